@@ -1,0 +1,41 @@
+// A growable array of any type: `VEC(int) v = {0}; TRY(vec_push(&v, 3)); v.items[0];
+// vec_free(&v);`.
+#pragma once
+
+#include "src/base/status.h"
+
+#include <Python.h>
+
+#include <stdint.h>
+
+#define VEC(type)                                                                                  \
+    struct {                                                                                       \
+        type *items;                                                                               \
+        uint32_t count, room;                                                                      \
+    }
+
+// Room for `more` items behind `count`. ST_ERROR with MemoryError, and nothing changed.
+static inline status vec_grow(void **items, uint32_t count, uint32_t *room, size_t more,
+                              size_t size) {
+    size_t needed = count + more, doubled = *room ? 2 * (size_t)*room : 8;
+    if (needed <= *room)
+        return ST_OK;
+    if (doubled < needed)
+        doubled = needed;
+    void *grown = doubled < UINT32_MAX ? PyMem_Realloc(*items, doubled * size) : NULL;
+    if (!grown) {
+        PyErr_NoMemory();
+        return ST_ERROR;
+    }
+    *items = grown;
+    *room = (uint32_t)doubled;
+    return ST_OK;
+}
+
+#define vec_reserve(v, more)                                                                       \
+    vec_grow((void **)&(v)->items, (v)->count, &(v)->room, (more), sizeof(*(v)->items))
+
+#define vec_push(v, value)                                                                         \
+    (vec_reserve((v), 1) == ST_OK ? ((v)->items[(v)->count++] = (value), ST_OK) : ST_ERROR)
+
+#define vec_free(v) PyMem_Free((v)->items)

@@ -1,0 +1,125 @@
+// The eval hook (PEP 523): decides for each Python frame who runs it. Installed only while some thread
+// is in a scope, on top of whatever hook was there, and taken off again.
+#include "src/py/natives.h"
+
+#include "src/code/code.h"
+
+#include "src/interp/image.h"
+#include "src/interp/interp.h"
+
+#include "src/hook/hook.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+// --- installation ---
+
+static _PyFrameEvalFunction previous_eval; // what was there when the hook was put on
+static long scopes;                        // in all threads; guarded by the GIL
+static __attribute__((tls_model("initial-exec"))) _Thread_local hook_mode mode;
+static __attribute__((tls_model("initial-exec"))) _Thread_local long scopes_here;
+
+static PyObject *hook_eval(PyThreadState *ts, py_frame *f, int throwing);
+
+static void install(PyInterpreterState *interp) {
+    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interp);
+    if (current == hook_eval)
+        return;
+    previous_eval = current;
+    _PyInterpreterState_SetEvalFrameFunc(interp, hook_eval);
+}
+
+// Someone may have put a hook on top of ours, and calls it: then it stays, and passes everything on.
+static void uninstall(PyInterpreterState *interp) {
+    if (_PyInterpreterState_GetEvalFrameFunc(interp) == hook_eval)
+        _PyInterpreterState_SetEvalFrameFunc(interp, previous_eval);
+}
+
+void hook_enter(hook_scope *before, hook_mode wanted) {
+    before->mode = mode;
+    mode = wanted;
+    scopes_here++;
+    if (scopes++ == 0)
+        install(PyInterpreterState_Get());
+}
+
+void hook_leave(const hook_scope *before) {
+    mode = before->mode;
+    scopes_here--;
+    if (--scopes == 0)
+        uninstall(PyInterpreterState_Get());
+}
+
+// Only the forking thread lives on in the child; what the others had asked for is gone with them.
+static void after_fork_in_child(void) {
+    scopes = scopes_here;
+}
+
+// --- who gets a frame ---
+
+int hook_skip(PyCodeObject *py) {
+    code *c = code_of(py);
+    if (c == NULL)
+        return -1;
+    c->skip = true;
+    return 0;
+}
+
+// To the hook that was there, or CPython's own eval. What CPython runs itself between Python functions
+// costs it no C recursion; only the hook turned it into evals.
+static PyObject *pass_on(PyThreadState *ts, py_frame *f, int throwing) {
+    if (previous_eval == NULL || previous_eval == _PyEval_EvalFrameDefault)
+        return py_eval_default(ts, f, throwing, true);
+    return previous_eval(ts, f, throwing);
+}
+
+static bool wants(PyThreadState *ts, py_frame *f) {
+    if (mode == HOOK_OFF || py_is_native_helper(py_frame_code(f)) || !interp_can_run(ts, f))
+        return false;
+    code *c = code_of(py_frame_code(f));
+    return c == NULL || !c->skip;
+}
+
+static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bool thin) {
+    interp_thread *t = &interp_here;
+    long left;
+    switch (t->stop) {
+    case STOP_TAKE:
+        return interp_eval(ts, f, throwing, thin, thin ? &t->left : NULL);
+    case STOP_HOP:
+        left = image_next_hop(t);
+        return interp_eval(ts, f, throwing, thin, t->every ? &left : &t->left);
+    default:
+        return interp_eval(ts, f, throwing, thin, NULL);
+    }
+}
+
+static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
+    interp_thread *t = &interp_here;
+    bool thin = run_take_lent(t, f);
+    if (image_expects(t, f))
+        return image_arrived(ts, f);
+    if (!wants(ts, f))
+        return pass_on(ts, f, throwing);
+    return evaluate_frame(ts, f, throwing, thin);
+}
+
+static PyObject *hook_eval(PyThreadState *ts, py_frame *f, int throwing) {
+    if (UNLIKELY(py_stack_short()))
+        return py_stack_extend(route, ts, f, throwing);
+    return route(ts, f, throwing);
+}
+
+bool hook_installed(void) {
+    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == hook_eval;
+}
+
+int hook_setup(void) {
+    static bool done;
+    if (!done && pthread_atfork(NULL, NULL, after_fork_in_child) != 0) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot register a fork handler");
+        return -1;
+    }
+    done = true;
+    return 0;
+}

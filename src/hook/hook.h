@@ -1,0 +1,26 @@
+// Who gets a frame: the eval hook, its installation, and the state of each thread that evaluates.
+#pragma once
+
+#include "src/py/frame.h"
+
+typedef enum hook_mode {
+    HOOK_OFF,      // frames go to whatever eval was there before
+    HOOK_EVALUATE, // frames go to the interpreter
+} hook_mode;
+
+// What a thread was doing before, given back on the way out.
+typedef struct hook_scope {
+    hook_mode mode;
+} hook_scope;
+
+int hook_setup(void);
+
+// Frames of this thread go to the interpreter from here on; the hook is installed while any thread
+// needs it. Scopes nest.
+void hook_enter(hook_scope *before, hook_mode mode);
+void hook_leave(const hook_scope *before);
+
+// Frames of this code are always run by CPython; what they call is not concerned.
+int hook_skip(PyCodeObject *code);
+
+bool hook_installed(void);

@@ -1,0 +1,78 @@
+// What surrounds a call: methods opened, star arguments made ready, functions made.
+#include "src/py/functions.h"
+
+#include "src/interp/call.h"
+#include "src/interp/errors.h"
+
+bool call_open_method(PyObject **bottom) {
+    PyObject *callable = bottom[PY_CALLABLE_FIRST ? 0 : 1];
+    if (!Py_IS_TYPE(callable, &PyMethod_Type))
+        return false;
+    bottom[0] = Py_NewRef(PyMethod_GET_FUNCTION(callable));
+    bottom[1] = Py_NewRef(PyMethod_GET_SELF(callable));
+    Py_DECREF(callable);
+    return true;
+}
+
+static int make_tuple(PyObject *callable, PyObject **args) {
+    if (PyTuple_CheckExact(*args))
+        return 0;
+    if (error_check_star_args(callable, *args) < 0)
+        return -1;
+    PyObject *tuple = PySequence_Tuple(*args);
+    if (tuple == NULL)
+        return -1;
+    Py_SETREF(*args, tuple);
+    return 0;
+}
+
+static int make_dict(PyObject *callable, PyObject **keywords) {
+    if (PyDict_CheckExact(*keywords))
+        return 0;
+    PyObject *dict = PyDict_New();
+    if (dict == NULL)
+        return -1;
+    if (_PyDict_MergeEx(dict, *keywords, 2) < 0) {
+        Py_DECREF(dict);
+        error_dict_merge(callable, *keywords);
+        return -1;
+    }
+    Py_SETREF(*keywords, dict);
+    return 0;
+}
+
+int call_prepare_star(PyObject *callable, PyObject **args, PyObject **keywords) {
+    if (keywords != NULL && make_dict(callable, keywords) < 0)
+        return -1;
+    return make_tuple(callable, args);
+}
+
+enum { WITH_DEFAULTS = 1, WITH_KWDEFAULTS = 2, WITH_ANNOTATIONS = 4, WITH_CLOSURE = 8 };
+
+void call_set_function_attribute(PyObject *function, int flag, PyObject *value) {
+    PyFunctionObject *f = (PyFunctionObject *)function;
+    switch (flag) {
+    case WITH_CLOSURE:
+        Py_XSETREF(f->func_closure, value);
+        break;
+    case WITH_ANNOTATIONS:
+        Py_XSETREF(f->func_annotations, value);
+        break;
+    case WITH_KWDEFAULTS:
+        Py_XSETREF(f->func_kwdefaults, value);
+        break;
+    default:
+        Py_XSETREF(f->func_defaults, value);
+        break;
+    }
+}
+
+PyObject *call_make_function(PyObject *globals, PyObject **sp, int flags) {
+    PyObject *function = py_function_new(*--sp, globals);
+    if (function == NULL)
+        return NULL;
+    for (int flag = WITH_CLOSURE; flag; flag >>= 1)
+        if (flags & flag)
+            call_set_function_attribute(function, flag, *--sp);
+    return function;
+}

@@ -1,0 +1,513 @@
+// Takes what a frame holds at a boundary out of it, and puts it into a fresh frame that CPython made
+// by calling the frame's own code; hops and abandoned frames stand on these two.
+#include "src/py/functions.h"
+#include "src/py/raised.h"
+
+#include "src/interp/image.h"
+#include "src/interp/interp.h"
+
+#include <limits.h>
+
+PyObject *image_abandoned_error;
+
+// --- taking ---
+
+static image *image_new(PyCodeObject *code, Py_ssize_t slots) {
+    image *i = PyObject_GC_NewVar(image, &image_type, slots);
+    if (i == NULL)
+        return NULL;
+    i->code = (PyCodeObject *)Py_NewRef(code);
+    i->function = i->locals = i->handled = i->generator = NULL;
+    i->state = 0;
+    i->object = NULL;
+    i->caller = NULL;
+    i->unit = 0;
+    i->awaiting = i->spent = false;
+    i->outer_handled = -1;
+    memset(i->slots, 0, (size_t)slots * sizeof(PyObject *));
+    return i;
+}
+
+// The exception that the caller handles lies in the outermost slot of this frame's handlers. It is
+// not the image's: it goes back to the thread, and the slot is filled anew when the frame is.
+static int take_handled(image *i, _PyErr_StackItem *info, const code *c, const insn *pc) {
+    const flow *fl = code_flow((code *)c);
+    if (fl == NULL)
+        return -1;
+    int32_t h = fl->handled[pc - c->insns];
+    if (h < 0)
+        return 0;
+    while (fl->handlers[h].outer >= 0)
+        h = fl->handlers[h].outer;
+    i->outer_handled = fl->handlers[h].slot;
+    PyObject **saved = &i->slots[c->py->co_nlocalsplus + i->outer_handled];
+    i->handled = info->exc_value;
+    info->exc_value = *saved;
+    *saved = NULL;
+    return 0;
+}
+
+static image *take_slots(py_frame *f, PyCodeObject *co, int count) {
+    image *i = image_new(co, count);
+    if (i == NULL)
+        return NULL;
+    PyObject **slots = py_frame_slots(f);
+    memcpy(i->slots, slots, (size_t)count * sizeof(PyObject *));
+    memset(slots, 0, (size_t)count * sizeof(PyObject *));
+    return i;
+}
+
+static void give_back_slots(image *i, py_frame *f) {
+    memcpy(py_frame_slots(f), i->slots, (size_t)Py_SIZE(i) * sizeof(PyObject *));
+    memset(i->slots, 0, (size_t)Py_SIZE(i) * sizeof(PyObject *));
+}
+
+static image *take(_PyErr_StackItem *info, py_frame *f, const code *c, const insn *pc,
+                   bool keep_object) {
+    image *i = take_slots(f, c->py, (int)(py_frame_stack_pointer(f) - py_frame_slots(f)));
+    if (i == NULL)
+        return NULL;
+    if (take_handled(i, info, c, pc) < 0) {
+        give_back_slots(i, f);
+        Py_DECREF(i);
+        return NULL;
+    }
+    i->function = Py_NewRef(py_frame_function(f));
+    i->locals = Py_XNewRef(f->f_locals);
+    i->unit = insn_start(pc);
+    if (keep_object) {
+        i->object = f->frame_obj;
+        f->frame_obj = NULL;
+    }
+    py_frame_set_stack_pointer(f, py_frame_stack(f));
+    PyObject_GC_Track(i);
+    return i;
+}
+
+image *image_take(PyThreadState *ts, py_frame *f, const code *c, const insn *pc, bool keep_object) {
+    return take(ts->exc_info, f, c, pc, keep_object);
+}
+
+// --- putting back ---
+
+// A spent image keeps nothing: what it held is the frame's now.
+static void fill_slots(image *i, py_frame *f) {
+    PyObject **slots = py_frame_slots(f);
+    int locals = py_frame_code(f)->co_nlocalsplus;
+    for (int n = 0; n < locals; n++)
+        Py_XSETREF(slots[n], i->slots[n]);
+    for (Py_ssize_t n = locals; n < Py_SIZE(i); n++)
+        slots[n] = i->slots[n];
+    memset(i->slots, 0, (size_t)Py_SIZE(i) * sizeof(PyObject *));
+    py_frame_set_stack_pointer(f, slots + Py_SIZE(i));
+}
+
+static void fill_handled(image *i, _PyErr_StackItem *info, py_frame *f) {
+    if (i->outer_handled < 0)
+        return;
+    PyObject *outer = info->exc_value ? info->exc_value : Py_NewRef(Py_None);
+    py_frame_stack(f)[i->outer_handled] = outer;
+    info->exc_value = i->handled;
+    i->handled = NULL;
+}
+
+static void fill_names(image *i, py_frame *f) {
+    PyFunctionObject *function = (PyFunctionObject *)i->function;
+    py_frame_set_function(f, Py_NewRef(function));
+    f->f_globals = function->func_globals;
+    f->f_builtins = function->func_builtins;
+    Py_XSETREF(f->f_locals, i->locals);
+    i->locals = NULL;
+    if (i->object != NULL) {
+        i->object->f_frame = f;
+        f->frame_obj = i->object;
+        i->object = NULL;
+    }
+}
+
+static void fill(image *i, _PyErr_StackItem *info, py_frame *f) {
+    fill_slots(i, f);
+    fill_handled(i, info, f);
+    fill_names(i, f);
+    py_frame_set_next(f, i->unit);
+    i->spent = true;
+}
+
+// --- continuing ---
+
+static PyObject *refuse(run *r) {
+    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
+    return NULL;
+}
+
+// A filled frame runs in our loop: from where it stands, or by the current exception raised at `unit`.
+static PyObject *run_filled(PyThreadState *ts, py_frame *f, resume_request *q, long unit) {
+    run r = {.ts = ts, .thread = &interp_here, .frame = f, .moved = true};
+    if (py_enter(ts, f, &r.entry, false) < 0)
+        return refuse(&r);
+    bool throwing = unit >= 0;
+    if (throwing)
+        py_frame_set_executing(f, py_frame_units(f) + unit);
+    long once = 1;
+    r.code = code_of(py_frame_code(f));
+    r.pc = code_at(r.code, throwing ? unit : py_frame_next(f));
+    r.sp = py_frame_stack_pointer(f);
+    r.failing = unit;
+    r.to_cpython = q->engine == ENGINE_CPYTHON;
+    r.countdown = r.to_cpython ? &once : q->countdown;
+    return interp_run(&r, throwing);
+}
+
+// Code that carries events of tools that are gone would report them: our loop runs it then.
+static PyObject *go_on(PyThreadState *ts, py_frame *f, resume_request *q) {
+    if (q->engine == ENGINE_CPYTHON) {
+        if (!py_tools_stale(ts, py_frame_code(f)))
+            return py_eval_default(ts, f, 0, true);
+        q->engine = ENGINE_STATOR;
+        q->countdown = NULL;
+    }
+    return run_filled(ts, f, q, -1);
+}
+
+// The value an awaiting frame gets: pushed, and the frame goes on behind the instruction.
+static PyObject *give_value(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit,
+                            PyObject *value) {
+    const insn *next = code_at(code_of(py_frame_code(f)), unit) + 1;
+    PyObject **sp = py_frame_stack_pointer(f);
+    *sp++ = value;
+    py_frame_set_stack_pointer(f, sp);
+    py_frame_set_next(f, insn_start(next));
+    return go_on(ts, f, q);
+}
+
+static PyObject *call_code(resume_request *q);
+
+// While the frames above it run, an awaiting frame is linked and stands on its call.
+static PyObject *value_from_above(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit) {
+    py_entry entry;
+    PyObject **sp = py_frame_stack_pointer(f);
+    PyObject *value = NULL;
+    bool entered = py_enter(ts, f, &entry, false) == 0;
+    py_frame_set_executing(f, py_frame_units(f) + unit);
+    py_frame_set_running(f);
+    if (entered) {
+        q->depth++;
+        value = call_code(q);
+    }
+    py_frame_set_stack_pointer(f, sp);
+    py_leave_handed_over(ts, f, &entry);
+    return value;
+}
+
+// The frames above were abandoned again before this one ran a single instruction.
+static PyObject *abandon_filled(PyThreadState *ts, py_frame *f, uint32_t unit) {
+    run r = {.ts = ts, .thread = &interp_here, .frame = f, .moved = true};
+    py_enter(ts, f, &r.entry, false);
+    r.code = code_of(py_frame_code(f));
+    r.pc = code_at(r.code, unit);
+    r.sp = py_frame_stack_pointer(f);
+    return image_abandoned(&r);
+}
+
+static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit) {
+    PyObject *value;
+    if (q->depth < q->count - 1) {
+        value = value_from_above(ts, f, q, unit);
+        if (value == NULL && interp_here.abandoning)
+            return abandon_filled(ts, f, unit);
+    } else {
+        value = Py_XNewRef(q->value);
+        if (value == NULL)
+            py_set_raised(Py_NewRef(q->exception));
+    }
+    if (value == NULL)
+        return run_filled(ts, f, q, unit);
+    return give_value(ts, f, q, unit, value);
+}
+
+PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
+    resume_request *q = interp_here.put_back;
+    interp_here.put_back = NULL;
+    image *i = q->chain[q->depth];
+    uint32_t unit = i->unit;
+    bool awaiting = i->awaiting;
+    fill(i, ts->exc_info, f);
+    if (q->collecting)
+        PyGC_Enable();
+    q->collecting = false;
+    return awaiting ? continue_awaiting(ts, f, q, unit) : go_on(ts, f, q);
+}
+
+// Dummies for every parameter that has to be given: the frame's slots are overwritten anyway.
+static PyObject *call_with_dummies(PyObject *function, PyCodeObject *co) {
+    Py_ssize_t given = co->co_argcount, named = co->co_kwonlyargcount;
+    PyObject **args = PyMem_Malloc((size_t)(given + named + 1) * sizeof(PyObject *));
+    PyObject *names = PyTuple_New(named);
+    PyObject *result = NULL;
+    if (args != NULL && names != NULL) {
+        for (Py_ssize_t n = 0; n < given + named; n++)
+            args[n] = Py_None;
+        for (Py_ssize_t n = 0; n < named; n++)
+            PyTuple_SET_ITEM(names, n, Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, given + n)));
+        result = PyObject_Vectorcall(function, args, (size_t)given, names);
+    } else if (args == NULL) {
+        PyErr_NoMemory();
+    }
+    Py_XDECREF(names);
+    PyMem_Free(args);
+    return result;
+}
+
+// CPython makes the frame: a function of the same code is called, and the hook sees its frame. The
+// image's own function takes its place there (its code may have been replaced meanwhile).
+static PyObject *call_code(resume_request *q) {
+    interp_thread *t = &interp_here;
+    PyFunctionObject *original = (PyFunctionObject *)q->chain[q->depth]->function;
+    PyCodeObject *co = q->chain[q->depth]->code;
+    PyObject *function = PyFunction_New((PyObject *)co, original->func_globals);
+    if (function == NULL)
+        return NULL;
+    q->code = co;
+    t->put_back = q;
+    PyObject *result = call_with_dummies(function, co);
+    t->put_back = NULL;
+    Py_DECREF(function);
+    return result;
+}
+
+static int chain_length(image *innermost) {
+    int count = 0;
+    for (image *i = innermost; i != NULL; i = i->caller)
+        count++;
+    return count;
+}
+
+PyObject *image_resume(image *innermost, engine engine, PyObject *value, PyObject *exception,
+                       long *countdown) {
+    int count = chain_length(innermost);
+    resume_request q = {.count = count,
+                        .engine = engine,
+                        .countdown = countdown,
+                        .value = value,
+                        .exception = exception};
+    q.chain = PyMem_Malloc((size_t)count * sizeof(image *));
+    if (q.chain == NULL)
+        return PyErr_NoMemory();
+    for (image *i = innermost; i != NULL; i = i->caller)
+        q.chain[--count] = i;
+    resume_request *before = interp_here.put_back;
+    q.collecting = PyGC_Disable();
+    PyObject *result = call_code(&q);
+    if (q.collecting)
+        PyGC_Enable();
+    interp_here.put_back = before;
+    PyMem_Free(q.chain);
+    return result;
+}
+
+// --- stops ---
+
+// Chains an image behind the one that was taken above it, and marks what its instruction waits for.
+static void chain_image(interp_thread *t, image *i, bool awaiting, const insn *pc) {
+    i->awaiting = awaiting;
+    if (awaiting)
+        i->unit = pc->at;
+    if (t->taken == NULL) {
+        t->taken = i;
+        return;
+    }
+    image *outermost = t->taken;
+    while (outermost->caller)
+        outermost = outermost->caller;
+    outermost->caller = i;
+}
+
+// The frame gives all it holds to an image and ends; the error only carries control down.
+static PyObject *abandon(run *r, bool awaiting) {
+    interp_thread *t = r->thread;
+    PyObject *raised = py_take_raised();
+    py_frame_set_stack_pointer(r->frame, r->sp);
+    image *i = image_take(r->ts, r->frame, r->code, r->pc, r->moved && t->stop == STOP_HOP);
+    if (i != NULL)
+        chain_image(t, i, awaiting, r->pc);
+    t->abandoning = i != NULL;
+    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
+    if (i == NULL) {
+        Py_XDECREF(raised);
+        Py_CLEAR(t->taken);
+        return NULL;
+    }
+    py_set_raised(raised ? raised : Py_NewRef(image_abandoned_error));
+    return NULL;
+}
+
+PyObject *image_abandoned(run *r) {
+    return abandon(r, true);
+}
+
+static uint64_t next_random(interp_thread *t) {
+    t->random ^= t->random << 13;
+    t->random ^= t->random >> 7;
+    t->random ^= t->random << 17;
+    return t->random;
+}
+
+long image_next_hop(interp_thread *t) {
+    if (t->every <= 1)
+        return 1;
+    return 1 + (long)(next_random(t) % (uint64_t)(2 * t->every - 1));
+}
+
+// Hopping once goes to CPython; otherwise now and then, the less often the more hops there are.
+static engine choose_engine(interp_thread *t) {
+    if (t->every == 0)
+        return ENGINE_CPYTHON;
+    return next_random(t) % (t->every == 1 ? 64 : 4) == 0 ? ENGINE_CPYTHON : ENGINE_STATOR;
+}
+
+// What was taken by the frame that the last hop made; the abandoning ends here.
+static image *claim_taken(interp_thread *t) {
+    image *i = t->taken;
+    t->taken = NULL;
+    if (i == NULL)
+        return NULL;
+    t->abandoning = false;
+    PyErr_Clear();
+    return i;
+}
+
+// One frame after the other, in flat depth: each stops at its boundary, gives its image back to this
+// loop and ends, until one returns. No collection comes in between: the frame object belongs to no frame.
+static PyObject *hop_through(interp_thread *t, image *i) {
+    PyObject *result = NULL;
+    while (i != NULL) {
+        engine engine = choose_engine(t);
+        long left = image_next_hop(t);
+        result = image_resume(i, engine, NULL, NULL, t->every ? &left : NULL);
+        Py_DECREF(i);
+        i = claim_taken(t);
+    }
+    return result;
+}
+
+static PyObject *end_frame(run *r) {
+    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
+    return NULL;
+}
+
+static PyObject *hand_over(run *r) {
+    py_leave_handed_over(r->ts, r->frame, &r->entry);
+    return py_eval_default(r->ts, r->frame, 0, true);
+}
+
+// A generator keeps its own frame: the image goes back into it, and true means that ours goes on.
+static bool hop_in_place(run *r, PyObject **result) {
+    interp_thread *t = r->thread;
+    image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
+    if (i == NULL) {
+        *result = end_frame(r);
+        return false;
+    }
+    fill(i, r->ts->exc_info, r->frame);
+    Py_DECREF(i);
+    if (choose_engine(t) == ENGINE_CPYTHON && !py_tools_stale(r->ts, r->code->py)) {
+        *result = hand_over(r);
+        return false;
+    }
+    *r->countdown = t->every ? image_next_hop(t) : LONG_MAX;
+    r->sp = py_frame_stack_pointer(r->frame);
+    return true;
+}
+
+static PyObject *hop(run *r) {
+    interp_thread *t = r->thread;
+    image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
+    if (i == NULL)
+        return end_frame(r);
+    py_leave_handed_over(r->ts, r->frame, &r->entry);
+    PyObject *result = hop_through(t, i);
+    py_discard(r->ts, r->frame);
+    return result;
+}
+
+bool image_stopped(run *r, PyObject **result) {
+    *r->countdown = LONG_MAX;
+    if (r->to_cpython)
+        *result = hand_over(r);
+    else if (r->thread->stop == STOP_HOP && py_frame_in_generator(r->frame))
+        return hop_in_place(r, result);
+    else if (r->thread->stop == STOP_TAKE || r->moved)
+        *result = abandon(r, false);
+    else
+        *result = hop(r);
+    return false;
+}
+
+// --- generators ---
+
+static bool is_generator(PyObject *o) {
+    return PyGen_CheckExact(o) || PyCoro_CheckExact(o) || PyAsyncGen_CheckExact(o);
+}
+
+static bool at_rest(PyGenObject *gen) {
+    return gen->gi_frame_state < FRAME_EXECUTING;
+}
+
+// A completed generator with an empty frame: its finalizer and its deallocation run no code of its own.
+image *image_of_generator(PyObject *generator) {
+    PyGenObject *gen = (PyGenObject *)generator;
+    if (!is_generator(generator) || !at_rest(gen)) {
+        PyErr_Format(PyExc_TypeError, "an image can be taken of a suspended generator, not of %R",
+                     generator);
+        return NULL;
+    }
+    py_frame *f = (py_frame *)gen->gi_iframe;
+    const code *c = code_of(py_frame_code(f));
+    if (c == NULL)
+        return NULL;
+    image *i = take(&gen->gi_exc_state, f, c, code_at(c, py_frame_next(f)), false);
+    if (i == NULL)
+        return NULL;
+    i->state = gen->gi_frame_state;
+    i->generator = Py_NewRef(generator);
+    gen->gi_frame_state = FRAME_COMPLETED;
+    return i;
+}
+
+// The asynchronous parts: whether the hooks were told of it, who finalizes it, whether it was closed.
+static void copy_async_state(PyGenObject *from, PyGenObject *to) {
+    to->gi_hooks_inited = from->gi_hooks_inited;
+    to->gi_closed = from->gi_closed;
+    to->gi_running_async = from->gi_running_async;
+    Py_XSETREF(to->gi_origin_or_finalizer, Py_XNewRef(from->gi_origin_or_finalizer));
+}
+
+static PyObject *make_empty_generator(image *i) {
+    PyFunctionObject *original = (PyFunctionObject *)i->function;
+    PyFunctionObject *f =
+        (PyFunctionObject *)PyFunction_New((PyObject *)i->code, original->func_globals);
+    if (f == NULL)
+        return NULL;
+    Py_SETREF(f->func_name, Py_NewRef(((PyGenObject *)i->generator)->gi_name));
+    Py_SETREF(f->func_qualname, Py_NewRef(((PyGenObject *)i->generator)->gi_qualname));
+    f->func_closure = Py_XNewRef(original->func_closure);
+    PyObject *made = call_with_dummies((PyObject *)f, i->code);
+    Py_DECREF(f);
+    return made;
+}
+
+PyObject *image_to_generator(image *i) {
+    if (i->generator == NULL || i->spent) {
+        PyErr_SetString(PyExc_ValueError, i->spent ? "the image was put back already"
+                                                   : "the image is not of a generator");
+        return NULL;
+    }
+    PyObject *made = make_empty_generator(i);
+    if (made == NULL)
+        return NULL;
+    PyGenObject *gen = (PyGenObject *)made;
+    copy_async_state((PyGenObject *)i->generator, gen);
+    fill(i, &gen->gi_exc_state, (py_frame *)gen->gi_iframe);
+    gen->gi_frame_state = i->state;
+    return made;
+}

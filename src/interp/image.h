@@ -1,0 +1,79 @@
+// Images: what a frame holds at an instruction boundary, taken out of it and put into a fresh real
+// frame later. A chain of images (inner to outer, by `caller`) is put back outermost first, so that
+// the frames are linked as they were.
+#pragma once
+
+#include "src/py/frame.h"
+
+#include "src/code/code.h"
+
+#include "src/interp/run.h"
+
+struct image {
+    PyObject_VAR_HEAD        // size: number of slots
+    PyCodeObject *code;      // strong; a function's code may be replaced while it runs
+    PyObject *function;      // strong
+    PyObject *locals;        // strong; the namespace of a class body or module, else NULL
+    PyObject *handled;       // strong; exception of the innermost active handler, else NULL
+    PyFrameObject *object;   // strong; the frame object moves along when a frame hops, else NULL
+    PyObject *generator;     // strong; the severed generator that the image was taken of, else NULL
+    struct image *caller;    // strong; image of the frame that called this one, else NULL
+    uint32_t unit;           // awaiting: unit of the call; else where the next instruction starts
+    bool awaiting;           // the instruction's operands are gone, its value is to come
+    bool spent;              // what it held was put back
+    int8_t state;            // of the generator: created, or how it is suspended
+    int outer_handled;       // stack slot that gets the exception the new caller handles, or -1
+    PyObject *slots[1];      // strong; locals, cells and free variables, then the stack. NULL: unbound
+};
+
+typedef enum engine { ENGINE_STATOR, ENGINE_CPYTHON } engine;
+
+// How a chain is to go on. Filled in by image_resume's caller.
+typedef struct resume_request {
+    image **chain; // outermost first
+    int depth;     // frame to be put back next
+    int count;
+    engine engine;
+    long *countdown;     // for the innermost frame run by ours, or NULL
+    PyObject *value;     // borrowed; for an innermost image that awaits one
+    PyObject *exception; // borrowed; thrown there instead
+    PyCodeObject *code;  // of the frame expected now
+    bool collecting;     // collection is off until the frame is filled
+} resume_request;
+
+extern PyTypeObject image_type;
+extern PyObject *image_abandoned_error; // what unwinds abandoned frames; never seen by Python code
+int image_setup(PyObject *module);
+
+// Takes what a frame at rest holds; its slots are empty afterwards, and the handled exception is the
+// caller's again. With `keep_object` a frame object moves into the image, too. NULL with an exception
+// and the frame untouched.
+image *image_take(PyThreadState *ts, py_frame *f, const code *c, const insn *pc, bool keep_object);
+
+// Continues a chain in fresh frames. New reference to what the outermost frame returns, or NULL with
+// its exception. The images are spent. The hook must be installed and call image_arrived.
+PyObject *image_resume(image *innermost, engine engine, PyObject *value, PyObject *exception,
+                       long *countdown);
+
+// The hook's part: whether a fresh frame is the one to be filled, and filling and running it.
+static inline bool image_expects(const interp_thread *t, py_frame *f);
+PyObject *image_arrived(PyThreadState *ts, py_frame *f);
+
+// A generator that is suspended or not begun: its image, and the generator cleared without running its
+// code. And the way back: a new generator, suspended at the same place.
+image *image_of_generator(PyObject *generator);
+PyObject *image_to_generator(image *i);
+
+// What becomes of a frame whose countdown is used up. True if it goes on where it is (a generator that
+// hops keeps its own frame); else the frame is left, and *result is what its eval returns.
+bool image_stopped(run *r, PyObject **result);
+// A frame above was abandoned, so this one is, too.
+PyObject *image_abandoned(run *r);
+
+// STOP_HOP: how many boundaries until the next hop.
+long image_next_hop(interp_thread *t);
+
+static inline bool image_expects(const interp_thread *t, py_frame *f) {
+    return t->put_back != NULL && t->put_back->code == py_frame_code(f) &&
+           py_frame_next(f) <= 0 && !py_frame_in_generator(f);
+}

@@ -1,0 +1,18 @@
+// The interpreter as the other rooms see it: a replacement for _PyEval_EvalFrameDefault.
+#pragma once
+
+#include "src/py/frame.h"
+
+#include "src/interp/run.h"
+
+// Whether the interpreter may take this frame: not one that only makes a generator, not one that a
+// debugger, profiler or monitor watches. Those are CPython's.
+bool interp_can_run(PyThreadState *ts, py_frame *f);
+
+// Runs a frame, fresh or suspended, to its return, its yield, or its exception; returns what a
+// _PyFrameEvalFunction does. `thin`: an instruction of ours called this function, with no native code in
+// between. A frame that a countdown stops goes to image_stopped.
+PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, long *countdown);
+
+// The same for a run whose frame is entered already.
+PyObject *interp_run(run *r, bool throwing);

@@ -1,0 +1,195 @@
+// The interpreter's loop, a template: the including file names the function (LOOP_NAME) and defines
+// the operations (DO_…) that handlers are written over. It turns a frame at a boundary into a run_end.
+// Included once per build of the interpreter; the handlers are in ops_*.h, one family a file.
+
+#define SLOT(index) (slots[index])
+#define CONST(index) (consts[index])
+#define NAME(index) (names[index])
+#define ARG (pc->arg)
+#define EXTRA (pc->extra)
+
+#define PUSH(object) (*sp++ = (object))
+#define POP() (*--sp)
+#define TOP (sp[-1])
+#define PEEK(n) (sp[-(n)])
+#define LOCALS (frame->f_locals)
+#define GLOBALS (frame->f_globals)
+#define BUILTINS (frame->f_builtins)
+
+#define OP(name) op_##name:
+#define DISPATCH()                                                                                 \
+    do {                                                                                           \
+        py_frame_set_executing(frame, units + pc->at);                                             \
+        goto *table[pc->op];                                                                       \
+    } while (0)
+#define NEXT()                                                                                     \
+    do {                                                                                           \
+        pc++;                                                                                      \
+        DISPATCH();                                                                                \
+    } while (0)
+#define FAIL() goto error
+
+// After an operation that may have run Python code: it may have switched a debugger or monitor on.
+#define NEXT_LOOKING()                                                                             \
+    do {                                                                                           \
+        if (UNLIKELY(py_tools_changed(ts, &r->entry)))                                             \
+            goto tools;                                                                            \
+        NEXT();                                                                                    \
+    } while (0)
+
+// After a call: signals are looked for here, too.
+#define NEXT_AFTER_CALL()                                                                          \
+    do {                                                                                           \
+        if (UNLIKELY(py_poll_wanted(ts)))                                                          \
+            goto poll;                                                                             \
+        NEXT_LOOKING();                                                                            \
+    } while (0)
+
+#define JUMP()                                                                                     \
+    do {                                                                                           \
+        if (UNLIKELY(pc->flags & INSN_POLLS) && UNLIKELY(py_poll_wanted(ts)))                      \
+            goto poll_jump;                                                                        \
+        pc = code_insns + pc->target;                                                              \
+        DISPATCH();                                                                                \
+    } while (0)
+
+static run_end LOOP_NAME(run *r, bool throwing) {
+    static const void *const main_table[OP_COUNT] = {
+#define OP_ROW(name) [OP_##name] = &&op_##name,
+#include "src/interp/op_rows.h"
+    };
+    static const void *const stop_table[OP_COUNT] = {
+#undef OP_ROW
+#define OP_ROW(name) [OP_##name] = &&stop,
+#include "src/interp/op_rows.h"
+#undef OP_ROW
+    };
+    PyThreadState *const ts = r->ts;
+    py_frame *const frame = r->frame;
+    const insn *const code_insns = r->code->insns;
+    PyObject **const slots = py_frame_slots(frame);
+    PyObject **const consts = ((PyTupleObject *)r->code->py->co_consts)->ob_item;
+    PyObject **const names = ((PyTupleObject *)r->code->py->co_names)->ob_item;
+    _Py_CODEUNIT *const units = py_frame_units(frame);
+    const void *const *const table = r->countdown ? stop_table : main_table;
+    const insn *pc = r->pc;
+    PyObject **sp = r->sp;
+    long failing; // unit at which the exception table is asked
+
+    py_frame_set_running(frame);
+    if (UNLIKELY(throwing)) {
+        failing = r->failing;
+        goto error_at;
+    }
+    DISPATCH();
+
+#include "src/interp/ops_stack.h"
+
+#include "src/interp/ops_names.h"
+
+#include "src/interp/ops_objects.h"
+
+#include "src/interp/ops_build.h"
+
+#include "src/interp/ops_flow.h"
+
+#include "src/interp/ops_call.h"
+
+#include "src/interp/ops_generator.h"
+
+#include "src/interp/ops_except.h"
+
+stop:
+    if (!(pc->flags & INSN_BOUNDARY) || --*r->countdown > 0)
+        goto *main_table[pc->op];
+    r->sp = sp;
+    r->pc = pc;
+    py_frame_set_stack_pointer(frame, sp);
+    py_frame_set_next(frame, insn_start(pc));
+    return RUN_STOP;
+
+poll:
+    if (py_poll(ts) < 0)
+        FAIL();
+    if (UNLIKELY(py_tools_changed(ts, &r->entry)))
+        goto tools;
+    NEXT();
+
+poll_jump: {
+    const insn *target = code_insns + pc->target;
+    if (py_poll(ts) < 0) {
+        failing = PY_POLLS_BEFORE_JUMP ? (long)pc->at : (long)insn_start(target) - 1;
+        goto error_at;
+    }
+    pc = target;
+    if (UNLIKELY(py_tools_changed(ts, &r->entry)))
+        goto tools_here;
+    DISPATCH();
+}
+
+tools:
+    pc++;
+tools_here:
+    if (!py_tools_on(ts, r->code->py)) {
+        py_tools_seen(ts, &r->entry);
+        DISPATCH();
+    }
+hand_over:
+    r->sp = sp;
+    r->pc = pc;
+    py_frame_set_stack_pointer(frame, sp);
+    py_frame_set_next(frame, insn_start(pc));
+    return RUN_HAND_OVER;
+
+error:
+    failing = pc->at;
+error_at:
+    if (UNLIKELY(r->thread->abandoning)) {
+        r->sp = sp;
+        r->pc = pc;
+        return RUN_ABANDON;
+    }
+    run_note_traceback(r);
+unwind: {
+    const region *handler = run_find_handler(r->code, failing);
+    PyObject **base = py_frame_stack(frame);
+    PyObject **cut = handler ? base + handler->depth : base;
+    while (sp > cut)
+        Py_XDECREF(POP());
+    if (handler == NULL) {
+        r->sp = sp;
+        return RUN_ERROR;
+    }
+    if (handler->lasti) {
+        PyObject *lasti = PyLong_FromLong(py_frame_lasti(frame));
+        if (lasti == NULL)
+            goto unwind;
+        PUSH(lasti);
+    }
+    PUSH(py_take_raised());
+    pc = code_insns + handler->target;
+    if (UNLIKELY(py_tools_changed(ts, &r->entry)))
+        goto tools_here;
+    DISPATCH();
+}
+}
+
+#undef SLOT
+#undef CONST
+#undef NAME
+#undef ARG
+#undef EXTRA
+#undef PUSH
+#undef POP
+#undef TOP
+#undef PEEK
+#undef LOCALS
+#undef GLOBALS
+#undef BUILTINS
+#undef OP
+#undef DISPATCH
+#undef NEXT
+#undef FAIL
+#undef NEXT_LOOKING
+#undef NEXT_AFTER_CALL
+#undef JUMP

@@ -1,0 +1,217 @@
+// Handlers: building containers and strings, taking them apart, match statements.
+
+#define BUILD(expression, count)                                                                   \
+    PyObject *built = (expression);                                                                \
+    if (built == NULL)                                                                             \
+        FAIL();                                                                                    \
+    PyObject **first = sp - (count);                                                               \
+    while (sp > first)                                                                             \
+        Py_DECREF(POP());                                                                          \
+    PUSH(built);                                                                                   \
+    NEXT_LOOKING();
+
+OP(BUILD_TUPLE) {
+    PyObject *built = build_tuple(sp - ARG, ARG);
+    if (built == NULL)
+        FAIL();
+    sp -= ARG;
+    PUSH(built);
+    NEXT();
+}
+
+OP(BUILD_LIST) {
+    PyObject *built = build_list(sp - ARG, ARG);
+    if (built == NULL)
+        FAIL();
+    sp -= ARG;
+    PUSH(built);
+    NEXT();
+}
+
+OP(BUILD_SET) {
+    BUILD(build_set(sp - ARG, ARG), ARG)
+}
+
+OP(BUILD_MAP) {
+    BUILD(build_map(sp - 2 * ARG, 2, sp - 2 * ARG + 1, 2, ARG), 2 * ARG)
+}
+
+OP(BUILD_CONST_KEY_MAP) {
+    PyObject *keys = TOP;
+    BUILD(build_map(((PyTupleObject *)keys)->ob_item, 1, sp - 1 - ARG, 1, ARG), ARG + 1)
+}
+
+OP(BUILD_SLICE) {
+    BUILD(build_slice(sp - ARG, ARG), ARG)
+}
+
+OP(BUILD_STRING) {
+    BUILD(build_string(sp - ARG, ARG), ARG)
+}
+
+#undef BUILD
+
+OP(LIST_APPEND) {
+    PyObject *value = POP();
+    int failed = PyList_Append(PEEK(ARG), value);
+    Py_DECREF(value);
+    if (failed < 0)
+        FAIL();
+    NEXT();
+}
+
+OP(LIST_EXTEND) {
+    PyObject *iterable = TOP;
+    if (DO_LIST_EXTEND(PEEK(ARG + 1), iterable) < 0) {
+        error_list_extend(iterable);
+        FAIL();
+    }
+    sp--;
+    Py_DECREF(iterable);
+    NEXT_LOOKING();
+}
+
+OP(SET_ADD) {
+    PyObject *value = POP();
+    int failed = DO_SET_ADD(PEEK(ARG), value);
+    Py_DECREF(value);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(SET_UPDATE) {
+    PyObject *iterable = POP();
+    int failed = DO_SET_UPDATE(PEEK(ARG), iterable);
+    Py_DECREF(iterable);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(MAP_ADD) {
+    PyObject *value = TOP, *key = PEEK(2);
+    int failed = DO_SETITEM_DICT(PEEK(ARG + 2), key, value);
+    sp -= 2;
+    Py_DECREF(key);
+    Py_DECREF(value);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(DICT_UPDATE) {
+    PyObject *update = TOP;
+    if (DO_DICT_UPDATE(PEEK(ARG + 1), update) < 0) {
+        error_dict_update(update);
+        FAIL();
+    }
+    sp--;
+    Py_DECREF(update);
+    NEXT_LOOKING();
+}
+
+// The keywords of a call being put together: the callable lies below them.
+OP(DICT_MERGE) {
+    PyObject *update = TOP;
+    if (DO_DICT_MERGE(PEEK(ARG + 1), update) < 0) {
+        error_dict_merge(PEEK(ARG + (PY_CALLABLE_FIRST ? 4 : 3)), update);
+        FAIL();
+    }
+    sp--;
+    Py_DECREF(update);
+    NEXT_LOOKING();
+}
+
+OP(LIST_TO_TUPLE) {
+    PyObject *list = TOP;
+    PyObject *tuple = PyList_AsTuple(list);
+    if (tuple == NULL)
+        FAIL();
+    TOP = tuple;
+    Py_DECREF(list);
+    NEXT();
+}
+
+OP(UNPACK_SEQUENCE) {
+    PyObject *sequence = POP();
+    int failed = DO_UNPACK(sequence, ARG, -1, sp + ARG);
+    Py_DECREF(sequence);
+    if (failed < 0)
+        FAIL();
+    sp += ARG;
+    NEXT_LOOKING();
+}
+
+OP(UNPACK_EX) {
+    PyObject *sequence = POP();
+    int count = ARG + 1 + EXTRA;
+    int failed = DO_UNPACK(sequence, ARG, EXTRA, sp + count);
+    Py_DECREF(sequence);
+    if (failed < 0)
+        FAIL();
+    sp += count;
+    NEXT_LOOKING();
+}
+
+OP(FORMAT_VALUE) {
+    PyObject *spec = EXTRA ? TOP : NULL;
+    PyObject *value = PEEK(1 + EXTRA);
+    PyObject *text = DO_FORMAT(value, ARG, spec);
+    sp -= 1 + EXTRA;
+    Py_DECREF(value);
+    Py_XDECREF(spec);
+    if (text == NULL)
+        FAIL();
+    PUSH(text);
+    NEXT_LOOKING();
+}
+
+OP(CONVERT_VALUE) {
+    PyObject *value = TOP;
+    PyObject *text = convert_value(value, ARG);
+    sp--;
+    Py_DECREF(value);
+    if (text == NULL)
+        FAIL();
+    PUSH(text);
+    NEXT_LOOKING();
+}
+
+OP(GET_LEN) {
+    Py_ssize_t length = PyObject_Length(TOP);
+    PyObject *number = length < 0 ? NULL : PyLong_FromSsize_t(length);
+    if (number == NULL)
+        FAIL();
+    PUSH(number);
+    NEXT_LOOKING();
+}
+
+OP(MATCH_MAPPING) OP(MATCH_SEQUENCE) {
+    unsigned long wanted =
+        pc->op == OP_MATCH_MAPPING ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE;
+    bool matches = (Py_TYPE(TOP)->tp_flags & wanted) != 0;
+    PUSH(Py_NewRef(matches ? Py_True : Py_False));
+    NEXT();
+}
+
+OP(MATCH_KEYS) {
+    PyObject *values = match_keys(PEEK(2), TOP);
+    if (values == NULL)
+        FAIL();
+    PUSH(values);
+    NEXT_LOOKING();
+}
+
+OP(MATCH_CLASS) {
+    PyObject *keywords = TOP, *type = PEEK(2), *subject = PEEK(3);
+    PyObject *attributes = match_class(subject, type, ARG, keywords);
+    if (attributes == NULL)
+        FAIL();
+    sp -= 3;
+    Py_DECREF(subject);
+    Py_DECREF(type);
+    Py_DECREF(keywords);
+    PUSH(attributes);
+    NEXT_LOOKING();
+}

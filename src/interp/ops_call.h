@@ -1,0 +1,123 @@
+// Handlers: calls, functions, returns.
+
+// Under the arguments lie two slots: function and self of a method, or the callable and a NULL.
+OP(CALL) OP(CALL_KW) {
+    PyObject *keywords = NULL;
+    if (pc->op == OP_CALL_KW)
+        keywords = POP();
+    else if (EXTRA >= 0)
+        keywords = CONST(EXTRA);
+    PyObject **bottom = sp - ARG - 2;
+    bool method = bottom[PY_CALLABLE_FIRST ? 1 : 0] != NULL || call_open_method(bottom);
+    PyObject *callable = bottom[PY_CALLABLE_FIRST || method ? 0 : 1];
+    size_t given = (size_t)ARG + method - (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0);
+    LEND(callable, sp - ARG - method, ARG + method);
+    PyObject *result =
+        DO_CALL(callable, sp - ARG - method, given | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
+    UNLEND();
+    while (sp > bottom)
+        Py_XDECREF(POP());
+    if (pc->op == OP_CALL_KW)
+        Py_DECREF(keywords);
+    if (result == NULL)
+        FAIL();
+    PUSH(result);
+    NEXT_AFTER_CALL();
+}
+
+OP(CALL_FUNCTION_EX) {
+    int keywords = EXTRA;
+    PyObject **bottom = sp - 3 - keywords;
+    PyObject *callable = bottom[PY_CALLABLE_FIRST ? 0 : 1];
+    if (call_prepare_star(callable, &bottom[2], keywords ? &bottom[3] : NULL) < 0)
+        FAIL();
+    LEND(callable, bottom + 2, PY_STAR_CALL_LENDS ? 1 + keywords : 0);
+    PyObject *result = DO_CALL_STAR(callable, bottom[2], keywords ? bottom[3] : NULL);
+    UNLEND();
+    while (sp > bottom)
+        Py_XDECREF(POP());
+    if (result == NULL)
+        FAIL();
+    PUSH(result);
+    NEXT_AFTER_CALL();
+}
+
+OP(MAKE_FUNCTION) {
+    PyObject *body = TOP;
+    PyObject *function = call_make_function(GLOBALS, sp, ARG);
+    if (function == NULL)
+        FAIL();
+    sp -= __builtin_popcount((unsigned)ARG);
+    TOP = function;
+    Py_DECREF(body);
+    NEXT();
+}
+
+OP(SET_FUNCTION_ATTRIBUTE) {
+    PyObject *function = POP();
+    call_set_function_attribute(function, ARG, TOP);
+    TOP = function;
+    NEXT();
+}
+
+OP(LOAD_BUILD_CLASS) {
+    PyObject *builder = load_build_class(BUILTINS);
+    if (builder == NULL)
+        FAIL();
+    PUSH(builder);
+    NEXT();
+}
+
+OP(LOAD_ASSERTION_ERROR) {
+    PUSH(Py_NewRef(PyExc_AssertionError));
+    NEXT();
+}
+
+OP(PRINT_EXPR) {
+    PyObject *value = TOP;
+    PyObject *result = print_expr(value);
+    sp--;
+    Py_DECREF(value);
+    if (result == NULL)
+        FAIL();
+    if (EXTRA)
+        PUSH(result);
+    else
+        Py_DECREF(result);
+    NEXT_LOOKING();
+}
+
+OP(INTRINSIC_1) {
+    PyObject *value = TOP;
+    PyObject *result = py_intrinsic_1(ts, ARG, value);
+    sp--;
+    Py_DECREF(value);
+    if (result == NULL)
+        FAIL();
+    PUSH(result);
+    NEXT();
+}
+
+OP(INTRINSIC_2) {
+    PyObject *second = TOP, *first = PEEK(2);
+    PyObject *result = py_intrinsic_2(ts, ARG, first, second);
+    sp -= 2;
+    Py_DECREF(first);
+    Py_DECREF(second);
+    if (result == NULL)
+        FAIL();
+    PUSH(result);
+    NEXT();
+}
+
+OP(RETURN_VALUE) {
+    r->value = POP();
+    r->sp = sp;
+    return RUN_RETURN;
+}
+
+OP(RETURN_CONST) {
+    r->value = Py_NewRef(CONST(ARG));
+    r->sp = sp;
+    return RUN_RETURN;
+}

@@ -1,0 +1,124 @@
+// Handlers: generators, coroutines, asynchronous iteration.
+
+// Only CPython can make the object; a fresh frame of such code does not even come here.
+OP(RETURN_GENERATOR) {
+    goto hand_over;
+}
+
+OP(YIELD_VALUE) {
+    r->value = POP();
+    r->how = ARG;
+    r->sp = sp;
+    return RUN_YIELD;
+}
+
+OP(SEND) {
+    PyObject *sent = TOP, *receiver = PEEK(2), *result = NULL;
+    PySendResult status = DO_SEND(receiver, sent, &result);
+    sp--;
+    Py_DECREF(sent);
+    if (status == PYGEN_ERROR)
+        FAIL();
+    if (status == PYGEN_RETURN && ARG) {
+        TOP = result;
+        Py_DECREF(receiver);
+        JUMP();
+    }
+    PUSH(result);
+    if (status == PYGEN_RETURN)
+        JUMP();
+    NEXT_LOOKING();
+}
+
+OP(END_SEND) {
+    PyObject *value = POP(), *receiver = TOP;
+    TOP = value;
+    Py_DECREF(receiver);
+    NEXT();
+}
+
+// throw() into a generator ended the one it delegates to: StopIteration carries its value.
+OP(CLEANUP_THROW) {
+    PyObject *exception = TOP;
+    if (!PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)) {
+        py_set_raised(Py_NewRef(exception));
+        failing = pc->at;
+        goto unwind;
+    }
+    PyObject *value = Py_NewRef(((PyStopIterationObject *)exception)->value);
+    PyObject *sent = PEEK(2), *receiver = PEEK(3);
+    sp -= 3;
+    Py_DECREF(receiver);
+    Py_DECREF(sent);
+    Py_DECREF(exception);
+    PUSH(Py_NewRef(Py_None));
+    PUSH(value);
+    NEXT();
+}
+
+#define REPLACE_TOP(expression)                                                                    \
+    PyObject *before = TOP;                                                                        \
+    PyObject *after = (expression);                                                                \
+    sp--;                                                                                          \
+    Py_DECREF(before);                                                                             \
+    if (after == NULL)                                                                             \
+        FAIL();                                                                                    \
+    PUSH(after);                                                                                   \
+    NEXT();
+
+OP(GET_YIELD_FROM_ITER) {
+    REPLACE_TOP(get_yield_from_iter(before, r->code->py->co_flags))
+}
+
+OP(GET_AWAITABLE) {
+    REPLACE_TOP(py_get_awaitable(before, ARG))
+}
+
+OP(GET_AITER) {
+    REPLACE_TOP(get_aiter(before))
+}
+
+OP(ASYNC_GEN_WRAP) {
+    REPLACE_TOP(py_async_gen_wrap(before))
+}
+
+OP(STOPITERATION_ERROR) {
+    REPLACE_TOP(py_stopiteration_error(before, r->code->py->co_flags))
+}
+
+#undef REPLACE_TOP
+
+OP(GET_ANEXT) {
+    PyObject *awaitable = get_anext(TOP);
+    if (awaitable == NULL)
+        FAIL();
+    PUSH(awaitable);
+    NEXT_LOOKING();
+}
+
+OP(END_ASYNC_FOR) {
+    PyObject *exception = POP();
+    if (!PyErr_GivenExceptionMatches(exception, PyExc_StopAsyncIteration)) {
+        py_set_raised(exception);
+        failing = pc->at;
+        goto unwind;
+    }
+    PyObject *iterator = POP();
+    Py_DECREF(exception);
+    Py_DECREF(iterator);
+    NEXT();
+}
+
+OP(BEFORE_ASYNC_WITH) OP(BEFORE_WITH) {
+    PyObject *manager = TOP, *enter, *leave;
+    if (with_lookup(manager, pc->op == OP_BEFORE_ASYNC_WITH, &enter, &leave) < 0)
+        FAIL();
+    TOP = leave;
+    Py_DECREF(manager);
+    PyObject *result = DO_CALL(enter, NULL, 0, NULL);
+    Py_DECREF(enter);
+    if (result == NULL)
+        FAIL();
+    PUSH(result);
+    NEXT_LOOKING();
+}

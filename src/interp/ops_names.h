@@ -1,0 +1,126 @@
+// Handlers: names in namespaces, imports.
+
+OP(LOAD_CLASSDEREF) {
+    PyObject *value = load_dict_or_cell(LOCALS, SLOT(ARG), r->code->py, ARG);
+    if (value == NULL)
+        FAIL();
+    PUSH(value);
+    NEXT();
+}
+
+OP(LOAD_FROM_DICT_OR_DEREF) {
+    PyObject *dict = TOP;
+    PyObject *value = load_dict_or_cell(dict, SLOT(ARG), r->code->py, ARG);
+    if (value == NULL)
+        FAIL();
+    TOP = value;
+    Py_DECREF(dict);
+    NEXT();
+}
+
+OP(LOAD_NAME) {
+    PyObject *value = DO_LOAD_NAME(LOCALS, GLOBALS, BUILTINS, NAME(ARG));
+    if (value == NULL)
+        FAIL();
+    PUSH(value);
+    NEXT_LOOKING();
+}
+
+OP(STORE_NAME) {
+    PyObject *value = TOP;
+    int failed = DO_STORE_NAME(LOCALS, NAME(ARG), value);
+    sp--;
+    Py_DECREF(value);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(DELETE_NAME) {
+    if (delete_name(LOCALS, NAME(ARG)) < 0)
+        FAIL();
+    NEXT();
+}
+
+OP(LOAD_GLOBAL) {
+    PyObject *value = DO_LOAD_GLOBAL(GLOBALS, BUILTINS, NAME(ARG));
+    if (value == NULL)
+        FAIL();
+    if (EXTRA && !PY_CALLABLE_FIRST)
+        PUSH(NULL);
+    PUSH(value);
+    if (EXTRA && PY_CALLABLE_FIRST)
+        PUSH(NULL);
+    NEXT();
+}
+
+OP(STORE_GLOBAL) {
+    PyObject *value = TOP;
+    int failed = DO_STORE_GLOBAL(GLOBALS, NAME(ARG), value);
+    sp--;
+    Py_DECREF(value);
+    if (failed < 0)
+        FAIL();
+    NEXT();
+}
+
+OP(DELETE_GLOBAL) {
+    if (delete_global(GLOBALS, NAME(ARG)) < 0)
+        FAIL();
+    NEXT();
+}
+
+OP(LOAD_LOCALS) {
+    PyObject *locals = load_locals(LOCALS);
+    if (locals == NULL)
+        FAIL();
+    PUSH(locals);
+    NEXT();
+}
+
+OP(LOAD_FROM_DICT_OR_GLOBALS) {
+    PyObject *dict = TOP;
+    PyObject *value = load_dict_or_global(dict, GLOBALS, BUILTINS, NAME(ARG));
+    if (value == NULL)
+        FAIL();
+    TOP = value;
+    Py_DECREF(dict);
+    NEXT();
+}
+
+OP(SETUP_ANNOTATIONS) {
+    if (setup_annotations(LOCALS) < 0)
+        FAIL();
+    NEXT();
+}
+
+OP(IMPORT_NAME) {
+    PyObject *fromlist = TOP, *level = PEEK(2);
+    PyObject *module = import_name(GLOBALS, BUILTINS, LOCALS, NAME(ARG), fromlist, level);
+    sp--;
+    TOP = module;
+    Py_DECREF(level);
+    Py_DECREF(fromlist);
+    if (module == NULL)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(IMPORT_FROM) {
+    PyObject *value = import_from(TOP, NAME(ARG));
+    if (value == NULL)
+        FAIL();
+    PUSH(value);
+    NEXT_LOOKING();
+}
+
+OP(IMPORT_STAR) {
+    PyObject *module = TOP;
+    if (import_star(module, LOCALS) < 0)
+        FAIL();
+    sp--;
+    Py_DECREF(module);
+    if (EXTRA)
+        PUSH(Py_NewRef(Py_None));
+    NEXT_LOOKING();
+}

@@ -1,0 +1,235 @@
+// Handlers: attributes, operators, subscripts, comparisons.
+
+OP(LOAD_ATTR) {
+    PyObject *owner = TOP;
+    PyObject *value = DO_GETATTR(owner, NAME(ARG));
+    if (value == NULL)
+        FAIL();
+    TOP = value;
+    Py_DECREF(owner);
+    NEXT_LOOKING();
+}
+
+// Leaves function and self where the attribute is a plain method, else the value and a NULL.
+OP(LOAD_METHOD) {
+    PyObject *owner = TOP, *value = NULL;
+    int unbound = DO_GETMETHOD(owner, NAME(ARG), &value);
+    if (value == NULL)
+        FAIL();
+    if (unbound) {
+        TOP = value;
+        PUSH(owner);
+        NEXT_LOOKING();
+    }
+    TOP = PY_CALLABLE_FIRST ? value : NULL;
+    PUSH(PY_CALLABLE_FIRST ? NULL : value);
+    Py_DECREF(owner);
+    NEXT_LOOKING();
+}
+
+OP(STORE_ATTR) {
+    PyObject *owner = TOP, *value = PEEK(2);
+    int failed = DO_SETATTR(owner, NAME(ARG), value);
+    sp -= 2;
+    Py_DECREF(value);
+    Py_DECREF(owner);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(DELETE_ATTR) {
+    PyObject *owner = TOP;
+    int failed = DO_SETATTR(owner, NAME(ARG), NULL);
+    sp--;
+    Py_DECREF(owner);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(LOAD_SUPER_ATTR) {
+    PyObject *self = TOP, *type = PEEK(2), *super = PEEK(3), *method = NULL;
+    bool wants_method = EXTRA & 1;
+    PyObject *value = DO_SUPER_ATTR(super, type, self, NAME(ARG), (EXTRA & 2) != 0,
+                                    wants_method ? &method : NULL);
+    sp -= 3;
+    Py_DECREF(super);
+    Py_DECREF(type);
+    Py_DECREF(self);
+    if (value == NULL)
+        FAIL();
+    if (wants_method && method == NULL && !PY_CALLABLE_FIRST)
+        PUSH(NULL);
+    PUSH(value);
+    if (wants_method && (method != NULL || PY_CALLABLE_FIRST))
+        PUSH(method);
+    NEXT_LOOKING();
+}
+
+#define UNARY(function)                                                                            \
+    PyObject *operand = TOP;                                                                       \
+    PyObject *result = DO_UNARY(function, operand);                                                \
+    sp--;                                                                                          \
+    Py_DECREF(operand);                                                                            \
+    if (result == NULL)                                                                            \
+        FAIL();                                                                                    \
+    PUSH(result);                                                                                  \
+    NEXT_LOOKING();
+
+OP(UNARY_POSITIVE) {
+    UNARY(PyNumber_Positive)
+}
+
+OP(UNARY_NEGATIVE) {
+    UNARY(PyNumber_Negative)
+}
+
+OP(UNARY_INVERT) {
+    UNARY(PyNumber_Invert)
+}
+
+#undef UNARY
+
+OP(UNARY_NOT) OP(TO_BOOL) {
+    PyObject *operand = TOP;
+    int truth = DO_TRUTH(operand);
+    sp--;
+    Py_DECREF(operand);
+    if (truth < 0)
+        FAIL();
+    PUSH(Py_NewRef((truth ^ (pc->op == OP_UNARY_NOT)) ? Py_True : Py_False));
+    NEXT_LOOKING();
+}
+
+OP(BINARY_OP) {
+    PyObject *right = TOP, *left = PEEK(2);
+    if (PyUnicode_CheckExact(left) && PyUnicode_CheckExact(right) &&
+        (ARG == PY_ADD || ARG == PY_INPLACE_ADD) && pc[1].op == OP_STORE_FAST &&
+        SLOT(pc[1].arg) == left) {
+        // `s += t`: as in CPython, the variable about to be overwritten lets go first, so that the
+        // string can grow in place and building one piece by piece is not quadratic.
+        SLOT(pc[1].arg) = NULL;
+        Py_DECREF(left);
+        sp--;
+        PyUnicode_Append(&TOP, right);
+        Py_DECREF(right);
+        if (TOP == NULL)
+            FAIL();
+        NEXT();
+    }
+    PyObject *result = DO_BINARY(ARG, left, right);
+    sp -= 2;
+    Py_DECREF(left);
+    Py_DECREF(right);
+    if (result == NULL)
+        FAIL();
+    PUSH(result);
+    NEXT_LOOKING();
+}
+
+OP(BINARY_SUBSCR) {
+    PyObject *key = TOP, *container = PEEK(2);
+    PyObject *result = DO_GETITEM(container, key);
+    sp -= 2;
+    Py_DECREF(container);
+    Py_DECREF(key);
+    if (result == NULL)
+        FAIL();
+    PUSH(result);
+    NEXT_LOOKING();
+}
+
+OP(STORE_SUBSCR) {
+    PyObject *key = TOP, *container = PEEK(2), *value = PEEK(3);
+    int failed = DO_SETITEM(container, key, value);
+    sp -= 3;
+    Py_DECREF(value);
+    Py_DECREF(container);
+    Py_DECREF(key);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(DELETE_SUBSCR) {
+    PyObject *key = TOP, *container = PEEK(2);
+    int failed = DO_DELITEM(container, key);
+    sp -= 2;
+    Py_DECREF(container);
+    Py_DECREF(key);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(BINARY_SLICE) {
+    PyObject *slice = build_slice(sp - 2, 2);
+    if (slice == NULL)
+        FAIL();
+    sp -= 2;
+    PyObject *container = TOP;
+    PyObject *result = DO_GETITEM(container, slice);
+    Py_DECREF(slice);
+    sp--;
+    Py_DECREF(container);
+    if (result == NULL)
+        FAIL();
+    PUSH(result);
+    NEXT_LOOKING();
+}
+
+OP(STORE_SLICE) {
+    PyObject *slice = build_slice(sp - 2, 2);
+    if (slice == NULL)
+        FAIL();
+    sp -= 2;
+    PyObject *container = TOP, *value = PEEK(2);
+    int failed = DO_SETITEM(container, slice, value);
+    Py_DECREF(slice);
+    sp -= 2;
+    Py_DECREF(value);
+    Py_DECREF(container);
+    if (failed < 0)
+        FAIL();
+    NEXT_LOOKING();
+}
+
+OP(COMPARE_OP) {
+    PyObject *right = TOP, *left = PEEK(2);
+    PyObject *result = DO_COMPARE(left, right, ARG);
+    sp -= 2;
+    Py_DECREF(left);
+    Py_DECREF(right);
+    if (result == NULL)
+        FAIL();
+    if (EXTRA && !PyBool_Check(result)) {
+        int truth = DO_TRUTH(result);
+        Py_DECREF(result);
+        if (truth < 0)
+            FAIL();
+        result = Py_NewRef(truth ? Py_True : Py_False);
+    }
+    PUSH(result);
+    NEXT_LOOKING();
+}
+
+OP(IS_OP) {
+    PyObject *right = POP(), *left = TOP;
+    TOP = Py_NewRef((DO_IS(left, right) ^ ARG) ? Py_True : Py_False);
+    Py_DECREF(left);
+    Py_DECREF(right);
+    NEXT();
+}
+
+OP(CONTAINS_OP) {
+    PyObject *container = TOP, *value = PEEK(2);
+    int found = DO_CONTAINS(container, value);
+    sp -= 2;
+    Py_DECREF(value);
+    Py_DECREF(container);
+    if (found < 0)
+        FAIL();
+    PUSH(Py_NewRef((found ^ ARG) ? Py_True : Py_False));
+    NEXT_LOOKING();
+}

@@ -1,0 +1,127 @@
+// Handlers: the stack, constants, locals and cells.
+
+OP(NOP) {
+    NEXT();
+}
+
+OP(RESUME) {
+    // The low two bits say where: behind `yield from` and `await` nothing may come in between.
+    if (UNLIKELY(py_poll_wanted(ts)) && (ARG & 3) < 2)
+        goto poll;
+    NEXT();
+}
+
+OP(POP_TOP) {
+    Py_DECREF(POP());
+    NEXT();
+}
+
+OP(PUSH_NULL) {
+    PUSH(NULL);
+    NEXT();
+}
+
+OP(COPY) {
+    PyObject *copied = PEEK(ARG);
+    PUSH(Py_XNewRef(copied));
+    NEXT();
+}
+
+OP(SWAP) {
+    PyObject *top = TOP;
+    TOP = PEEK(ARG);
+    PEEK(ARG) = top;
+    NEXT();
+}
+
+OP(LOAD_CONST) {
+    PUSH(Py_NewRef(CONST(ARG)));
+    NEXT();
+}
+
+OP(LOAD_FAST) {
+    PUSH(Py_NewRef(SLOT(ARG)));
+    NEXT();
+}
+
+OP(LOAD_FAST_CHECK) OP(LOAD_CLOSURE) {
+    PyObject *value = SLOT(ARG);
+    if (UNLIKELY(value == NULL)) {
+        error_unbound_local(r->code->py, ARG);
+        FAIL();
+    }
+    PUSH(Py_NewRef(value));
+    NEXT();
+}
+
+OP(LOAD_FAST_AND_CLEAR) {
+    PUSH(SLOT(ARG));
+    SLOT(ARG) = NULL;
+    NEXT();
+}
+
+OP(STORE_FAST) {
+    PyObject *old = SLOT(ARG);
+    SLOT(ARG) = POP();
+    Py_XDECREF(old);
+    NEXT();
+}
+
+OP(DELETE_FAST) {
+    PyObject *old = SLOT(ARG);
+    if (UNLIKELY(old == NULL)) {
+        error_unbound_local(r->code->py, ARG);
+        FAIL();
+    }
+    SLOT(ARG) = NULL;
+    Py_DECREF(old);
+    NEXT();
+}
+
+OP(MAKE_CELL) {
+    PyObject *initial = SLOT(ARG);
+    PyObject *cell = PyCell_New(initial);
+    if (cell == NULL)
+        FAIL();
+    SLOT(ARG) = cell;
+    Py_XDECREF(initial);
+    NEXT();
+}
+
+OP(COPY_FREE_VARS) {
+    PyObject *closure = ((PyFunctionObject *)py_frame_function(frame))->func_closure;
+    PyObject **first = slots + r->code->py->co_nlocalsplus - ARG;
+    for (int i = 0; i < ARG; i++)
+        first[i] = Py_NewRef(PyTuple_GET_ITEM(closure, i));
+    NEXT();
+}
+
+OP(LOAD_DEREF) {
+    PyObject *value = PyCell_GET(SLOT(ARG));
+    if (UNLIKELY(value == NULL)) {
+        error_unbound_cell(r->code->py, ARG);
+        FAIL();
+    }
+    PUSH(Py_NewRef(value));
+    NEXT();
+}
+
+OP(STORE_DEREF) {
+    PyCellObject *cell = (PyCellObject *)SLOT(ARG);
+    PyObject *old = cell->ob_ref;
+    cell->ob_ref = POP();
+    Py_XDECREF(old);
+    NEXT();
+}
+
+OP(DELETE_DEREF) {
+    PyCellObject *cell = (PyCellObject *)SLOT(ARG);
+    PyObject *old = cell->ob_ref;
+    if (UNLIKELY(old == NULL)) {
+        error_unbound_cell(r->code->py, ARG);
+        FAIL();
+    }
+    cell->ob_ref = NULL;
+    Py_DECREF(old);
+    NEXT();
+}

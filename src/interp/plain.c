@@ -1,0 +1,186 @@
+// The plain build of the interpreter: every operation is CPython's own, nothing is tracked. Turns a
+// frame into its result, or into a frame at rest where the countdown ends.
+#include "src/py/frame.h"
+#include "src/py/natives.h"
+#include "src/py/operators.h"
+#include "src/py/raised.h"
+
+#include "src/interp/build.h"
+#include "src/interp/call.h"
+#include "src/interp/errors.h"
+#include "src/interp/fault.h"
+#include "src/interp/image.h"
+#include "src/interp/imports.h"
+#include "src/interp/interp.h"
+#include "src/interp/match.h"
+#include "src/interp/names.h"
+#include "src/interp/raise.h"
+#include "src/interp/run.h"
+#include "src/interp/unpack.h"
+
+_Thread_local interp_thread interp_here;
+
+// --- operations ---
+
+static int list_extend(PyObject *list, PyObject *iterable) {
+    PyObject *none = _PyList_Extend((PyListObject *)list, iterable);
+    Py_XDECREF(none);
+    return none ? 0 : -1;
+}
+
+static int truth_of(PyObject *o) {
+    if (o == Py_True)
+        return 1;
+    if (o == Py_False || o == Py_None)
+        return 0;
+    return PyObject_IsTrue(o);
+}
+
+static int get_method(PyObject *o, PyObject *name, PyObject **value) {
+    return _PyObject_GetMethod(o, name, value);
+}
+
+#define DO_CALL(callable, args, given, keywords)                                                   \
+    FAULTY(PyObject_Vectorcall(callable, args, given, keywords), NULL)
+#define DO_CALL_STAR(callable, args, keywords) FAULTY(PyObject_Call(callable, args, keywords), NULL)
+#define DO_GETATTR(o, name) FAULTY(PyObject_GetAttr(o, name), NULL)
+#define DO_GETMETHOD(o, name, value) FAULTY(get_method(o, name, value), 0)
+#define DO_SETATTR(o, name, value) FAULTY(PyObject_SetAttr(o, name, value), -1)
+#define DO_SUPER_ATTR(super, type, self, name, two, method)                                        \
+    FAULTY(py_super_attr(super, type, self, name, two, method), NULL)
+#define DO_UNARY(function, o) FAULTY(function(o), NULL)
+#define DO_BINARY(kind, left, right) FAULTY(py_binary_functions[kind](left, right), NULL)
+#define DO_COMPARE(left, right, kind) FAULTY(PyObject_RichCompare(left, right, kind), NULL)
+#define DO_TRUTH(o) FAULTY(truth_of(o), -1)
+#define DO_IS(left, right) ((left) == (right))
+#define DO_CONTAINS(container, value) FAULTY(PySequence_Contains(container, value), -1)
+#define DO_GETITEM(container, key) FAULTY(PyObject_GetItem(container, key), NULL)
+#define DO_SETITEM(container, key, value) FAULTY(PyObject_SetItem(container, key, value), -1)
+#define DO_SETITEM_DICT(dict, key, value) FAULTY(PyDict_SetItem(dict, key, value), -1)
+#define DO_DELITEM(container, key) FAULTY(PyObject_DelItem(container, key), -1)
+#define DO_SET_ADD(set, value) FAULTY(PySet_Add(set, value), -1)
+#define DO_SET_UPDATE(set, iterable) FAULTY(_PySet_Update(set, iterable), -1)
+#define DO_LIST_EXTEND(list, iterable) FAULTY(list_extend(list, iterable), -1)
+#define DO_DICT_UPDATE(dict, update) FAULTY(PyDict_Update(dict, update), -1)
+#define DO_DICT_MERGE(dict, update) FAULTY(_PyDict_MergeEx(dict, update, 2), -1)
+#define DO_UNPACK(sequence, before, after, top)                                                    \
+    FAULTY(unpack_sequence(sequence, before, after, top), -1)
+#define DO_FORMAT(value, conversion, spec) FAULTY(format_value(value, conversion, spec), NULL)
+#define DO_ITER(o) FAULTY(PyObject_GetIter(o), NULL)
+#define DO_ITERNEXT(iterator) FAULTY(Py_TYPE(iterator)->tp_iternext(iterator), NULL)
+#define DO_SEND(receiver, sent, result) FAULTY(PyIter_Send(receiver, sent, result), PYGEN_ERROR)
+#define DO_LOAD_GLOBAL(globals, builtins, name) FAULTY(load_global(globals, builtins, name), NULL)
+#define DO_STORE_GLOBAL(globals, name, value) FAULTY(PyDict_SetItem(globals, name, value), -1)
+#define DO_LOAD_NAME(locals, globals, builtins, name)                                              \
+    FAULTY(load_name(locals, globals, builtins, name), NULL)
+#define DO_STORE_NAME(locals, name, value) FAULTY(store_name(locals, name, value), -1)
+#define DO_EXCEPT_MATCH(exception, type) FAULTY(except_match(exception, type), -1)
+#define DO_WITH_EXIT(leave, exception) FAULTY(with_exit(leave, exception), NULL)
+
+// Arguments of a Python function are lent: run.h says what for.
+#define LEND(function, first, number)                                                              \
+    do {                                                                                           \
+        if (LIKELY(PyFunction_Check(function))) {                                                  \
+            r->thread->lent.callee = (function);                                                   \
+            r->thread->lent.slots = (first);                                                       \
+            r->thread->lent.count = (number);                                                      \
+            if (PY_CALL_STANDS_ON_CACHE)                                                           \
+                py_frame_set_executing(frame, units + insn_start(pc + 1) - 1);                     \
+        }                                                                                          \
+    } while (0)
+#define UNLEND() (r->thread->lent.callee = NULL)
+
+// --- exceptions ---
+
+// Under memory pressure the frame object may be missing: the exception then goes without this entry.
+static void run_note_traceback(run *r) {
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_SystemError, "error return without exception set");
+    if (py_frame_incomplete(r->frame))
+        return;
+    if (r->frame->frame_obj != NULL) {
+        PyTraceBack_Here(r->frame->frame_obj);
+        return;
+    }
+    PyObject *raised = py_take_raised();
+    PyFrameObject *object = PyThreadState_GetFrame(r->ts);
+    py_set_raised(raised);
+    if (object == NULL)
+        return;
+    PyTraceBack_Here(object);
+    Py_DECREF(object);
+}
+
+static const region *run_find_handler(const code *c, long unit) {
+    insn at = {.at = (uint32_t)unit};
+    return c->region_count ? code_region(c, &at) : NULL;
+}
+
+// --- the loop ---
+
+#define LOOP_NAME plain_loop
+#include "src/interp/loop.h"
+
+// --- frames ---
+
+#define MAKES_GENERATOR (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
+
+bool interp_can_run(PyThreadState *ts, py_frame *f) {
+    PyCodeObject *co = py_frame_code(f);
+    if ((co->co_flags & MAKES_GENERATOR) && !py_frame_in_generator(f))
+        return false;
+    return !py_tools_on(ts, co);
+}
+
+PyObject *interp_run(run *r, bool throwing) {
+    PyObject *result;
+    for (;;) {
+        switch (plain_loop(r, throwing)) {
+        case RUN_YIELD:
+            py_leave_suspended(r->ts, r->frame, &r->entry, r->sp, r->how);
+            return r->value;
+        case RUN_HAND_OVER:
+            py_leave_handed_over(r->ts, r->frame, &r->entry);
+            return py_eval_default(r->ts, r->frame, 0, true);
+        case RUN_STOP:
+            if (!image_stopped(r, &result))
+                return result;
+            throwing = false;
+            break;
+        case RUN_ABANDON:
+            return image_abandoned(r);
+        default:
+            py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
+            return r->value;
+        }
+    }
+}
+
+static PyObject *refuse(run *r) {
+    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
+    return NULL;
+}
+
+// Where an exception is thrown in, the pointer may stand on a unit that starts nothing (3.11 moves it
+// when a delegated generator ends): then only the unit counts.
+static const insn *start_of(run *r, bool throwing) {
+    const insn *pc = code_at(r->code, throwing ? r->failing : py_frame_next(r->frame));
+    return pc == NULL && throwing ? r->code->insns : pc;
+}
+
+PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, long *countdown) {
+    run r = {.ts = ts, .thread = &interp_here, .frame = f, .countdown = countdown};
+    if (py_enter(ts, f, &r.entry, !thin && !py_frame_in_generator(f)) < 0)
+        return refuse(&r);
+    r.code = code_of(py_frame_code(f));
+    if (r.code == NULL)
+        return refuse(&r);
+    r.failing = py_frame_last(f);
+    r.pc = start_of(&r, throwing);
+    r.sp = py_frame_stack_pointer(f);
+    if (r.pc == NULL) {
+        PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions", r.code->py->co_name);
+        return refuse(&r);
+    }
+    return interp_run(&r, throwing);
+}

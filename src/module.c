@@ -1,0 +1,57 @@
+// The extension module `stator._engine`: sets every room up and collects the functions they offer.
+#include "src/py/py.h"
+
+#include "src/code/code.h"
+#include "src/code/methods.h"
+
+#include "src/interp/setup.h"
+
+#include "src/hook/hook.h"
+#include "src/hook/methods.h"
+
+// One row per room that has something to set up or to offer, in the order of rooms. Each part may
+// be missing; the functions return 0, or -1 with an exception.
+static const struct room {
+    int (*setup)(void);
+    int (*add)(PyObject *module); // setup that also puts types or objects into the module
+    PyMethodDef *methods;         // ends in an empty row
+} rooms[] = {
+    {.setup = code_setup, .methods = code_methods},
+    {.add = interp_setup, .methods = interp_methods},
+    {.setup = hook_setup, .methods = hook_methods},
+};
+
+static int room_open(const struct room *room, PyObject *module) {
+    if (room->setup && room->setup() < 0)
+        return -1;
+    if (room->add && room->add(module) < 0)
+        return -1;
+    return room->methods ? PyModule_AddFunctions(module, room->methods) : 0;
+}
+
+static int module_exec(PyObject *module) {
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(rooms); i++)
+        if (room_open(&rooms[i], module) < 0)
+            return -1;
+    return 0;
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+#ifdef Py_mod_multiple_interpreters
+    // The eval hook and the slot on code objects are shared by all that the process runs.
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "stator._engine",
+    .m_doc = "Stator's engine; the functions of `stator` stand on it.",
+    .m_slots = module_slots,
+};
+
+PyMODINIT_FUNC PyInit__engine(void) {
+    return PyModuleDef_Init(&module_def);
+}

@@ -1,0 +1,37 @@
+// The extra slot on code objects: one pointer of ours on each, freed with it.
+#pragma once
+
+#include "src/py/py.h"
+
+#if PY_VERSION_HEX < 0x030c0000
+#define PyUnstable_Eval_RequestCodeExtraIndex _PyEval_RequestCodeExtraIndex
+#define PyUnstable_Code_SetExtra _PyCode_SetExtra
+#endif
+
+// As in Objects/codeobject.c, the same in all versions; the functions that read it cost a call.
+typedef struct py_code_extras {
+    Py_ssize_t size;
+    void *extras[];
+} py_code_extras;
+
+// A slot number, or -1 with an exception.
+static inline Py_ssize_t py_code_slot_new(freefunc release) {
+    Py_ssize_t slot = PyUnstable_Eval_RequestCodeExtraIndex(release);
+    if (slot < 0)
+        PyErr_SetString(PyExc_SystemError, "no free extra slot on code objects");
+    return slot;
+}
+
+static inline void *py_code_slot_get(PyCodeObject *code, Py_ssize_t slot) {
+    const py_code_extras *extras = code->co_extra;
+    return extras && slot < extras->size ? extras->extras[slot] : NULL;
+}
+
+// 0, or -1 with an exception.
+static inline int py_code_slot_set(PyCodeObject *code, Py_ssize_t slot, void *value) {
+    if (PyUnstable_Code_SetExtra((PyObject *)code, slot, value) == 0)
+        return 0;
+    if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    return -1;
+}

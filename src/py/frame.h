@@ -1,0 +1,241 @@
+// CPython's own frames: their fields by name, and the protocol by which an eval function takes a
+// frame, runs it and leaves it. Every difference between versions ends here.
+#pragma once
+
+#include "src/py/py.h"
+
+typedef _PyInterpreterFrame py_frame;
+
+// What an eval function keeps on the C stack while it runs one frame.
+typedef struct py_entry {
+#if PY_VERSION_HEX < 0x030d0000
+    _PyCFrame cframe;
+#endif
+    uint64_t tools; // version of the tools that were on when the frame was entered
+    int charged;    // what was taken from the budget for evals started by C code (3.12 on)
+} py_entry;
+
+// --- fields ---
+
+static inline PyCodeObject *py_frame_code(const py_frame *f) {
+#if PY_VERSION_HEX >= 0x030d0000
+    return (PyCodeObject *)f->f_executable;
+#else
+    return f->f_code;
+#endif
+}
+
+// The function that was called. Borrowed from the frame.
+static inline PyObject *py_frame_function(const py_frame *f) {
+#if PY_VERSION_HEX >= 0x030c0000
+    return f->f_funcobj;
+#else
+    return (PyObject *)f->f_func;
+#endif
+}
+
+// Takes the reference to `function`.
+static inline void py_frame_set_function(py_frame *f, PyObject *function) {
+    PyObject *old = py_frame_function(f);
+#if PY_VERSION_HEX >= 0x030c0000
+    f->f_funcobj = function;
+#else
+    f->f_func = (PyFunctionObject *)function;
+#endif
+    Py_DECREF(old);
+}
+
+static inline _Py_CODEUNIT *py_frame_units(const py_frame *f) {
+    return _PyCode_CODE(py_frame_code(f));
+}
+
+// The slots: locals, cells and free variables first, then the value stack.
+static inline PyObject **py_frame_slots(py_frame *f) {
+    return f->localsplus;
+}
+
+static inline PyObject **py_frame_stack(py_frame *f) {
+    return f->localsplus + py_frame_code(f)->co_nlocalsplus;
+}
+
+static inline bool py_frame_in_generator(const py_frame *f) {
+    return f->owner == FRAME_OWNED_BY_GENERATOR;
+}
+
+// Tracebacks, f_lineno and "has this frame begun" read the pointer: it stands on the unit that executes.
+static inline void py_frame_set_executing(py_frame *f, _Py_CODEUNIT *unit) {
+#if PY_VERSION_HEX >= 0x030d0000
+    f->instr_ptr = unit;
+#else
+    f->prev_instr = unit;
+#endif
+}
+
+// A frame at rest: the unit that runs next.
+static inline void py_frame_set_next(py_frame *f, long unit) {
+    py_frame_set_executing(f, py_frame_units(f) + unit - (PY_VERSION_HEX >= 0x030d0000 ? 0 : 1));
+}
+
+static inline long py_frame_next(const py_frame *f) {
+#if PY_VERSION_HEX >= 0x030d0000
+    return f->instr_ptr - py_frame_units(f);
+#else
+    return f->prev_instr + 1 - py_frame_units(f);
+#endif
+}
+
+// The unit at which an exception thrown into a frame at rest is looked up: the one that ran last.
+static inline long py_frame_last(const py_frame *f) {
+    return py_frame_next(f) - 1;
+}
+
+// The offset that handlers with `lasti` get pushed, and RERAISE puts back.
+static inline long py_frame_lasti(const py_frame *f) {
+#if PY_VERSION_HEX >= 0x030d0000
+    return f->instr_ptr - py_frame_units(f);
+#else
+    return f->prev_instr - py_frame_units(f);
+#endif
+}
+
+static inline bool py_frame_incomplete(py_frame *f) {
+    return _PyFrame_IsIncomplete(f);
+}
+
+// The depth is only kept in a frame at rest; -1 keeps the collector out of a running one.
+static inline PyObject **py_frame_stack_pointer(py_frame *f) {
+    return f->localsplus + f->stacktop;
+}
+
+static inline void py_frame_set_stack_pointer(py_frame *f, PyObject **sp) {
+    f->stacktop = (int)(sp - f->localsplus);
+}
+
+static inline void py_frame_set_running(py_frame *f) {
+    f->stacktop = -1;
+}
+
+static inline PyGenObject *py_frame_generator(py_frame *f) {
+    return _PyFrame_GetGenerator(f);
+}
+
+// --- running a frame ---
+
+static inline py_frame *py_current_frame(PyThreadState *ts) {
+#if PY_VERSION_HEX >= 0x030d0000
+    return ts->current_frame;
+#else
+    return ts->cframe->current_frame;
+#endif
+}
+
+static inline void py_set_current_frame(PyThreadState *ts, py_frame *f) {
+#if PY_VERSION_HEX >= 0x030d0000
+    ts->current_frame = f;
+#else
+    ts->cframe->current_frame = f;
+#endif
+}
+
+// Links the frame on top and charges the recursion limit; with `native` also the limit on evals that
+// C code starts. -1 with RecursionError: the frame was linked all the same, and must be left by
+// py_leave_ended.
+int py_enter(PyThreadState *ts, py_frame *f, py_entry *e, bool native);
+
+// The frame has returned or an exception leaves it: its stack is empty up to sp. Cleared and popped
+// where the version's eval function has to do that.
+void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp);
+
+// The generator's frame yields; `how` is the version's argument of YIELD_VALUE.
+void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp, int how);
+
+// Unlinks a frame at rest without touching what it holds, so that another eval function may enter it.
+void py_leave_handed_over(PyThreadState *ts, py_frame *f, py_entry *e);
+
+// A frame that was handed over and then emptied: cleared and popped where that is the eval's to do.
+void py_discard(PyThreadState *ts, py_frame *f);
+
+// Runs a frame in CPython's own eval, from wherever it stands. With `inner` the call is one that CPython
+// would not have started a second eval for, had there been no hook: not charged as C recursion.
+PyObject *py_eval_default(PyThreadState *ts, py_frame *f, int throwing, bool inner);
+
+// Raises what is left of the thread's recursion limit, or lowers it.
+static inline void py_give_recursion(PyThreadState *ts, int frames) {
+#if PY_VERSION_HEX >= 0x030c0000
+    ts->py_recursion_remaining += frames;
+#else
+    ts->recursion_remaining += frames;
+#endif
+}
+
+// --- the eval breaker ---
+
+static inline bool py_poll_wanted(PyThreadState *ts) {
+#if PY_VERSION_HEX >= 0x030d0000
+    return (_Py_atomic_load_uintptr_relaxed(&ts->eval_breaker) & _PY_EVAL_EVENTS_MASK) != 0;
+#else
+    return _Py_atomic_load_relaxed(&ts->interp->ceval.eval_breaker) != 0;
+#endif
+}
+
+// Signals, pending calls, collection, other threads' turn, exceptions sent by other threads.
+int py_poll(PyThreadState *ts);
+
+// `file` is the file name by which hooks know code that only CPython may run.
+int py_setup_poll(PyObject *file);
+
+// --- tools (sys.settrace, sys.setprofile, sys.monitoring) ---
+
+// Whether some tool wants events of this code now. Such frames are CPython's to run.
+bool py_tools_on(PyThreadState *ts, PyCodeObject *code);
+
+// Whether tools may have come or gone since the frame was entered.
+static inline bool py_tools_changed(PyThreadState *ts, const py_entry *e) {
+#if PY_VERSION_HEX >= 0x030d0000
+    return ts->interp->ceval.instrumentation_version != e->tools;
+#elif PY_VERSION_HEX >= 0x030c0000
+    return ts->interp->monitoring_version != e->tools;
+#else
+    (void)ts;
+    return e->cframe.use_tracing != 0;
+#endif
+}
+
+// After py_tools_changed turned out not to concern the frame.
+static inline void py_tools_seen(PyThreadState *ts, py_entry *e) {
+#if PY_VERSION_HEX >= 0x030d0000
+    e->tools = ts->interp->ceval.instrumentation_version;
+#elif PY_VERSION_HEX >= 0x030c0000
+    e->tools = ts->interp->monitoring_version;
+#else
+    (void)ts;
+    e->tools = 0;
+#endif
+}
+
+// Whether the code still carries events of tools that are gone; only its RESUME cleans that up.
+bool py_tools_stale(PyThreadState *ts, PyCodeObject *code);
+
+// --- the C stack ---
+
+extern __attribute__((tls_model("initial-exec"))) _Thread_local char *py_stack_floor;
+void py_stack_find(void);
+
+// Whether so much of the thread's C stack is used that a frame must not be started on it. What is kept
+// free is for native code below, which counts its depth but does not look at the stack.
+static inline bool py_stack_short(void) {
+    char *here = __builtin_frame_address(0);
+    if (__builtin_expect(py_stack_floor == NULL, 0))
+        py_stack_find();
+    return here < py_stack_floor;
+}
+
+// Evaluates a frame on a fresh C stack. CPython itself runs calls between Python functions without
+// using any; an eval hook cannot, so deep recursion goes on in new pieces of stack.
+PyObject *py_stack_extend(_PyFrameEvalFunction eval, PyThreadState *ts, py_frame *f, int throwing);
+
+// --- handled exceptions ---
+
+static inline PyObject *py_handled(PyThreadState *ts) {
+    return ts->exc_info->exc_value;
+}

@@ -1,0 +1,21 @@
+"""Says which build is tested, and leaves tests marked `full` to runs with STATOR_FULL=1."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import stator
+
+
+def pytest_report_header() -> str:
+    return f"stator: {Path(stator.__file__).parent}, CPython {sys.version.split()[0]}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("STATOR_FULL") == "1":
+        return
+    long = [item for item in items if item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]

@@ -1,0 +1,6 @@
+"""Makes the modules of this folder importable by name, for the tests and for the programs."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
