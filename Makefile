@@ -116,7 +116,7 @@ test-debug: ## the tests on a CPython with its own asserts on
 
 PROGRAMS ?= 20000
 fuzz: $(VENV)/.stator $(TEST)/.built ## PROGRAMS=20000 random programs, both engines compared
-	STATOR_FUZZ_PROGRAMS=$(PROGRAMS) $(PYTEST) tests/fuzz --timeout 0 $(ARGS)
+	PYTHONPATH=$(CURDIR)/$(TEST)/lib $(PY) tests/fuzz/run.py $(PROGRAMS) --out $(TEST)/fuzz $(ARGS)
 
 regen: ## rewrite the golden dumps of tests/stage on every supported Python; read the diff
 	STATOR_REGEN=1 tools/each_python $(MAKE) test ARGS='tests/stage'
@@ -145,4 +145,4 @@ format: $(VENV)/.tools ## rewrite C and Python as lint wants them
 
 clean: ## remove all that make made
 	rm -rf build .venv .venv-* .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find python tests tools bench -name __pycache__ -prune -exec rm -rf {} +
+	find $(PYTHON_DIRS) -name __pycache__ -prune -exec rm -rf {} +

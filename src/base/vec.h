@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <stdint.h>
+#include <string.h>
 
 #define VEC(type)                                                                                  \
     struct {                                                                                       \
@@ -14,26 +15,29 @@
         uint32_t count, room;                                                                      \
     }
 
-// Room for `more` items behind `count`. ST_ERROR with MemoryError, and nothing changed.
-static inline status vec_grow(void **items, uint32_t count, uint32_t *room, size_t more,
+// Room for `more` items behind `count`; `array` is where the pointer to the items stands, of
+// whatever type (hence the copies). ST_ERROR with MemoryError, and nothing changed.
+static inline status vec_grow(void *array, uint32_t count, uint32_t *room, size_t more,
                               size_t size) {
     size_t needed = count + more, doubled = *room ? 2 * (size_t)*room : 8;
-    if (needed <= *room)
+    if (LIKELY(needed <= *room))
         return ST_OK;
     if (doubled < needed)
         doubled = needed;
-    void *grown = doubled < UINT32_MAX ? PyMem_Realloc(*items, doubled * size) : NULL;
-    if (!grown) {
+    void *items;
+    memcpy(&items, array, sizeof(items));
+    items = doubled < UINT32_MAX ? PyMem_Realloc(items, doubled * size) : NULL;
+    if (!items) {
         PyErr_NoMemory();
         return ST_ERROR;
     }
-    *items = grown;
+    memcpy(array, &items, sizeof(items));
     *room = (uint32_t)doubled;
     return ST_OK;
 }
 
 #define vec_reserve(v, more)                                                                       \
-    vec_grow((void **)&(v)->items, (v)->count, &(v)->room, (more), sizeof(*(v)->items))
+    vec_grow(&(v)->items, (v)->count, &(v)->room, (more), sizeof(*(v)->items))
 
 #define vec_push(v, value)                                                                         \
     (vec_reserve((v), 1) == ST_OK ? ((v)->items[(v)->count++] = (value), ST_OK) : ST_ERROR)

@@ -1,5 +1,7 @@
 // Follows every path through a decoded code object: the stack depth and the handled exceptions
 // before each instruction (forward), and which variables may still be read (backward).
+#include "src/base/vec.h"
+
 #include "src/code/flow.h"
 
 // Deeper than the compiler nests handlers in one function; keeps the recursion over a chain small.
@@ -21,18 +23,6 @@ static status bad(const code *c, const insn *i, const char *what) {
     return ST_ERROR;
 }
 
-static status grow_handlers(walk *w) {
-    uint32_t room = w->handler_room ? 2 * w->handler_room : 4;
-    struct handled *grown = PyMem_Realloc(w->f->handlers, room * sizeof(*grown));
-    if (!grown) {
-        PyErr_NoMemory();
-        return ST_ERROR;
-    }
-    w->f->handlers = grown;
-    w->handler_room = room;
-    return ST_OK;
-}
-
 // The one chain with this slot inside of `outer`: equal chains have equal numbers.
 static status chain_of(walk *w, int32_t slot, int32_t outer, int32_t *result) {
     flow *f = w->f;
@@ -42,8 +32,7 @@ static status chain_of(walk *w, int32_t slot, int32_t outer, int32_t *result) {
             return ST_OK;
         }
     }
-    if (f->handler_count == w->handler_room)
-        TRY(grow_handlers(w));
+    TRY(vec_grow(&f->handlers, f->handler_count, &w->handler_room, 1, sizeof(*f->handlers)));
     f->handlers[f->handler_count] = (struct handled){.slot = slot, .outer = outer};
     *result = (int32_t)f->handler_count++;
     return ST_OK;
@@ -188,6 +177,27 @@ static status follow(walk *w, uint32_t index) {
     return reach(w, i, index + 1, depth + op_effect(i->op, i->arg, extra, false), chain);
 }
 
+static status follow_all(walk *w) {
+    while (w->todo_count > 0)
+        TRY(follow(w, w->todo[--w->todo_count]));
+    return ST_OK;
+}
+
+// Handlers of regions in which nothing fails by itself: an exception may still be thrown there.
+static status reach_quiet_handlers(walk *w) {
+    for (uint32_t index = 0; index < w->c->count; index++) {
+        const insn *i = &w->c->insns[index];
+        const region *r = code_region(w->c, i);
+        int32_t depth = w->f->depth[index], chain = w->f->handled[index];
+        if (!r || depth < 0 || depth_failing(i, depth) < r->depth || w->f->depth[r->target] >= 0)
+            continue;
+        TRY(chain_cut(w, chain, r->depth, &chain));
+        TRY(reach(w, i, r->target, r->depth + r->lasti + 1, chain));
+        TRY(follow_all(w));
+    }
+    return ST_OK;
+}
+
 static status walk_all(const code *c, flow *f) {
     walk w = {.c = c, .f = f, .todo = PyMem_New(uint32_t, c->count)};
     if (!w.todo) {
@@ -195,8 +205,10 @@ static status walk_all(const code *c, flow *f) {
         return ST_ERROR;
     }
     status s = reach(&w, c->insns, 0, 0, -1);
-    while (s == ST_OK && w.todo_count > 0)
-        s = follow(&w, w.todo[--w.todo_count]);
+    if (s == ST_OK)
+        s = follow_all(&w);
+    if (s == ST_OK)
+        s = reach_quiet_handlers(&w);
     PyMem_Free(w.todo);
     return s;
 }

@@ -35,12 +35,17 @@ static void uninstall(PyInterpreterState *interp) {
         _PyInterpreterState_SetEvalFrameFunc(interp, previous_eval);
 }
 
+// A watched frame may have taken it off for its own time.
+static void ensure(void) {
+    install(PyInterpreterState_Get());
+}
+
 void hook_enter(hook_scope *before, hook_mode wanted) {
     before->mode = mode;
     mode = wanted;
     scopes_here++;
-    if (scopes++ == 0)
-        install(PyInterpreterState_Get());
+    scopes++;
+    ensure();
 }
 
 void hook_leave(const hook_scope *before) {
@@ -73,6 +78,17 @@ static PyObject *pass_on(PyThreadState *ts, py_frame *f, int throwing) {
     return previous_eval(ts, f, throwing);
 }
 
+// A watched frame runs with no hook at all, as long as it runs: CPython takes other ways through its
+// instructions under a hook, and tools can see that (a coroutine's end raises StopIteration then).
+static PyObject *run_watched(PyThreadState *ts, py_frame *f, int throwing) {
+    PyInterpreterState *interp = ts->interp;
+    uninstall(interp);
+    PyObject *result = pass_on(ts, f, throwing);
+    if (scopes > 0)
+        install(interp);
+    return result;
+}
+
 static bool wants(PyThreadState *ts, py_frame *f) {
     if (mode == HOOK_OFF || py_is_native_helper(py_frame_code(f)) || !interp_can_run(ts, f))
         return false;
@@ -99,8 +115,10 @@ static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
     bool thin = run_take_lent(t, f);
     if (image_expects(t, f))
         return image_arrived(ts, f);
-    if (!wants(ts, f))
-        return pass_on(ts, f, throwing);
+    if (!wants(ts, f)) {
+        bool watched = py_tools_on(ts, py_frame_code(f));
+        return watched ? run_watched(ts, f, throwing) : pass_on(ts, f, throwing);
+    }
     return evaluate_frame(ts, f, throwing, thin);
 }
 
@@ -121,5 +139,6 @@ int hook_setup(void) {
         return -1;
     }
     done = true;
+    image_ensure_hook = ensure;
     return 0;
 }

@@ -7,6 +7,8 @@
 #include "src/hook/hook.h"
 #include "src/hook/scope.h"
 
+#include <signal.h>
+
 // --- the stack below ---
 
 typedef struct cut {

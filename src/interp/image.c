@@ -9,6 +9,7 @@
 #include <limits.h>
 
 PyObject *image_abandoned_error;
+void (*image_ensure_hook)(void);
 
 // --- taking ---
 
@@ -269,6 +270,7 @@ static PyObject *call_code(resume_request *q) {
         return NULL;
     q->code = co;
     t->put_back = q;
+    image_ensure_hook();
     PyObject *result = call_with_dummies(function, co);
     t->put_back = NULL;
     Py_DECREF(function);

@@ -150,6 +150,8 @@ error_at:
         return RUN_ABANDON;
     }
     run_note_traceback(r);
+    if (UNLIKELY(py_tools_changed(ts, &r->entry)))
+        py_tools_raised(ts);
 unwind: {
     const region *handler = run_find_handler(r->code, failing);
     PyObject **base = py_frame_stack(frame);
@@ -157,6 +159,8 @@ unwind: {
     while (sp > cut)
         Py_XDECREF(POP());
     if (handler == NULL) {
+        if (UNLIKELY(py_tools_changed(ts, &r->entry)))
+            py_tools_unwound(ts);
         r->sp = sp;
         return RUN_ERROR;
     }

@@ -102,9 +102,9 @@ static void run_note_traceback(run *r) {
         PyTraceBack_Here(r->frame->frame_obj);
         return;
     }
-    PyObject *raised = py_take_raised();
+    py_raised aside = py_put_aside();
     PyFrameObject *object = PyThreadState_GetFrame(r->ts);
-    py_set_raised(raised);
+    py_put_on(aside);
     if (object == NULL)
         return;
     PyTraceBack_Here(object);

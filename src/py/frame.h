@@ -216,6 +216,11 @@ static inline void py_tools_seen(PyThreadState *ts, py_entry *e) {
 // Whether the code still carries events of tools that are gone; only its RESUME cleans that up.
 bool py_tools_stale(PyThreadState *ts, PyCodeObject *code);
 
+// A tool came with an exception out of a call: this frame has not been handed over yet, and the two
+// events that CPython would have reported of it are reported here (sys.settrace, sys.setprofile).
+void py_tools_raised(PyThreadState *ts);
+void py_tools_unwound(PyThreadState *ts);
+
 // --- the C stack ---
 
 extern __attribute__((tls_model("initial-exec"))) _Thread_local char *py_stack_floor;

@@ -32,3 +32,27 @@ static inline void py_set_raised(PyObject *exception) {
     PyErr_Restore(Py_NewRef(Py_TYPE(exception)), exception, PyException_GetTraceback(exception));
 #endif
 }
+
+// The current exception put aside as it is: on 3.11 one that is not yet an instance stays a class until
+// someone catches it, and making it one runs code.
+typedef struct py_raised {
+    PyObject *type, *value, *traceback;
+} py_raised;
+
+static inline py_raised py_put_aside(void) {
+    py_raised r = {0};
+#if PY_VERSION_HEX >= 0x030c0000
+    r.value = PyErr_GetRaisedException();
+#else
+    PyErr_Fetch(&r.type, &r.value, &r.traceback);
+#endif
+    return r;
+}
+
+static inline void py_put_on(py_raised r) {
+#if PY_VERSION_HEX >= 0x030c0000
+    PyErr_SetRaisedException(r.value);
+#else
+    PyErr_Restore(r.type, r.value, r.traceback);
+#endif
+}

@@ -373,7 +373,7 @@ def membership():
 def identity_and_none():
     a, b = [], []
     x = None
-    return a is a, a is b, a is not b, x is None, x is not None, () is (), True is True
+    return a is a, a is b, a is not b, x is None, x is not None, True is not False
 
 
 def ternary_and_nested_lambda():

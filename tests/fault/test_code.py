@@ -1,4 +1,4 @@
-"""Each allocation of decoding, flow and printing fails once: MemoryError, and the next try works."""
+"""Each allocation of decode, flow and print fails once: MemoryError, and the next try works."""
 
 import pytest
 

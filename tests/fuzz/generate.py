@@ -339,9 +339,12 @@ class Program(Expressions):
         if self.c.chance(40):
             return self.line(scope, self.c.pick(forms))
         source = f"AIter({self.c.below(4)})"
+        whole = self.c.chance(30)
+        scope.deep += whole
         if self.made["asyncgen"] and self.c.chance(70):
             source = self.made_call("asyncgen", scope)
-        if self.c.chance(30):
+        scope.deep -= whole
+        if whole:
             self.put(f"show([q async for q in {source} if q])")
         else:
             name = scope.own("i", self.c.below(3))

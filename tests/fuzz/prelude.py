@@ -62,7 +62,7 @@ def places(tb):
 def columns(code, tb, depth):
     # Looking them up takes as long as the code is; a long recursion repeats itself anyway.
     if depth > 12 and tb.tb_next is not None:
-        return tb.tb_lasti
+        return None
     return next(islice(code.co_positions(), tb.tb_lasti // 2, None), None)
 
 

@@ -22,7 +22,7 @@ def assemble(*instructions: Any) -> bytes:
 
 
 def table(*rows: tuple[int, int, int, int, bool]) -> bytes:
-    """An exception table of (start, end, target, depth, lasti) in code units, each below 64 * 64."""
+    """An exception table of (start, end, target, depth, lasti), by code units below 64 * 64."""
 
     def number(value: int, mark: int = 0) -> bytes:
         if value < 64:
@@ -41,7 +41,7 @@ def template(a, b):
 
 
 def make(*instructions: Any, **changes: Any) -> CodeType:
-    """Two arguments, cells `b` and `c`, constants None, 1, ("x",), 3-tuple, names attribute, other."""
+    """`template` with other instructions: constants None, 1 and three tuples; two names."""
     settings = dict(
         co_code=assemble(*instructions),
         co_consts=(None, 1, ("x",), ("x", "y", "z"), ("x", 1)),
@@ -50,4 +50,3 @@ def make(*instructions: Any, **changes: Any) -> CodeType:
         co_exceptiontable=b"",
     )
     return template.__code__.replace(**{**settings, **changes})
-

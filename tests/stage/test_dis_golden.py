@@ -66,7 +66,9 @@ def test_nested_code_is_printed_if_asked_for() -> None:
 
 
 def test_names_and_constants_of_any_script_are_printed() -> None:
-    code = compile("ключ = 'é\\ud800' + x\n", "m", "exec").replace(co_name="\ud800", co_qualname="\ud800")
+    code = compile("ключ = 'é\\ud800' + x\n", "m", "exec").replace(
+        co_name="\ud800", co_qualname="\ud800"
+    )
     text = _engine.dis_text(code)
     assert "ключ" in text and "\\ud800" in text
 

@@ -1,4 +1,4 @@
-"""Depths, handled exceptions and live variables agree with slow searches and with hand-made cases."""
+"""Handled exceptions and live variables agree with a slow search and with hand-made cases."""
 
 import random
 from types import CodeType

@@ -165,7 +165,7 @@ FLOW = {
         {},
         "different stack depths at offset 0",
     ),
-    "nothing handled": ([LOAD_NONE, "POP_EXCEPT", LOAD_NONE, RETURN], {}, "no exception is handled"),
+    "none handled": ([LOAD_NONE, "POP_EXCEPT", LOAD_NONE, RETURN], {}, "no exception is handled"),
     "handler keeps more": (
         [("DELETE_GLOBAL", 0), LOAD_NONE, RETURN],
         {"co_exceptiontable": table((0, 1, 1, 1, False))},

@@ -1,0 +1,83 @@
+// Debuggers, profilers and monitors: whether one watches, and the events of a frame of ours in which an
+// exception arrives together with the tool. All other events are CPython's, which runs watched frames.
+#include "src/py/frame.h"
+
+#include "src/py/raised.h"
+
+#if PY_VERSION_HEX >= 0x030c0000
+
+static bool any_byte(const void *start, size_t size) {
+    const char *bytes = start;
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i])
+            return true;
+    return false;
+}
+
+bool py_tools_on(PyThreadState *ts, PyCodeObject *code) {
+    if (any_byte(&ts->interp->monitors, sizeof(ts->interp->monitors)))
+        return true;
+    return code->_co_monitoring != NULL &&
+           any_byte(&code->_co_monitoring->local_monitors,
+                    sizeof(code->_co_monitoring->local_monitors));
+}
+
+bool py_tools_stale(PyThreadState *ts, PyCodeObject *code) {
+#if PY_VERSION_HEX >= 0x030d0000
+    return code->_co_instrumentation_version != ts->interp->ceval.instrumentation_version;
+#else
+    return code->_co_instrumentation_version != ts->interp->monitoring_version;
+#endif
+}
+
+#else
+
+bool py_tools_on(PyThreadState *ts, PyCodeObject *code) {
+    (void)code;
+    return ts->cframe->use_tracing != 0;
+}
+
+bool py_tools_stale(PyThreadState *ts, PyCodeObject *code) {
+    (void)ts;
+    (void)code;
+    return false;
+}
+
+#endif
+
+// --- events ---
+
+// Calls the function that sys.settrace or sys.setprofile left; an exception of its own replaces ours.
+static void call_tool(PyThreadState *ts, Py_tracefunc tool, PyObject *object, int event, PyObject *arg) {
+    if (tool == NULL || ts->tracing)
+        return;
+    PyFrameObject *frame = PyThreadState_GetFrame(ts);
+    if (frame == NULL)
+        return;
+    PyObject *raised = py_take_raised();
+    PyThreadState_EnterTracing(ts);
+    int failed = tool(object, frame, event, arg);
+    PyThreadState_LeaveTracing(ts);
+    Py_DECREF(frame);
+    if (failed == 0)
+        py_set_raised(raised);
+    else
+        Py_XDECREF(raised);
+}
+
+void py_tools_raised(PyThreadState *ts) {
+    PyObject *raised = py_take_raised();
+    PyObject *traceback = PyException_GetTraceback(raised);
+    PyObject *arg = PyTuple_Pack(3, (PyObject *)Py_TYPE(raised), raised, traceback ? traceback : Py_None);
+    Py_XDECREF(traceback);
+    py_set_raised(raised);
+    if (arg == NULL)
+        return;
+    call_tool(ts, ts->c_tracefunc, ts->c_traceobj, PyTrace_EXCEPTION, arg);
+    Py_DECREF(arg);
+}
+
+void py_tools_unwound(PyThreadState *ts) {
+    call_tool(ts, ts->c_tracefunc, ts->c_traceobj, PyTrace_RETURN, Py_None);
+    call_tool(ts, ts->c_profilefunc, ts->c_profileobj, PyTrace_RETURN, Py_None);
+}
