@@ -1,7 +1,8 @@
 """`make bench`: what Stator costs, measured next to CPython in the same run, as ratios.
 
-Prints tables and writes build/bench.json. Figures are medians over rounds in which both sides take
-turns; a ratio is only as good as the machine is quiet, so look at the spread beside it.
+Prints tables and writes build/bench.json. Both sides take turns, round by round, in processor time;
+figures are medians over the rounds. The spread (half the distance of the quartiles of the rounds'
+ratios) says how far to trust them.
 """
 
 import argparse
@@ -23,14 +24,15 @@ from stator import _engine, evaluate
 
 
 def timed(call):
-    begin = time.perf_counter()
+    begin = time.process_time()
     call()
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 
 
 def calibrate(call, seconds):
     """How often to do it for a plain run to take that long; warms CPython's own caches up."""
     n = 200
+    call(n)
     while (took := timed(lambda: call(n))) < seconds / 4:
         n *= 4
     return max(200, int(n * seconds / took))
@@ -54,7 +56,7 @@ def compare_kind(kind, rounds, seconds):
     return {
         "plain_us": statistics.median(plain) / n * 1e6,
         "evaluated_us": statistics.median(evaluated) / n * 1e6,
-        "ratio": statistics.median(evaluated) / statistics.median(plain),
+        "ratio": statistics.median(ratios),
         "spread": spread(ratios),
     }
 
@@ -115,18 +117,15 @@ def _deep(depth):
     return depth
 
 
-def _boundaries(fn, args):
-    """The number of boundaries until the innermost frame stands still to be taken."""
-    low, high = 1, 2
-    while _engine.take_image(fn, args, {}, high)[0] is not None:
-        high *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _engine.take_image(fn, args, {}, middle)[0] is None:
-            high = middle
-        else:
-            low = middle
-    return low // 2
+def _innermost(fn, args, depth):
+    """The first boundary at which that many frames are there to be taken."""
+    for boundary in range(1, 10000):
+        frame, found = _engine.take_image(fn, args, {}, boundary)[0], 0
+        while frame is not None:
+            frame, found = frame.caller, found + 1
+        if found == depth:
+            return boundary + 2
+    raise AssertionError(f"no chain of {depth} frames")
 
 
 def _take_and_put_back(fn, args, boundary, cpython):
@@ -138,16 +137,21 @@ def _take_and_put_back(fn, args, boundary, cpython):
 def image_chain(depth, rounds, cpython):
     """µs for taking a chain of that many frames and putting it back, less what the run costs."""
     args, repeat = (depth - 1,), 2000
-    boundary = _boundaries(_deep, args)
+    boundary = _innermost(_deep, args, depth)
     if _take_and_put_back(_deep, args, boundary, cpython) != depth - 1:
         raise AssertionError("an image was put back wrong")
-    moved, stayed = [], []
-    for _ in range(rounds):
-        moved.append(
-            timed(lambda: [_take_and_put_back(_deep, args, boundary, cpython) for _ in range(repeat)])
-        )
-        stayed.append(timed(lambda: [evaluate(_deep, *args) for _ in range(repeat)]))
-    return (statistics.median(moved) - statistics.median(stayed)) / repeat * 1e6
+
+
+    def move():
+        for _ in range(repeat):
+            _take_and_put_back(_deep, args, boundary, cpython)
+
+    def stay():
+        for _ in range(repeat):
+            evaluate(_deep, *args)
+
+    extra = [timed(move) - timed(stay) for _ in range(rounds)]
+    return statistics.median(extra) / repeat * 1e6
 
 
 def image(options):
@@ -179,10 +183,10 @@ if {use}:
     stator.evaluate(programs.calls, 100)
     assert not stator._engine.hook_installed()
 def once():
-    begin = time.perf_counter()
+    begin = time.process_time()
     for kind in (programs.calls, programs.methods, programs.generators, programs.containers):
         kind({n})
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 once()
 print(statistics.median(once() for _ in range(9)))
 """
@@ -197,10 +201,11 @@ def plain_child(use, n):
 def overhead(options):
     """Plain code in a process that evaluated once before, over one that never loaded Stator."""
     without, after = [], []
-    for _ in range(max(5, options.rounds)):
+    for _ in range(min(9, options.rounds)):
         without.append(plain_child(False, 20000))
         after.append(plain_child(True, 20000))
-    result = {"ratio": statistics.median(after) / statistics.median(without), "spread": spread(after)}
+    ratios = [a / w for a, w in zip(after, without, strict=True)]
+    result = {"ratio": statistics.median(ratios), "spread": spread(ratios)}
     print(f"plain code, ratio       {result['ratio']:10.3f}   spread {result['spread']:.0%}")
     print("  (after import and one evaluate, over a process without Stator)\n")
     return result
@@ -211,8 +216,8 @@ PARTS = [interpreter, decode, image, hook, overhead]
 
 def main():
     parser = argparse.ArgumentParser(description="What Stator costs, next to CPython's own eval.")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--seconds", type=float, default=0.03, help="of one plain run of a kind")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.015, help="of one plain run of a kind")
     parser.add_argument("--kinds", nargs="*", help="only these kinds of programs")
     parser.add_argument("--parts", nargs="*", choices=[part.__name__ for part in PARTS])
     parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("build/bench.json"))

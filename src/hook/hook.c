@@ -101,7 +101,7 @@ static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bo
     long left;
     switch (t->stop) {
     case STOP_TAKE:
-        return interp_eval(ts, f, throwing, thin, thin ? &t->left : NULL);
+        return interp_eval(ts, f, throwing, thin, thin && t->lent.counted ? &t->left : NULL);
     case STOP_HOP:
         left = image_next_hop(t);
         return interp_eval(ts, f, throwing, thin, t->every ? &left : &t->left);

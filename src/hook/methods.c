@@ -149,7 +149,7 @@ static PyObject *take_image(PyObject *self, PyObject *args, PyObject *keywords) 
     interp_thread *t = scope_enter(&s, HOOK_EVALUATE);
     t->stop = STOP_TAKE;
     t->left = boundary;
-    t->lent = (lent_slots){.callee = function_of(fn)};
+    t->lent = (lent_slots){.callee = function_of(fn), .counted = true};
     PyObject *result = PyObject_Call(fn, fn_args, fn_keywords == Py_None ? NULL : fn_keywords);
     PyObject *pair = outcome(t, result);
     scope_leave(&s);

@@ -84,6 +84,7 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
             r->thread->lent.callee = (function);                                                   \
             r->thread->lent.slots = (first);                                                       \
             r->thread->lent.count = (number);                                                      \
+            r->thread->lent.counted = r->countdown != NULL;                                        \
             if (PY_CALL_STANDS_ON_CACHE)                                                           \
                 py_frame_set_executing(frame, units + insn_start(pc + 1) - 1);                     \
         }                                                                                          \

@@ -26,6 +26,7 @@ typedef struct lent_slots {
     PyObject *callee; // function whose frame is expected; borrowed from the slots; NULL for none
     PyObject **slots;
     Py_ssize_t count;
+    bool counted; // the caller's boundaries are counted, so the callee's may be, too
 } lent_slots;
 
 // What happens when a countdown of boundaries is used up.

@@ -347,26 +347,55 @@ def recursion_limit_exact():
 
 
 def recursion_limit_boundary():
-    def f(n):
-        return n if n == 0 else f(n - 1)
+    """How much deeper one kind of call gets than another: what a level of each kind costs."""
 
-    def fits(n):
+    def call(n):
+        return n if n == 0 else call(n - 1)
+
+    def keyword(n):
+        return n if n == 0 else keyword(n=n - 1)
+
+    def star(*n):
+        return n if n[0] == 0 else star(*[n[0] - 1])
+
+    def mapped(n):
+        return n if n == 0 else next(map(mapped, [n - 1]))
+
+    def generated(n):
+        return n if n == 0 else next(generated(n - 1) for _ in "x")
+
+    class C:
+        def method(self, n):
+            return n if n == 0 else self.method(n - 1)
+
+        def __call__(self, n):
+            return n if n == 0 else self(n - 1)
+
+        def __getitem__(self, n):
+            return n if n == 0 else self[n - 1]
+
+        def __add__(self, n):
+            return n if n == 0 else self + (n - 1)
+
+    c = C()
+
+    def deepest(f):
+        n = 0
         try:
-            f(n)
+            while True:
+                f(n + 1)
+                n += 1
         except RecursionError:
-            return False
-        return True
+            return n
 
     old = sys.getrecursionlimit()
-    here = len(inspect.stack(0))
-    sys.setrecursionlimit(here + 50)
+    sys.setrecursionlimit(len(inspect.stack(0)) + 60)
     try:
-        edge = 0
-        while fits(edge + 1):
-            edge += 1
+        base = deepest(call)
+        kinds = (keyword, star, mapped, generated, c.method, c, c.__getitem__, c.__add__)
+        return [base - deepest(f) for f in kinds]
     finally:
         sys.setrecursionlimit(old)
-    return edge
 
 
 def recursion_in_various_calls():

@@ -1,0 +1,39 @@
+"""Each allocation of an evaluated program fails once: the right result or MemoryError, nothing else."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from fault_programs import PROGRAMS
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("_testcapi") is None, reason="this Python comes without _testcapi"
+)
+
+
+def run(program, engine):
+    command = [sys.executable, str(HERE / "memory_child.py"), program, engine]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    said = "\n".join(done.stderr.splitlines()[-12:])
+    assert done.returncode == 0, f"status {done.returncode}\n{said}"
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_evaluated_program_survives_each_failed_allocation(program):
+    assert run(program, "evaluate") > 10
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_image_taken_and_put_back_survives_each_failed_allocation(program):
+    assert run(program, "image") > 10
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_hopping_program_survives_each_failed_allocation(program):
+    assert run(program, "hopping") > 10
