@@ -6,6 +6,7 @@ Prints how many allocations failed. A wrong result, another exception than Memor
 behind ends it with a message; a crash is for the parent to see (the last line on stderr says where).
 """
 
+import gc
 import sys
 
 import _testcapi
@@ -59,8 +60,6 @@ def check(engine, name, expected, at):
         sys.exit(f"{name}, allocation {at}: the hook was left behind")
     if engine(fresh(name), [], Token()) != expected:
         sys.exit(f"{name}, allocation {at}: the next run went wrong")
-    import gc
-
     gc.collect()
     if sys.getrefcount(token) != before:
         sys.exit(f"{name}, allocation {at}: {sys.getrefcount(token) - before} references too many")
