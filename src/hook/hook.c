@@ -18,26 +18,49 @@ static _PyFrameEvalFunction previous_eval; // what was there when the hook was p
 static long scopes;                        // in all threads; guarded by the GIL
 static __attribute__((tls_model("initial-exec"))) _Thread_local hook_mode mode;
 static __attribute__((tls_model("initial-exec"))) _Thread_local long scopes_here;
+static bool helper_seen; // a frame that is CPython's by rule came by; guarded by the GIL
 
 static PyObject *hook_eval(PyThreadState *ts, py_frame *f, int throwing);
 
+static bool on; // ours is in the chain: on top, or below a hook that someone put on later
+
+static bool is_default(_PyFrameEvalFunction eval) {
+    return eval == NULL || eval == _PyEval_EvalFrameDefault;
+}
+
+// Never twice: a hook above ours passes frames down to it, and ours must not pass them up again. (If
+// CPython's own eval is back, someone has put the state of before ours back.)
 static void install(PyInterpreterState *interp) {
     _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interp);
-    if (current == hook_eval)
+    if (current == hook_eval || (on && !is_default(current)))
         return;
     previous_eval = current;
     _PyInterpreterState_SetEvalFrameFunc(interp, hook_eval);
+    on = true;
 }
 
 // Someone may have put a hook on top of ours, and calls it: then it stays, and passes everything on.
 static void uninstall(PyInterpreterState *interp) {
-    if (_PyInterpreterState_GetEvalFrameFunc(interp) == hook_eval)
-        _PyInterpreterState_SetEvalFrameFunc(interp, previous_eval);
+    if (_PyInterpreterState_GetEvalFrameFunc(interp) != hook_eval)
+        return;
+    _PyInterpreterState_SetEvalFrameFunc(interp, previous_eval);
+    on = false;
 }
 
-// A watched frame may have taken it off for its own time.
-static void ensure(void) {
-    install(PyInterpreterState_Get());
+// Frames that are to be filled must come here, or a user's function would run on dummies. A watched frame
+// may have taken the hook off for its own time; a hook above ours may not pass frames down.
+static int ensure(void) {
+    PyInterpreterState *interp = PyInterpreterState_Get();
+    install(interp);
+    if (_PyInterpreterState_GetEvalFrameFunc(interp) == hook_eval)
+        return 0;
+    helper_seen = false;
+    if (py_call_helper() < 0)
+        return -1;
+    if (helper_seen)
+        return 0;
+    PyErr_SetString(PyExc_RuntimeError, "another eval hook was put over Stator's and does not pass frames on");
+    return -1;
 }
 
 void hook_enter(hook_scope *before, hook_mode wanted) {
@@ -45,7 +68,7 @@ void hook_enter(hook_scope *before, hook_mode wanted) {
     mode = wanted;
     scopes_here++;
     scopes++;
-    ensure();
+    install(PyInterpreterState_Get());
 }
 
 void hook_leave(const hook_scope *before) {
@@ -73,7 +96,7 @@ int hook_skip(PyCodeObject *py) {
 // To the hook that was there, or CPython's own eval. What CPython runs itself between Python functions
 // costs it no C recursion; only the hook turned it into evals.
 static PyObject *pass_on(PyThreadState *ts, py_frame *f, int throwing) {
-    if (previous_eval == NULL || previous_eval == _PyEval_EvalFrameDefault)
+    if (is_default(previous_eval))
         return py_eval_default(ts, f, throwing, true);
     return previous_eval(ts, f, throwing);
 }
@@ -90,7 +113,11 @@ static PyObject *run_watched(PyThreadState *ts, py_frame *f, int throwing) {
 }
 
 static bool wants(PyThreadState *ts, py_frame *f) {
-    if (mode == HOOK_OFF || py_is_native_helper(py_frame_code(f)) || !interp_can_run(ts, f))
+    if (UNLIKELY(py_is_native_helper(py_frame_code(f)))) {
+        helper_seen = true;
+        return false;
+    }
+    if (mode == HOOK_OFF || !interp_can_run(ts, f))
         return false;
     code *c = code_of(py_frame_code(f));
     return c == NULL || !c->skip;

@@ -9,7 +9,7 @@
 #include <limits.h>
 
 PyObject *image_abandoned_error;
-void (*image_ensure_hook)(void);
+int (*image_ensure_hook)(void);
 
 // --- taking ---
 
@@ -265,12 +265,13 @@ static PyObject *call_code(resume_request *q) {
     interp_thread *t = &interp_here;
     PyFunctionObject *original = (PyFunctionObject *)q->chain[q->depth]->function;
     PyCodeObject *co = q->chain[q->depth]->code;
+    if (image_ensure_hook() < 0)
+        return NULL;
     PyObject *function = PyFunction_New((PyObject *)co, original->func_globals);
     if (function == NULL)
         return NULL;
     q->code = co;
     t->put_back = q;
-    image_ensure_hook();
     PyObject *result = call_with_dummies(function, co);
     t->put_back = NULL;
     Py_DECREF(function);

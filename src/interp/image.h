@@ -41,8 +41,9 @@ typedef struct resume_request {
     bool collecting;     // collection is off until the frame is filled
 } resume_request;
 
-// The one way back from here to a later room: the hook sets this, and puts itself on when called.
-extern void (*image_ensure_hook)(void);
+// The one way back from here to a later room: the hook sets this, and puts itself on when called. 0, or
+// -1 with an exception: frames would not come.
+extern int (*image_ensure_hook)(void);
 
 extern PyTypeObject image_type;
 extern PyObject *image_abandoned_error; // what unwinds abandoned frames; never seen by Python code

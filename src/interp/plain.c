@@ -36,6 +36,16 @@ static int truth_of(PyObject *o) {
     return PyObject_IsTrue(o);
 }
 
+// Numbers and strings compare without PyObject_RichCompare, whose check of the recursion limit CPython's
+// specialised instructions do not make either.
+static PyObject *compare(PyObject *left, PyObject *right, int kind) {
+    PyTypeObject *type = Py_TYPE(left);
+    if (type == Py_TYPE(right) &&
+        (type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type))
+        return type->tp_richcompare(left, right, kind);
+    return PyObject_RichCompare(left, right, kind);
+}
+
 static int get_method(PyObject *o, PyObject *name, PyObject **value) {
     return _PyObject_GetMethod(o, name, value);
 }
@@ -50,7 +60,7 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
     FAULTY(py_super_attr(super, type, self, name, two, method), NULL)
 #define DO_UNARY(function, o) FAULTY(function(o), NULL)
 #define DO_BINARY(kind, left, right) FAULTY(py_binary_functions[kind](left, right), NULL)
-#define DO_COMPARE(left, right, kind) FAULTY(PyObject_RichCompare(left, right, kind), NULL)
+#define DO_COMPARE(left, right, kind) FAULTY(compare(left, right, kind), NULL)
 #define DO_TRUTH(o) FAULTY(truth_of(o), -1)
 #define DO_IS(left, right) ((left) == (right))
 #define DO_CONTAINS(container, value) FAULTY(PySequence_Contains(container, value), -1)

@@ -8,7 +8,7 @@
 #include "src/interp/image.h"
 
 int interp_setup(PyObject *module) {
-    if (py_setup_natives() < 0 || py_setup_poll(py_native_file) < 0)
+    if (py_setup_natives() < 0 || py_setup_helper(py_native_file) < 0)
         return -1;
     if (fault_setup(module) < 0)
         return -1;

@@ -247,34 +247,37 @@ PyObject *py_eval_default(PyThreadState *ts, py_frame *f, int throwing, bool inn
 #endif
 }
 
+// --- a function for CPython alone ---
+
+static PyObject *helper; // strong; does nothing, but its RESUME polls
+
+int py_setup_helper(PyObject *file) {
+    PyObject *code = Py_CompileStringObject("def helper(): pass", file, Py_file_input, NULL, -1);
+    PyObject *names = PyDict_New();
+    PyObject *done = code && names ? PyEval_EvalCode(code, names, names) : NULL;
+    if (done != NULL)
+        helper = Py_XNewRef(PyDict_GetItemString(names, "helper"));
+    Py_XDECREF(done);
+    Py_XDECREF(names);
+    Py_XDECREF(code);
+    return helper ? 0 : -1;
+}
+
+int py_call_helper(void) {
+    PyObject *none = PyObject_CallNoArgs(helper);
+    Py_XDECREF(none);
+    return none ? 0 : -1;
+}
+
 // --- the eval breaker ---
 
 #if PY_VERSION_HEX >= 0x030d0000
-
-int py_setup_poll(PyObject *file) {
-    (void)file;
-    return 0;
-}
 
 int py_poll(PyThreadState *ts) {
     return _Py_HandlePending(ts);
 }
 
 #else
-
-static PyObject *poll_function; // strong; does nothing, but its RESUME polls
-
-int py_setup_poll(PyObject *file) {
-    PyObject *code = Py_CompileStringObject("def poll(): pass", file, Py_file_input, NULL, -1);
-    PyObject *names = PyDict_New();
-    PyObject *done = code && names ? PyEval_EvalCode(code, names, names) : NULL;
-    if (done != NULL)
-        poll_function = Py_XNewRef(PyDict_GetItemString(names, "poll"));
-    Py_XDECREF(done);
-    Py_XDECREF(names);
-    Py_XDECREF(code);
-    return poll_function ? 0 : -1;
-}
 
 // What CPython found to raise must not show the helper's frame, which is the traceback's first entry.
 static void trim_traceback(void) {
@@ -297,12 +300,10 @@ int py_poll(PyThreadState *ts) {
         return -1;
     if (!py_poll_wanted(ts))
         return 0;
-    PyObject *none = PyObject_CallNoArgs(poll_function);
-    if (none == NULL) {
+    if (py_call_helper() < 0) {
         trim_traceback();
         return -1;
     }
-    Py_DECREF(none);
     return 0;
 }
 

@@ -168,6 +168,11 @@ static inline void py_give_recursion(PyThreadState *ts, int frames) {
 #endif
 }
 
+// A Python function that does nothing and that only CPython runs; `file` is the file name by which
+// hooks know such code. 0, or -1 with an exception.
+int py_setup_helper(PyObject *file);
+int py_call_helper(void);
+
 // --- the eval breaker ---
 
 static inline bool py_poll_wanted(PyThreadState *ts) {
@@ -181,8 +186,6 @@ static inline bool py_poll_wanted(PyThreadState *ts) {
 // Signals, pending calls, collection, other threads' turn, exceptions sent by other threads.
 int py_poll(PyThreadState *ts);
 
-// `file` is the file name by which hooks know code that only CPython may run.
-int py_setup_poll(PyObject *file);
 
 // --- tools (sys.settrace, sys.setprofile, sys.monitoring) ---
 

@@ -7,6 +7,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,8 @@ PYTHON = "%d.%d" % sys.version_info[:2]
 SETS = ("quick", "full", "extra")
 PLAIN_LIMIT = 180.0
 SLOWDOWN = 15.0
-# A test that crashes or hangs hides those behind it: the module is run again without it.
+# A test that crashes, hangs or takes the hook away hides those behind it: the module is run again
+# without it.
 RESTARTS = 12
 LOG_TAIL = 3000
 # What the process as a whole came to is compared like a test.
@@ -162,12 +164,17 @@ def read_differences(path: Path = HERE / "differences.txt") -> dict[tuple[str, s
     return known
 
 
+def skipped(reason: str) -> str:
+    """Reasons may hold measured seconds."""
+    return "skip: " + re.sub(r"\d+\.\d+", "<n>", reason)
+
+
 def read_journal(path: Path, run: Run) -> tuple[str | None, bool]:
-    """Adds a worker's events to the run; returns the test left unfinished, and whether it ended."""
+    """Adds a worker's events to the run; returns the test it was left in, and whether it ended."""
     current, ended = None, False
     for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
         kind, *rest = json.loads(line)
-        if kind == "end":
+        if kind in ("end", "lost"):
             ended = True
             continue
         test = run.tests.setdefault(rest[0], Test())
@@ -180,7 +187,7 @@ def read_journal(path: Path, run: Run) -> tuple[str | None, bool]:
             test.detail += f"[{rest[1]}] {rest[3]}\n"
         else:
             what, detail = rest[1:]
-            test.outcomes.append(f"skip: {detail}" if what == "skip" else what)
+            test.outcomes.append(skipped(detail) if what == "skip" else what)
             test.detail += detail
     return current, ended
 
@@ -241,7 +248,7 @@ def kill_session(process: Any) -> None:
 
 
 def run_once(module: str, mode: str, limit: float, run: Run, without: list[str]) -> str | None:
-    """One worker process. Returns the test it died in, if that is known."""
+    """One worker process. Returns the test it was left in, if any."""
     scratch = Path(tempfile.mkdtemp(prefix="stator-"))
     try:
         process = start_worker(module, mode, scratch, without)
@@ -255,8 +262,8 @@ def run_once(module: str, mode: str, limit: float, run: Run, without: list[str])
     if end is None and not ended:
         end = f"crash exit status {status}"
     if end is None:
-        return None
-    key = EXIT if ended else current or MODULE
+        return current
+    key = (EXIT if ended else current) or MODULE
     run.tests.setdefault(key, Test()).outcomes = [end]
     run.tests[key].detail = log[-LOG_TAIL:]
     return current
@@ -269,13 +276,13 @@ def run_module(module: str, mode: str, limit: float) -> Run:
     without: list[str] = []
     while True:
         again = Run(module, mode)
-        died_in = run_once(module, mode, limit, again, without)
+        left_in = run_once(module, mode, limit, again, without)
         fallen = {key: run.tests[key] for key in without}
         run.tests = again.tests | fallen
         run.log += again.log
-        if died_in is None or len(without) == RESTARTS:
+        if left_in is None or left_in in without or len(without) == RESTARTS:
             break
-        without.append(died_in)
+        without.append(left_in)
     run.seconds = round(time.perf_counter() - began, 2)
     return run
 

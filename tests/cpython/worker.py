@@ -78,14 +78,19 @@ class Recorder(unittest.TestResult):
         self.journal.write("start", key)
 
     def stopTest(self, test: Any) -> None:
-        # Or the tests after this one would silently be run by CPython.
         if not self.hooked():
-            self.note(test, "lost the hook")
+            self.leave_unhooked(test)
         # 3.12.1 skips tests without starting them.
         if self.current is not None:
             self.journal.write("stop", self.current[1], round(self.clock() - self.began, 4))
             self.current = None
         super().stopTest(test)
+
+    def leave_unhooked(self, test: Any) -> None:
+        """The tests after this one would silently be run by CPython: they need a new process."""
+        self.note(test, "lost the hook")
+        self.journal.write("lost", self.key_of(test))
+        os._exit(0)
 
     def note(self, test: Any, what: str, detail: str = "") -> None:
         case = getattr(test, "test_case", None)

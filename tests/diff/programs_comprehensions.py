@@ -325,7 +325,7 @@ def big_comprehension():
 
 def generator_in_comprehension_shares_state():
     it = iter(range(10))
-    return [(x, next(it)) for x in it if x % 3 == 0], list(it)
+    return [(x, next(it)) for x in it if x % 4 == 0], list(it)
 
 
 def comprehension_in_default_and_decorator():

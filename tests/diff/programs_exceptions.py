@@ -491,13 +491,17 @@ def handler_order_lazy():
     return log
 
 
-def subclass_check_by_mro_only():
+def subclass_check_hooks():
+    log = []
+
     class Meta(type):
         def __instancecheck__(cls, x):
-            raise AssertionError("not consulted")
+            log.append(("instance", cls.__name__))
+            return False
 
         def __subclasscheck__(cls, x):
-            raise AssertionError("not consulted")
+            log.append(("subclass", cls.__name__, x.__name__))
+            return super().__subclasscheck__(x)
 
     class E(Exception, metaclass=Meta):
         pass
@@ -508,7 +512,7 @@ def subclass_check_by_mro_only():
     try:
         raise F("f")
     except E as e:
-        return type(e).__name__
+        return type(e).__name__, log
 
 
 def exception_in_handler():

@@ -168,17 +168,20 @@ def import_function_replaced():
 
 def import_function_returns_anything():
     class Fake:
+        def __init__(self, path):
+            self.path = path
+
         def __getattr__(self, name):
             if name.startswith("__"):
                 raise AttributeError(name)
-            return f"attribute {name}"
+            return Fake(f"{self.path}.{name}")
 
     def fake(name, globals=None, locals=None, fromlist=(), level=0):
-        return Fake() if name != "nothing" else None
+        return Fake(name) if name != "nothing" else None
 
     space = {"__builtins__": {"__import__": fake}}
     exec("import a.b.c as x\nfrom q import w\nimport z", space)
-    return space["x"], space["w"], type(space["z"]).__name__, catch(
+    return space["x"].path, space["w"].path, space["z"].path, catch(
         exec, "from nothing import y", space
     )
 

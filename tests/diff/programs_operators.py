@@ -475,7 +475,7 @@ def string_modulo():
 
     return [
         "%s-%d" % ("a", 5), "%(k)r" % {"k": "v"}, "%5.2f|%-4s|%+d" % (1.234, "x", 3), "%%" % (),
-        "%s" % (1,), "%s" % [1, 2], S("x") % 1, "a" % M(),
+        "%s" % (1,), "%s" % [1, 2], S("x") % 1, catch(lambda: "a" % M()),
         catch(lambda: "%d" % "x"), catch(lambda: "%s %s" % 1), catch(lambda: "%s" % (1, 2)),
         catch(lambda: "%q" % 1), catch(lambda: "%(a)s" % 5), "%c%c" % (65, "b"), "%x" % 255,
     ]

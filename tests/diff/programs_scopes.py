@@ -571,12 +571,29 @@ def class_deref_from_mapping():
 
         class C(metaclass=Meta):
             seen = v
-            del v
-            again = v
 
-        return C.seen, C.again
+        class D(metaclass=Meta):
+            seen = [v for _ in "x"], (lambda: v)()
+
+        return C.seen, D.seen
 
     return f()
+
+
+def class_deref_after_del():
+    def f():
+        v = "cell"
+
+        class C:
+            first = v
+            v = "own"
+            second = v
+            del v
+            third = v
+
+        return C.first, C.second, C.third
+
+    return where(f)
 
 
 def nonlocal_in_class():

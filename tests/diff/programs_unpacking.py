@@ -410,8 +410,8 @@ def chained_assignment_order():
 
     xs = L([0, 0, 0])
     i = 0
-    i = xs[i] = xs[i + 1] = value()
-    return xs, i, log if len(xs) else None
+    xs[i] = i = xs[i - 3] = value()
+    return xs, i, log
 
 
 def extended_subscripts():
