@@ -29,7 +29,18 @@ static int room_open(const struct room *room, PyObject *module) {
     return room->methods ? PyModule_AddFunctions(module, room->methods) : 0;
 }
 
+// The eval hook and the slot on code objects are shared by all that the process runs; 3.11 has no way
+// to say so in the module's definition.
+static int refuse_subinterpreter(void) {
+    if (PyInterpreterState_Get() == PyInterpreterState_Main())
+        return 0;
+    PyErr_SetString(PyExc_ImportError, "stator cannot be used in a subinterpreter");
+    return -1;
+}
+
 static int module_exec(PyObject *module) {
+    if (refuse_subinterpreter() < 0)
+        return -1;
     for (size_t i = 0; i < Py_ARRAY_LENGTH(rooms); i++)
         if (room_open(&rooms[i], module) < 0)
             return -1;

@@ -81,6 +81,9 @@ void hook_leave(const hook_scope *before) {
 // Only the forking thread lives on in the child; what the others had asked for is gone with them.
 static void after_fork_in_child(void) {
     scopes = scopes_here;
+    PyThreadState *ts = _PyThreadState_UncheckedGet();
+    if (scopes == 0 && ts != NULL)
+        uninstall(ts->interp);
 }
 
 // --- who gets a frame ---
@@ -143,7 +146,7 @@ static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
     if (image_expects(t, f))
         return image_arrived(ts, f);
     if (!wants(ts, f)) {
-        bool watched = py_tools_on(ts, py_frame_code(f));
+        bool watched = PY_HOOK_SHOWS && py_tools_on(ts, py_frame_code(f));
         return watched ? run_watched(ts, f, throwing) : pass_on(ts, f, throwing);
     }
     return evaluate_frame(ts, f, throwing, thin);

@@ -15,33 +15,21 @@
 
 // --- what can be evaluated ---
 
-// The Python function behind a callable: of a method, of a class's own __call__. NULL: there is none.
+// The Python function that a call starts with; NULL if it starts with native code.
 static PyObject *function_of(PyObject *callable) {
     if (PyMethod_Check(callable))
         callable = PyMethod_GET_FUNCTION(callable);
     return PyFunction_Check(callable) ? callable : NULL;
 }
 
-static bool has_python_code(PyObject *callable);
-
-// functools.partial has `func`, functools.lru_cache `__wrapped__`.
-static bool wraps_python_code(PyObject *callable, const char *attribute) {
-    PyObject *wrapped = PyObject_GetAttrString(callable, attribute);
-    PyErr_Clear();
-    bool found = wrapped != NULL && wrapped != callable && has_python_code(wrapped);
-    Py_XDECREF(wrapped);
-    return found;
-}
-
-static bool has_python_code(PyObject *callable) {
-    if (function_of(callable) != NULL)
-        return true;
+// Callables that are C through and through. Whatever else can be called may come to Python code.
+static bool is_native(PyObject *callable) {
     if (PyType_Check(callable))
-        return (((PyTypeObject *)callable)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
-    PyObject *call = _PyType_Lookup(Py_TYPE(callable), &_Py_ID(__call__));
-    if (call != NULL && PyFunction_Check(call))
-        return true;
-    return wraps_python_code(callable, "func") || wraps_python_code(callable, "__wrapped__");
+        return !(((PyTypeObject *)callable)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    return PyCFunction_Check(callable) || Py_IS_TYPE(callable, &PyMethodDescr_Type) ||
+           Py_IS_TYPE(callable, &PyClassMethodDescr_Type) ||
+           Py_IS_TYPE(callable, &PyWrapperDescr_Type) ||
+           strcmp(Py_TYPE(callable)->tp_name, "method-wrapper") == 0; // the type is not exported
 }
 
 static int check_callable(PyObject *callable, const char *who) {
@@ -50,12 +38,23 @@ static int check_callable(PyObject *callable, const char *who) {
                      Py_TYPE(callable)->tp_name);
         return -1;
     }
-    if (!has_python_code(callable)) {
+    if (is_native(callable)) {
         PyErr_Format(PyExc_TypeError, "%s() needs a function with Python code, and %R has none", who,
                      callable);
         return -1;
     }
     return 0;
+}
+
+// *keywords is a dict or None, and NULL for None afterwards.
+static int check_keywords(PyObject **keywords) {
+    if (*keywords == Py_None)
+        *keywords = NULL;
+    if (*keywords == NULL || PyDict_Check(*keywords))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "kwargs must be a dict or None, not '%.200s'",
+                 Py_TYPE(*keywords)->tp_name);
+    return -1;
 }
 
 // --- evaluate ---
@@ -101,7 +100,7 @@ static PyObject *evaluate_hopping(PyObject *self, PyObject *args, PyObject *keyw
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!|OKll", names, &fn, &PyTuple_Type, &fn_args,
                                      &fn_keywords, &seed, &every, &at))
         return NULL;
-    if (check_callable(fn, "evaluate_hopping") < 0)
+    if (check_callable(fn, "evaluate_hopping") < 0 || check_keywords(&fn_keywords) < 0)
         return NULL;
     if (every < 1 || at < 0) {
         PyErr_SetString(PyExc_ValueError, "every must be 1 or more, at 0 or more");
@@ -113,7 +112,7 @@ static PyObject *evaluate_hopping(PyObject *self, PyObject *args, PyObject *keyw
     t->every = at ? 0 : every;
     t->left = at;
     t->random = seed * 0x9E3779B97F4A7C15ull | 1;
-    PyObject *result = PyObject_Call(fn, fn_args, fn_keywords == Py_None ? NULL : fn_keywords);
+    PyObject *result = PyObject_Call(fn, fn_args, fn_keywords);
     scope_leave(&s);
     return result;
 }
@@ -139,7 +138,7 @@ static PyObject *take_image(PyObject *self, PyObject *args, PyObject *keywords) 
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!|Ol", names, &fn, &PyTuple_Type, &fn_args,
                                      &fn_keywords, &boundary))
         return NULL;
-    if (check_callable(fn, "take_image") < 0)
+    if (check_callable(fn, "take_image") < 0 || check_keywords(&fn_keywords) < 0)
         return NULL;
     if (boundary < 1) {
         PyErr_SetString(PyExc_ValueError, "boundaries count from 1");
@@ -150,16 +149,19 @@ static PyObject *take_image(PyObject *self, PyObject *args, PyObject *keywords) 
     t->stop = STOP_TAKE;
     t->left = boundary;
     t->lent = (lent_slots){.callee = function_of(fn), .counted = true};
-    PyObject *result = PyObject_Call(fn, fn_args, fn_keywords == Py_None ? NULL : fn_keywords);
+    PyObject *result = PyObject_Call(fn, fn_args, fn_keywords);
     PyObject *pair = outcome(t, result);
     scope_leave(&s);
     return pair;
 }
 
 static int check_resume(image *i, PyObject *value, PyObject *exception) {
-    if (i->spent) {
-        PyErr_SetString(PyExc_ValueError, "the image was put back already");
-        return -1;
+    for (image *each = i; each != NULL; each = each->caller) {
+        if (each->spent) {
+            PyErr_SetString(PyExc_ValueError, each == i ? "the image was put back already"
+                                                        : "a caller's image was put back already");
+            return -1;
+        }
     }
     if (i->generator != NULL) {
         PyErr_SetString(PyExc_TypeError, "the image of a generator is put back as a generator");

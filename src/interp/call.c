@@ -47,6 +47,47 @@ int call_prepare_star(PyObject *callable, PyObject **args, PyObject **keywords) 
     return make_tuple(callable, args);
 }
 
+static int flatten_keywords(flat_args *f, PyObject *keywords) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0, n = 0;
+    while (PyDict_Next(keywords, &position, &key, &value)) {
+        if (!PyUnicode_Check(key)) {
+            PyErr_SetString(PyExc_TypeError, "keywords must be strings");
+            return -1;
+        }
+        PyTuple_SET_ITEM(f->names, n++, Py_NewRef(key));
+        f->items[f->count++] = Py_NewRef(value);
+    }
+    return 0;
+}
+
+flat_args call_flatten(PyObject *args, PyObject *keywords) {
+    flat_args f = {.given = (size_t)PyTuple_GET_SIZE(args)};
+    size_t room = f.given + (size_t)PyDict_GET_SIZE(keywords);
+    f.names = PyTuple_New(PyDict_GET_SIZE(keywords));
+    f.items = f.names ? PyMem_Malloc(room * sizeof(PyObject *)) : NULL;
+    if (f.items == NULL) {
+        if (f.names != NULL)
+            PyErr_NoMemory();
+        Py_CLEAR(f.names);
+        return f;
+    }
+    for (; f.count < (Py_ssize_t)f.given; f.count++)
+        f.items[f.count] = Py_NewRef(PyTuple_GET_ITEM(args, f.count));
+    if (flatten_keywords(&f, keywords) < 0) {
+        call_drop_flat(&f);
+        f.items = NULL;
+    }
+    return f;
+}
+
+void call_drop_flat(flat_args *f) {
+    for (Py_ssize_t n = 0; n < f->count; n++)
+        Py_XDECREF(f->items[n]);
+    PyMem_Free(f->items);
+    Py_CLEAR(f->names);
+}
+
 enum { WITH_DEFAULTS = 1, WITH_KWDEFAULTS = 2, WITH_ANNOTATIONS = 4, WITH_CLOSURE = 8 };
 
 void call_set_function_attribute(PyObject *function, int flag, PyObject *value) {

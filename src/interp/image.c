@@ -85,8 +85,13 @@ static image *take(_PyErr_StackItem *info, py_frame *f, const code *c, const ins
     return i;
 }
 
+// On 3.11 an allocation may start a collection, and so run code in the middle of an unwinding.
 image *image_take(PyThreadState *ts, py_frame *f, const code *c, const insn *pc, bool keep_object) {
-    return take(ts->exc_info, f, c, pc, keep_object);
+    int collecting = PyGC_Disable();
+    image *i = take(ts->exc_info, f, c, pc, keep_object);
+    if (collecting)
+        PyGC_Enable();
+    return i;
 }
 
 // --- putting back ---
@@ -136,16 +141,11 @@ static void fill(image *i, _PyErr_StackItem *info, py_frame *f) {
 
 // --- continuing ---
 
-static PyObject *refuse(run *r) {
-    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
-    return NULL;
-}
-
 // A filled frame runs in our loop: from where it stands, or by the current exception raised at `unit`.
 static PyObject *run_filled(PyThreadState *ts, py_frame *f, resume_request *q, long unit) {
     run r = {.ts = ts, .thread = &interp_here, .frame = f, .moved = true};
     if (py_enter(ts, f, &r.entry, false) < 0)
-        return refuse(&r);
+        return interp_end_frame(&r);
     bool throwing = unit >= 0;
     if (throwing)
         py_frame_set_executing(f, py_frame_units(f) + unit);
@@ -214,7 +214,7 @@ static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_reques
     PyObject *value;
     if (q->depth < q->count - 1) {
         value = value_from_above(ts, f, q, unit);
-        if (value == NULL && interp_here.abandoning)
+        if (value == NULL && interp_here.abandoning && image_is_abandoning())
             return abandon_filled(ts, f, unit);
     } else {
         value = Py_XNewRef(q->value);
@@ -315,14 +315,11 @@ static void chain_image(interp_thread *t, image *i, bool awaiting, const insn *p
     i->awaiting = awaiting;
     if (awaiting)
         i->unit = pc->at;
-    if (t->taken == NULL) {
+    if (t->taken == NULL)
         t->taken = i;
-        return;
-    }
-    image *outermost = t->taken;
-    while (outermost->caller)
-        outermost = outermost->caller;
-    outermost->caller = i;
+    else
+        t->outermost->caller = i;
+    t->outermost = i;
 }
 
 // The frame gives all it holds to an image and ends; the error only carries control down.
@@ -361,11 +358,16 @@ long image_next_hop(interp_thread *t) {
     return 1 + (long)(next_random(t) % (uint64_t)(2 * t->every - 1));
 }
 
-// Hopping once goes to CPython; otherwise now and then, the less often the more hops there are.
+// Hopping once goes to CPython. Otherwise that is rare: a frame that CPython runs stays there.
 static engine choose_engine(interp_thread *t) {
     if (t->every == 0)
         return ENGINE_CPYTHON;
-    return next_random(t) % (t->every == 1 ? 64 : 4) == 0 ? ENGINE_CPYTHON : ENGINE_STATOR;
+    return next_random(t) % (t->every == 1 ? 4096 : 32) == 0 ? ENGINE_CPYTHON : ENGINE_STATOR;
+}
+
+// A frame that was moved stands on the boundary it stopped at: that one counts, too.
+static long hop_length(interp_thread *t) {
+    return t->every ? image_next_hop(t) + 1 : LONG_MAX;
 }
 
 // What was taken by the frame that the last hop made; the abandoning ends here.
@@ -380,27 +382,20 @@ static image *claim_taken(interp_thread *t) {
 }
 
 // One frame after the other, in flat depth: each stops at its boundary, gives its image back to this
-// loop and ends, until one returns. No collection comes in between: the frame object belongs to no frame.
-static PyObject *hop_through(interp_thread *t, image *i) {
+// loop and ends, until one returns. If a frame cannot be made, what it would have held goes back into
+// the first one, and ends with it.
+static PyObject *hop_through(run *r, image *i) {
+    interp_thread *t = r->thread;
     PyObject *result = NULL;
     while (i != NULL) {
-        engine engine = choose_engine(t);
-        long left = image_next_hop(t);
-        result = image_resume(i, engine, NULL, NULL, t->every ? &left : NULL);
+        long left = hop_length(t);
+        result = image_resume(i, choose_engine(t), NULL, NULL, &left);
+        if (!i->spent)
+            fill(i, r->ts->exc_info, r->frame);
         Py_DECREF(i);
         i = claim_taken(t);
     }
     return result;
-}
-
-static PyObject *end_frame(run *r) {
-    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
-    return NULL;
-}
-
-static PyObject *hand_over(run *r) {
-    py_leave_handed_over(r->ts, r->frame, &r->entry);
-    return py_eval_default(r->ts, r->frame, 0, true);
 }
 
 // A generator keeps its own frame: the image goes back into it, and true means that ours goes on.
@@ -408,27 +403,26 @@ static bool hop_in_place(run *r, PyObject **result) {
     interp_thread *t = r->thread;
     image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
     if (i == NULL) {
-        *result = end_frame(r);
+        *result = interp_end_frame(r);
         return false;
     }
     fill(i, r->ts->exc_info, r->frame);
     Py_DECREF(i);
     if (choose_engine(t) == ENGINE_CPYTHON && !py_tools_stale(r->ts, r->code->py)) {
-        *result = hand_over(r);
+        *result = interp_hand_over(r);
         return false;
     }
-    *r->countdown = t->every ? image_next_hop(t) : LONG_MAX;
+    *r->countdown = hop_length(t);
     r->sp = py_frame_stack_pointer(r->frame);
     return true;
 }
 
 static PyObject *hop(run *r) {
-    interp_thread *t = r->thread;
     image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
     if (i == NULL)
-        return end_frame(r);
+        return interp_end_frame(r);
     py_leave_handed_over(r->ts, r->frame, &r->entry);
-    PyObject *result = hop_through(t, i);
+    PyObject *result = hop_through(r, i);
     py_discard(r->ts, r->frame);
     return result;
 }
@@ -436,7 +430,7 @@ static PyObject *hop(run *r) {
 bool image_stopped(run *r, PyObject **result) {
     *r->countdown = LONG_MAX;
     if (r->to_cpython)
-        *result = hand_over(r);
+        *result = interp_hand_over(r);
     else if (r->thread->stop == STOP_HOP && py_frame_in_generator(r->frame))
         return hop_in_place(r, result);
     else if (r->thread->stop == STOP_TAKE || r->moved)

@@ -49,6 +49,12 @@ extern PyTypeObject image_type;
 extern PyObject *image_abandoned_error; // what unwinds abandoned frames; never seen by Python code
 int image_setup(PyObject *module);
 
+// Whether the current exception is the one that unwinds abandoned frames: a finalizer that runs meanwhile
+// has exceptions of its own.
+static inline bool image_is_abandoning(void) {
+    return PyErr_Occurred() == (PyObject *)Py_TYPE(image_abandoned_error);
+}
+
 // Takes what a frame at rest holds; its slots are empty afterwards, and the handled exception is the
 // caller's again. With `keep_object` a frame object moves into the image, too. NULL with an exception
 // and the frame untouched.

@@ -27,9 +27,23 @@ static int clear(image *i) {
     return 0;
 }
 
+// Chains may be as long as recursion is deep, so they are let go one by one.
+static void drop_callers(image *i) {
+    image *caller = i->caller;
+    i->caller = NULL;
+    while (caller != NULL && Py_REFCNT(caller) == 1) {
+        image *next = caller->caller;
+        caller->caller = NULL;
+        Py_DECREF(caller);
+        caller = next;
+    }
+    Py_XDECREF(caller);
+}
+
 static void dealloc(image *i) {
     if (PyObject_GC_IsTracked((PyObject *)i))
         PyObject_GC_UnTrack(i);
+    drop_callers(i);
     clear(i);
     Py_DECREF(i->code);
     PyObject_GC_Del(i);

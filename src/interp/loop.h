@@ -22,19 +22,21 @@
         py_frame_set_executing(frame, units + pc->at);                                             \
         goto *table[pc->op];                                                                       \
     } while (0)
-#define NEXT()                                                                                     \
+// After an instruction that ran nobody's code.
+#define NEXT_QUIET()                                                                               \
     do {                                                                                           \
         pc++;                                                                                      \
         DISPATCH();                                                                                \
     } while (0)
 #define FAIL() goto error
 
-// After an operation that may have run Python code: it may have switched a debugger or monitor on.
-#define NEXT_LOOKING()                                                                             \
+// After all others, were it only that a reference was dropped: a finalizer may have switched a debugger
+// or a monitor on.
+#define NEXT()                                                                                     \
     do {                                                                                           \
         if (UNLIKELY(py_tools_changed(ts, &r->entry)))                                             \
             goto tools;                                                                            \
-        NEXT();                                                                                    \
+        NEXT_QUIET();                                                                              \
     } while (0)
 
 // After a call: signals are looked for here, too.
@@ -42,7 +44,7 @@
     do {                                                                                           \
         if (UNLIKELY(py_poll_wanted(ts)))                                                          \
             goto poll;                                                                             \
-        NEXT_LOOKING();                                                                            \
+        NEXT();                                                                                    \
     } while (0)
 
 #define JUMP()                                                                                     \
@@ -111,8 +113,6 @@ stop:
 poll:
     if (py_poll(ts) < 0)
         FAIL();
-    if (UNLIKELY(py_tools_changed(ts, &r->entry)))
-        goto tools;
     NEXT();
 
 poll_jump: {
@@ -130,6 +130,8 @@ poll_jump: {
 tools:
     pc++;
 tools_here:
+    if (!(pc->flags & INSN_BOUNDARY))
+        DISPATCH();
     if (!py_tools_on(ts, r->code->py)) {
         py_tools_seen(ts, &r->entry);
         DISPATCH();
@@ -144,7 +146,7 @@ hand_over:
 error:
     failing = pc->at;
 error_at:
-    if (UNLIKELY(r->thread->abandoning)) {
+    if (UNLIKELY(r->thread->abandoning) && image_is_abandoning()) {
         r->sp = sp;
         r->pc = pc;
         return RUN_ABANDON;
@@ -194,6 +196,6 @@ unwind: {
 #undef DISPATCH
 #undef NEXT
 #undef FAIL
-#undef NEXT_LOOKING
+#undef NEXT_QUIET
 #undef NEXT_AFTER_CALL
 #undef JUMP

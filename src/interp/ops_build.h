@@ -8,7 +8,7 @@
     while (sp > first)                                                                             \
         Py_DECREF(POP());                                                                          \
     PUSH(built);                                                                                   \
-    NEXT_LOOKING();
+    NEXT();
 
 OP(BUILD_TUPLE) {
     PyObject *built = build_tuple(sp - ARG, ARG);
@@ -68,7 +68,7 @@ OP(LIST_EXTEND) {
     }
     sp--;
     Py_DECREF(iterable);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(SET_ADD) {
@@ -77,7 +77,7 @@ OP(SET_ADD) {
     Py_DECREF(value);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(SET_UPDATE) {
@@ -86,7 +86,7 @@ OP(SET_UPDATE) {
     Py_DECREF(iterable);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(MAP_ADD) {
@@ -97,7 +97,7 @@ OP(MAP_ADD) {
     Py_DECREF(value);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(DICT_UPDATE) {
@@ -108,7 +108,7 @@ OP(DICT_UPDATE) {
     }
     sp--;
     Py_DECREF(update);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 // The keywords of a call being put together: the callable lies below them.
@@ -120,7 +120,7 @@ OP(DICT_MERGE) {
     }
     sp--;
     Py_DECREF(update);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(LIST_TO_TUPLE) {
@@ -140,7 +140,7 @@ OP(UNPACK_SEQUENCE) {
     if (failed < 0)
         FAIL();
     sp += ARG;
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(UNPACK_EX) {
@@ -151,7 +151,7 @@ OP(UNPACK_EX) {
     if (failed < 0)
         FAIL();
     sp += count;
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(FORMAT_VALUE) {
@@ -164,7 +164,7 @@ OP(FORMAT_VALUE) {
     if (text == NULL)
         FAIL();
     PUSH(text);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(CONVERT_VALUE) {
@@ -175,7 +175,7 @@ OP(CONVERT_VALUE) {
     if (text == NULL)
         FAIL();
     PUSH(text);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(GET_LEN) {
@@ -184,7 +184,7 @@ OP(GET_LEN) {
     if (number == NULL)
         FAIL();
     PUSH(number);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(MATCH_MAPPING) OP(MATCH_SEQUENCE) {
@@ -192,7 +192,7 @@ OP(MATCH_MAPPING) OP(MATCH_SEQUENCE) {
         pc->op == OP_MATCH_MAPPING ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE;
     bool matches = (Py_TYPE(TOP)->tp_flags & wanted) != 0;
     PUSH(Py_NewRef(matches ? Py_True : Py_False));
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(MATCH_KEYS) {
@@ -200,7 +200,7 @@ OP(MATCH_KEYS) {
     if (values == NULL)
         FAIL();
     PUSH(values);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(MATCH_CLASS) {
@@ -213,5 +213,5 @@ OP(MATCH_CLASS) {
     Py_DECREF(type);
     Py_DECREF(keywords);
     PUSH(attributes);
-    NEXT_LOOKING();
+    NEXT();
 }

@@ -31,9 +31,23 @@ OP(CALL_FUNCTION_EX) {
     PyObject *callable = bottom[PY_CALLABLE_FIRST ? 0 : 1];
     if (call_prepare_star(callable, &bottom[2], keywords ? &bottom[3] : NULL) < 0)
         FAIL();
-    LEND(callable, bottom + 2, PY_STAR_CALL_LENDS ? 1 + keywords : 0);
-    PyObject *result = DO_CALL_STAR(callable, bottom[2], keywords ? bottom[3] : NULL);
-    UNLEND();
+    PyObject *result;
+    if (PY_STAR_CALL_LENDS && keywords && PyFunction_Check(callable) &&
+        PyDict_GET_SIZE(bottom[3]) > 0) {
+        flat_args flat = call_flatten(bottom[2], bottom[3]);
+        if (flat.items == NULL)
+            FAIL();
+        Py_CLEAR(bottom[2]);
+        Py_CLEAR(bottom[3]);
+        LEND(callable, flat.items, flat.count);
+        result = DO_CALL(callable, flat.items, flat.given, flat.names);
+        UNLEND();
+        call_drop_flat(&flat);
+    } else {
+        LEND(callable, bottom + 2, PY_STAR_CALL_LENDS ? 1 + keywords : 0);
+        result = DO_CALL_STAR(callable, bottom[2], keywords ? bottom[3] : NULL);
+        UNLEND();
+    }
     while (sp > bottom)
         Py_XDECREF(POP());
     if (result == NULL)
@@ -70,7 +84,7 @@ OP(LOAD_BUILD_CLASS) {
 
 OP(LOAD_ASSERTION_ERROR) {
     PUSH(Py_NewRef(PyExc_AssertionError));
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(PRINT_EXPR) {
@@ -84,7 +98,7 @@ OP(PRINT_EXPR) {
         PUSH(result);
     else
         Py_DECREF(result);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(INTRINSIC_1) {

@@ -6,7 +6,7 @@ OP(WITH_EXCEPT_START) {
     if (result == NULL)
         FAIL();
     PUSH(result);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(PUSH_EXC_INFO) {
@@ -15,7 +15,7 @@ OP(PUSH_EXC_INFO) {
     TOP = info->exc_value ? info->exc_value : Py_NewRef(Py_None);
     info->exc_value = Py_NewRef(exception);
     PUSH(exception);
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(POP_EXCEPT) {
@@ -34,7 +34,7 @@ OP(CHECK_EXC_MATCH) {
     if (matches < 0)
         FAIL();
     PUSH(Py_NewRef(matches ? Py_True : Py_False));
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(CHECK_EG_MATCH) {
@@ -47,7 +47,7 @@ OP(CHECK_EG_MATCH) {
     TOP = rest;
     Py_DECREF(exception);
     PUSH(match);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(PREP_RERAISE_STAR) {

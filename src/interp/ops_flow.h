@@ -59,14 +59,14 @@ OP(GET_ITER) {
     if (iterator == NULL)
         FAIL();
     PUSH(iterator);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(FOR_ITER) {
     PyObject *item = DO_ITERNEXT(TOP);
     if (item != NULL) {
         PUSH(item);
-        NEXT_LOOKING();
+        NEXT();
     }
     if (PyErr_Occurred()) {
         if (!PyErr_ExceptionMatches(PyExc_StopIteration))

@@ -27,7 +27,7 @@ OP(SEND) {
     PUSH(result);
     if (status == PYGEN_RETURN)
         JUMP();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(END_SEND) {
@@ -93,7 +93,7 @@ OP(GET_ANEXT) {
     if (awaitable == NULL)
         FAIL();
     PUSH(awaitable);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(END_ASYNC_FOR) {
@@ -120,5 +120,5 @@ OP(BEFORE_ASYNC_WITH) OP(BEFORE_WITH) {
     if (result == NULL)
         FAIL();
     PUSH(result);
-    NEXT_LOOKING();
+    NEXT();
 }

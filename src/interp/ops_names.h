@@ -23,7 +23,7 @@ OP(LOAD_NAME) {
     if (value == NULL)
         FAIL();
     PUSH(value);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(STORE_NAME) {
@@ -33,7 +33,7 @@ OP(STORE_NAME) {
     Py_DECREF(value);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(DELETE_NAME) {
@@ -103,7 +103,7 @@ OP(IMPORT_NAME) {
     Py_DECREF(fromlist);
     if (module == NULL)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(IMPORT_FROM) {
@@ -111,7 +111,7 @@ OP(IMPORT_FROM) {
     if (value == NULL)
         FAIL();
     PUSH(value);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(IMPORT_STAR) {
@@ -122,5 +122,5 @@ OP(IMPORT_STAR) {
     Py_DECREF(module);
     if (EXTRA)
         PUSH(Py_NewRef(Py_None));
-    NEXT_LOOKING();
+    NEXT();
 }

@@ -7,7 +7,7 @@ OP(LOAD_ATTR) {
         FAIL();
     TOP = value;
     Py_DECREF(owner);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 // Leaves function and self where the attribute is a plain method, else the value and a NULL.
@@ -19,12 +19,12 @@ OP(LOAD_METHOD) {
     if (unbound) {
         TOP = value;
         PUSH(owner);
-        NEXT_LOOKING();
+        NEXT();
     }
     TOP = PY_CALLABLE_FIRST ? value : NULL;
     PUSH(PY_CALLABLE_FIRST ? NULL : value);
     Py_DECREF(owner);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(STORE_ATTR) {
@@ -35,7 +35,7 @@ OP(STORE_ATTR) {
     Py_DECREF(owner);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(DELETE_ATTR) {
@@ -45,7 +45,7 @@ OP(DELETE_ATTR) {
     Py_DECREF(owner);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(LOAD_SUPER_ATTR) {
@@ -64,7 +64,7 @@ OP(LOAD_SUPER_ATTR) {
     PUSH(value);
     if (wants_method && (method != NULL || PY_CALLABLE_FIRST))
         PUSH(method);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 #define UNARY(function)                                                                            \
@@ -75,7 +75,7 @@ OP(LOAD_SUPER_ATTR) {
     if (result == NULL)                                                                            \
         FAIL();                                                                                    \
     PUSH(result);                                                                                  \
-    NEXT_LOOKING();
+    NEXT();
 
 OP(UNARY_POSITIVE) {
     UNARY(PyNumber_Positive)
@@ -99,7 +99,7 @@ OP(UNARY_NOT) OP(TO_BOOL) {
     if (truth < 0)
         FAIL();
     PUSH(Py_NewRef((truth ^ (pc->op == OP_UNARY_NOT)) ? Py_True : Py_False));
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(BINARY_OP) {
@@ -125,7 +125,7 @@ OP(BINARY_OP) {
     if (result == NULL)
         FAIL();
     PUSH(result);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(BINARY_SUBSCR) {
@@ -137,7 +137,7 @@ OP(BINARY_SUBSCR) {
     if (result == NULL)
         FAIL();
     PUSH(result);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(STORE_SUBSCR) {
@@ -149,7 +149,7 @@ OP(STORE_SUBSCR) {
     Py_DECREF(key);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(DELETE_SUBSCR) {
@@ -160,7 +160,7 @@ OP(DELETE_SUBSCR) {
     Py_DECREF(key);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(BINARY_SLICE) {
@@ -176,7 +176,7 @@ OP(BINARY_SLICE) {
     if (result == NULL)
         FAIL();
     PUSH(result);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(STORE_SLICE) {
@@ -192,7 +192,7 @@ OP(STORE_SLICE) {
     Py_DECREF(container);
     if (failed < 0)
         FAIL();
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(COMPARE_OP) {
@@ -211,7 +211,7 @@ OP(COMPARE_OP) {
         result = Py_NewRef(truth ? Py_True : Py_False);
     }
     PUSH(result);
-    NEXT_LOOKING();
+    NEXT();
 }
 
 OP(IS_OP) {
@@ -231,5 +231,5 @@ OP(CONTAINS_OP) {
     if (found < 0)
         FAIL();
     PUSH(Py_NewRef((found ^ ARG) ? Py_True : Py_False));
-    NEXT_LOOKING();
+    NEXT();
 }

@@ -1,7 +1,7 @@
 // Handlers: the stack, constants, locals and cells.
 
 OP(NOP) {
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(RESUME) {
@@ -18,30 +18,30 @@ OP(POP_TOP) {
 
 OP(PUSH_NULL) {
     PUSH(NULL);
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(COPY) {
     PyObject *copied = PEEK(ARG);
     PUSH(Py_XNewRef(copied));
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(SWAP) {
     PyObject *top = TOP;
     TOP = PEEK(ARG);
     PEEK(ARG) = top;
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(LOAD_CONST) {
     PUSH(Py_NewRef(CONST(ARG)));
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(LOAD_FAST) {
     PUSH(Py_NewRef(SLOT(ARG)));
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(LOAD_FAST_CHECK) OP(LOAD_CLOSURE) {
@@ -51,13 +51,13 @@ OP(LOAD_FAST_CHECK) OP(LOAD_CLOSURE) {
         FAIL();
     }
     PUSH(Py_NewRef(value));
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(LOAD_FAST_AND_CLEAR) {
     PUSH(SLOT(ARG));
     SLOT(ARG) = NULL;
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(STORE_FAST) {
@@ -93,7 +93,7 @@ OP(COPY_FREE_VARS) {
     PyObject **first = slots + r->code->py->co_nlocalsplus - ARG;
     for (int i = 0; i < ARG; i++)
         first[i] = Py_NewRef(PyTuple_GET_ITEM(closure, i));
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(LOAD_DEREF) {
@@ -103,7 +103,7 @@ OP(LOAD_DEREF) {
         FAIL();
     }
     PUSH(Py_NewRef(value));
-    NEXT();
+    NEXT_QUIET();
 }
 
 OP(STORE_DEREF) {

@@ -143,6 +143,16 @@ bool interp_can_run(PyThreadState *ts, py_frame *f) {
     return !py_tools_on(ts, co);
 }
 
+PyObject *interp_hand_over(run *r) {
+    py_leave_handed_over(r->ts, r->frame, &r->entry);
+    return py_eval_default(r->ts, r->frame, 0, true);
+}
+
+PyObject *interp_end_frame(run *r) {
+    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
+    return NULL;
+}
+
 PyObject *interp_run(run *r, bool throwing) {
     PyObject *result;
     for (;;) {
@@ -151,8 +161,7 @@ PyObject *interp_run(run *r, bool throwing) {
             py_leave_suspended(r->ts, r->frame, &r->entry, r->sp, r->how);
             return r->value;
         case RUN_HAND_OVER:
-            py_leave_handed_over(r->ts, r->frame, &r->entry);
-            return py_eval_default(r->ts, r->frame, 0, true);
+            return interp_hand_over(r);
         case RUN_STOP:
             if (!image_stopped(r, &result))
                 return result;
@@ -167,11 +176,6 @@ PyObject *interp_run(run *r, bool throwing) {
     }
 }
 
-static PyObject *refuse(run *r) {
-    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
-    return NULL;
-}
-
 // Where an exception is thrown in, the pointer may stand on a unit that starts nothing (3.11 moves it
 // when a delegated generator ends): then only the unit counts.
 static const insn *start_of(run *r, bool throwing) {
@@ -182,16 +186,16 @@ static const insn *start_of(run *r, bool throwing) {
 PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, long *countdown) {
     run r = {.ts = ts, .thread = &interp_here, .frame = f, .countdown = countdown};
     if (py_enter(ts, f, &r.entry, !thin && !py_frame_in_generator(f)) < 0)
-        return refuse(&r);
+        return interp_end_frame(&r);
     r.code = code_of(py_frame_code(f));
     if (r.code == NULL)
-        return refuse(&r);
+        return interp_end_frame(&r);
     r.failing = py_frame_last(f);
     r.pc = start_of(&r, throwing);
     r.sp = py_frame_stack_pointer(f);
     if (r.pc == NULL) {
         PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions", r.code->py->co_name);
-        return refuse(&r);
+        return interp_end_frame(&r);
     }
     return interp_run(&r, throwing);
 }

@@ -45,6 +45,7 @@ typedef struct interp_thread {
     long every;                      // STOP_HOP: boundaries between hops, on average; 0: once, by `left`
     uint64_t random;                 // STOP_HOP: state of the generator
     image *taken;                    // strong; the innermost image of an abandoned chain
+    image *outermost;                // borrowed from that chain; its last one
     struct resume_request *put_back; // the next fresh frame of this request's code is filled from it
 } interp_thread;
 

@@ -263,8 +263,12 @@ int py_setup_helper(PyObject *file) {
     return helper ? 0 : -1;
 }
 
+// The frame it takes is not the program's: the recursion limit does not count it.
 int py_call_helper(void) {
+    PyThreadState *ts = PyThreadState_Get();
+    py_give_recursion(ts, 1);
     PyObject *none = PyObject_CallNoArgs(helper);
+    py_give_recursion(ts, -1);
     Py_XDECREF(none);
     return none ? 0 : -1;
 }

@@ -2,6 +2,8 @@
 // lookups whose errors differ by version. All #if about such things are here.
 #include "src/py/natives.h"
 
+#include "src/py/frame.h"
+
 #if PY_VERSION_HEX >= 0x030c0000
 #include <internal/pycore_intrinsics.h>
 #endif
@@ -87,7 +89,9 @@ static PyObject *helper_call(PyObject **helper, int opcode, int arg, PyObject **
         return NULL;
     PyThreadState *ts = PyThreadState_Get();
     PyThreadState_EnterTracing(ts);
+    py_give_recursion(ts, 1); // the helper's frame is not the program's
     PyObject *result = PyObject_Vectorcall(*helper, args, (size_t)count, NULL);
+    py_give_recursion(ts, -1);
     PyThreadState_LeaveTracing(ts);
     if (result == NULL)
         helper_forget_frame();

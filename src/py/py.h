@@ -48,3 +48,6 @@
 // Where the pointer of a frame stands while a Python function that it calls runs: CPython has moved past
 // the call's caches by then (3.11, 3.12), or stays on the call (3.13).
 #define PY_CALL_STANDS_ON_CACHE (PY_VERSION_HEX < 0x030d0000)
+
+// Whether tools can tell by CPython's events that an eval hook is on (3.12 on).
+#define PY_HOOK_SHOWS (PY_VERSION_HEX >= 0x030c0000)

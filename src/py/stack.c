@@ -48,10 +48,41 @@ static void cross(unsigned high, unsigned low) {
     c->result = c->eval(c->ts, c->frame, c->throwing);
 }
 
+#define GUARD_SIZE ((size_t)64 << 10)
+
 static char *map_piece(void) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
-    void *piece = mmap(NULL, PIECE_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
-    return piece == MAP_FAILED ? NULL : piece;
+    char *piece = mmap(NULL, PIECE_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (piece == MAP_FAILED)
+        return NULL;
+    mprotect(piece, GUARD_SIZE, PROT_NONE);
+    return piece;
+}
+
+// One piece is kept per thread, for recursion that swings around the edge; it goes with the thread.
+static pthread_key_t spare_key;
+static pthread_once_t spare_once = PTHREAD_ONCE_INIT;
+
+static void drop_piece(void *piece) {
+    munmap(piece, PIECE_SIZE);
+}
+
+static void make_spare_key(void) {
+    pthread_key_create(&spare_key, drop_piece);
+}
+
+static char *get_piece(void) {
+    pthread_once(&spare_once, make_spare_key);
+    char *piece = pthread_getspecific(spare_key);
+    if (piece == NULL)
+        return map_piece();
+    pthread_setspecific(spare_key, NULL);
+    return piece;
+}
+
+static void put_piece(char *piece) {
+    if (pthread_getspecific(spare_key) != NULL || pthread_setspecific(spare_key, piece) != 0)
+        drop_piece(piece);
 }
 
 static void run_on(char *piece, crossing *c) {
@@ -67,12 +98,22 @@ static void run_on(char *piece, crossing *c) {
     py_stack_floor = floor_before;
 }
 
+// The frame is ended as one that could not be made.
+static PyObject *out_of_stack(PyThreadState *ts, py_frame *f) {
+    py_entry entry;
+    PyErr_Clear();
+    if (py_enter(ts, f, &entry, false) == 0)
+        PyErr_NoMemory();
+    py_leave_ended(ts, f, &entry, py_frame_stack_pointer(f));
+    return NULL;
+}
+
 PyObject *py_stack_extend(_PyFrameEvalFunction eval, PyThreadState *ts, py_frame *f, int throwing) {
-    char *piece = map_piece();
-    crossing c = {.eval = eval, .ts = ts, .frame = f, .throwing = throwing};
+    char *piece = get_piece();
     if (piece == NULL)
-        return eval(ts, f, throwing); // the reserved half is still there
+        return out_of_stack(ts, f);
+    crossing c = {.eval = eval, .ts = ts, .frame = f, .throwing = throwing};
     run_on(piece, &c);
-    munmap(piece, PIECE_SIZE);
+    put_piece(piece);
     return c.result;
 }

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import subprocess
 import sys
 import threading
 import traceback
@@ -13,7 +14,7 @@ from types import FunctionType
 import pytest
 
 import stator
-from stator import image
+from stator import _engine, image
 from stator.image import NULL, Image, Returned, resume, step, take
 from tests.stage import image_programs
 from tests.stage.image_programs import asks, asks_for_two, asks_in_handler, opaque
@@ -443,3 +444,304 @@ def test_frames_are_linked_as_they_were(engine):
         assert summary[1:] == seen[1:]
         count += 1
     assert count > 10
+
+
+# -- images that await ----------------------------------------------------------------------
+
+
+def awaiting(program):
+    """The image of the frame that called asked(), and its log."""
+    for _, picture, log in boundaries(lambda log: program(log)):
+        if picture.code is image_programs.asked.__code__:
+            return picture.caller, log
+    raise AssertionError("asked() was not called")
+
+
+def without_answer(described):
+    """A description without the answering function's own entry in tracebacks."""
+    if not isinstance(described, tuple):
+        return described
+    text, entries, notes, (cause, context, suppress) = described
+    entries = [entry for entry in entries if entry[0] != "answer"]
+    links = without_answer(cause), without_answer(context), suppress
+    return text, entries, notes, links
+
+
+def answered(program, answer):
+    log = []
+
+    def forget(log):
+        return answer(log)
+
+    kind, what, log = outcome(lambda: program(log, forget), log)
+    return kind, without_answer(what), log
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("program", [asks, asks_for_two, asks_in_handler])
+def test_continued_by_a_value(program, engine):
+    picture, log = awaiting(program)
+    assert picture.awaiting and "awaiting a value" in repr(picture)
+    given = outcome(lambda: resume(picture, engine=engine, value="given"), log)
+    assert given == answered(program, lambda log: "given")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", [ValueError, KeyError, LookupError])
+@pytest.mark.parametrize("program", [asks, asks_for_two, asks_in_handler])
+def test_continued_by_an_exception(program, kind, engine):
+    """The original handlers and finally blocks run, on the right lines."""
+
+    def answer(log):
+        raise kind("given")
+
+    picture, log = awaiting(program)
+    given = outcome(lambda: resume(picture, engine=engine, exception=kind("given")), log)
+    assert given == answered(program, answer)
+
+
+@pytest.mark.parametrize("program", [asks, asks_for_two, asks_in_handler])
+def test_stepped_after_an_answer(program):
+    for given, answer in [
+        ({"value": 3}, lambda log: 3),
+        ({"exception": ValueError("given")}, lambda log: exec("raise ValueError('given')")),
+    ]:
+        picture, log = awaiting(program)
+
+        def run():
+            found = step(picture, **given)
+            assert found.offset > picture.offset and not found.awaiting
+            while isinstance(found, Image):
+                found = step(found)
+            return found.value
+
+        assert outcome(run, log) == answered(program, answer)
+
+
+def test_an_exception_keeps_the_traceback_it_has():
+    def fails():
+        raise ValueError("given")
+
+    try:
+        fails()
+    except ValueError as error:
+        given = error
+    picture, log = awaiting(lambda log: asked_plainly(log))
+    with pytest.raises(ValueError) as raised:
+        resume(picture, exception=given)
+    names = [entry.name for entry in traceback.extract_tb(raised.value.__traceback__)]
+    assert raised.value is given
+    assert names[-2:] == [test_an_exception_keeps_the_traceback_it_has.__name__, "fails"]
+    assert "asked_plainly" in names[:-2]
+
+
+def asked_plainly(log):
+    return image_programs.asked(log)
+
+
+def test_a_value_may_be_none():
+    picture, log = awaiting(asks)
+    assert resume(picture, value=None) == [1, None]
+
+
+# -- spent images and bad input -------------------------------------------------------------
+
+
+def test_an_image_is_put_back_once():
+    picture = take(image_programs.small, (1, 2), boundary=6)
+    resume(picture)
+    assert picture.spent and repr(picture).endswith(", spent>")
+    assert picture.locals == {} and set(picture.stack) <= {NULL}
+    for again in (resume, step):
+        with pytest.raises(ValueError, match="put back already"):
+            again(picture)
+
+
+def test_a_stepped_image_is_spent():
+    first = take(image_programs.small, (1, 2))
+    second = step(first)
+    assert first.spent and not second.spent
+    with pytest.raises(ValueError, match="put back already"):
+        step(first)
+
+
+def test_callers_of_a_resumed_image_are_spent_with_it():
+    picture, log = None, []
+    while picture is None or picture.caller is None:
+        picture = take(asks, (log,), boundary=len(log) + 30) if picture is None else step(picture)
+    caller = picture.caller
+    resume(picture)
+    assert caller.spent
+    with pytest.raises(ValueError, match="put back already"):
+        resume(caller, value=1)
+
+
+def test_an_image_whose_caller_went_its_own_way_is_spent():
+    code = """
+from stator.image import resume, take
+def inner(x):
+    return x + 1
+def outer(x):
+    y = [x]
+    return inner(x), y
+for boundary in range(1, 30):
+    picture = take(outer, (1,), boundary=boundary)
+    if picture.caller is not None:
+        break
+assert resume(picture.caller, value=5) == (5, [1])
+try:
+    resume(picture)
+except ValueError as error:
+    print(error)
+"""
+    assert "put back already" in child(code)
+
+
+def child(code, *args):
+    """What a Python program prints; it may crash without taking the tests with it."""
+    run = [sys.executable, *args, "-X", "faulthandler", "-c", code]
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.parametrize("engine", ["", "Stator", None, 1])
+def test_unknown_engines(engine):
+    picture = take(image_programs.small, (1, 2))
+    with pytest.raises(ValueError, match="engine must be"):
+        resume(picture, engine=engine)
+    assert not picture.spent and resume(picture)
+
+
+@pytest.mark.parametrize("thing", [5, None, "x", object()])
+def test_what_cannot_be_called_has_no_frame(thing):
+    with pytest.raises(TypeError, match="needs a callable"):
+        take(thing)
+
+
+@pytest.mark.parametrize("function", [len, print, "".join, int])
+def test_what_has_no_python_code_has_no_frame(function):
+    with pytest.raises(TypeError, match="Python code"):
+        take(function)
+
+
+@pytest.mark.parametrize("boundary", [0, -1])
+def test_boundaries_count_from_one(boundary):
+    with pytest.raises(ValueError, match="count from 1"):
+        take(image_programs.small, (1, 2), boundary=boundary)
+
+
+def test_arguments_are_bound_as_ever():
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        take(image_programs.small, (1,))
+    with pytest.raises(TypeError, match="multiple values"):
+        take(image_programs.small, (1, 2), {"a": 1})
+    with pytest.raises(TypeError):
+        take(image_programs.small, 5)
+    with pytest.raises(TypeError):
+        take(image_programs.small, (1, 2), 5)
+    with pytest.raises(TypeError):
+        take(image_programs.small, (1, 2), boundary="1")
+
+
+def test_values_are_for_images_that_await():
+    picture = take(image_programs.small, (1, 2))
+    for given in ({"value": 1}, {"exception": KeyError()}):
+        for go_on in (resume, step):
+            with pytest.raises(ValueError, match="does not await"):
+                go_on(picture, **given)
+    assert resume(picture) == image_programs.small(1, 2)
+
+
+def test_awaiting_images_need_a_value_or_an_exception():
+    picture, log = awaiting(asks)
+    for go_on in (resume, step):
+        with pytest.raises(ValueError, match="awaits a value or an exception"):
+            go_on(picture)
+        for thrown in (ValueError, 5, None):
+            with pytest.raises(TypeError, match="exception instance"):
+                go_on(picture, exception=thrown)
+        with pytest.raises((TypeError, ValueError)):
+            go_on(picture, value=1, exception=KeyError())
+        with pytest.raises(TypeError):
+            go_on(picture, colour=1)
+    assert resume(picture, value=2) == [1, 2]
+
+
+@pytest.mark.parametrize("thing", [5, None, image_programs.small])
+def test_what_is_not_an_image(thing):
+    for call in (resume, image.put_generator):
+        with pytest.raises(TypeError):
+            call(thing)
+
+
+def test_nothing_stays_hooked_after_errors():
+    picture, log = awaiting(asks)
+    for call in (
+        lambda: take(lambda: 1 / 0),
+        lambda: take(lambda: 1 / 0, boundary=50),
+        lambda: take(len),
+        lambda: resume(picture),
+        lambda: resume(picture, exception=KeyError(1)),
+        lambda: image.take_generator(5),
+        lambda: image.put_generator(5),
+    ):
+        with contextlib.suppress(Exception):
+            call()
+        assert not _engine.hook_installed()
+
+
+# -- what outside code can see of abandoned frames ------------------------------------------
+
+
+def test_frame_objects_of_abandoned_frames_are_empty():
+    code = """
+import sys
+from stator.image import Returned, resume, take
+kept = []
+def make():
+    free = 1
+    def function(argument):
+        local = [argument]
+        kept.append(sys._getframe())
+        return local, free
+    return function
+boundary = 1
+while not isinstance(picture := take(make(), (2,), boundary=boundary), Returned):
+    while kept:
+        frame = kept.pop()
+        assert frame.f_code is picture.code and frame.f_lineno > 7
+        assert dict(frame.f_locals) == {}, frame.f_locals
+        frame.clear()
+    assert resume(picture) == ([2], 1)
+    kept.clear()
+    boundary += 1
+print(boundary > 15)
+"""
+    assert child(code) == "True\n"
+
+
+def test_finalisers_run_when_an_image_is_dropped():
+    """Those of objects, by their reference counts; the frame's own code does not run."""
+    log = []
+
+    class Dies:
+        def __del__(self):
+            log.append("dead")
+
+    def program():
+        held = Dies()
+        try:
+            log.append("inside")
+            return held
+        finally:
+            log.append("finally")
+
+    picture = None
+    boundary = 1
+    while log != ["inside"]:
+        log.clear()
+        picture = take(program, boundary=boundary)
+        boundary += 1
+    del picture
+    assert log == ["inside", "dead"]

@@ -3,6 +3,7 @@
 import importlib.util
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -74,17 +75,34 @@ def test_hook_that_was_there_before_gets_what_is_passed_on(other):
         other.restore()
 
 
-def test_hook_put_on_top_inside_evaluated_code_stays(other):
-    def main():
-        other.install()
-        return program(5)
+ON_TOP = """
+import importlib.util, stator
+spec = importlib.util.spec_from_file_location("other_hook", {path!r})
+other = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(other)
 
-    assert evaluate(main) == 7
-    assert other.is_current()
-    assert program(5) == 7 and evaluate(program, 5) == 7
-    other.restore()
-    # What it restored is ours, with nothing to do; the next evaluation takes it off.
-    assert program(5) == 7 and evaluate(program, 5) == 7
+def program(n):
+    return sum(map(lambda x: x + 1, range(n)))
+
+def main():
+    other.install()
+    return program(5)
+
+assert stator.evaluate(main) == 15
+assert other.is_current()
+assert program(5) == 15 and stator.evaluate(program, 5) == 15
+other.restore()
+# What it restored may be ours, with nothing to do; the next evaluation takes it off.
+assert program(5) == 15 and stator.evaluate(program, 5) == 15
+assert not stator._engine.hook_installed()
+"""
+
+
+def test_hook_put_on_top_inside_evaluated_code_stays(other):
+    """In a process of its own: two hooks that call each other would end it."""
+    program = ON_TOP.format(path=other.__file__)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, f"status {done.returncode}: {done.stderr[-2000:]}"
 
 
 def test_hook_put_on_and_taken_off_inside_evaluated_code(other):
