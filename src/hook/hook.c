@@ -133,6 +133,9 @@ static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bo
     case STOP_TAKE:
         return interp_eval(ts, f, throwing, thin, thin && t->lent.counted ? &t->left : NULL);
     case STOP_HOP:
+        // A generator comes here at each resumption: some are CPython's, and the next ones ours again.
+        if (py_frame_in_generator(f) && t->every && image_next_hop(t) % 4 == 0)
+            return pass_on(ts, f, throwing);
         left = image_next_hop(t);
         return interp_eval(ts, f, throwing, thin, t->every ? &left : &t->left);
     default:

@@ -471,8 +471,11 @@ image *image_of_generator(PyObject *generator) {
     return i;
 }
 
-// The asynchronous parts: whether the hooks were told of it, who finalizes it, whether it was closed.
+// The asynchronous parts: whether the hooks were told of it, who finalizes it, whether it was closed. A
+// plain generator leaves these fields unset.
 static void copy_async_state(PyGenObject *from, PyGenObject *to) {
+    if (PyGen_CheckExact(from))
+        return;
     to->gi_hooks_inited = from->gi_hooks_inited;
     to->gi_closed = from->gi_closed;
     to->gi_running_async = from->gi_running_async;

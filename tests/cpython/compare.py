@@ -68,7 +68,9 @@ class Run:
 
     def crashed(self) -> bool:
         return any(
-            what.startswith(("crash", "timeout")) for t in self.tests.values() for what in t.outcomes
+            what.startswith(("crash", "timeout"))
+            for t in self.tests.values()
+            for what in t.outcomes
         )
 
     def verdict(self, key: str) -> str:
@@ -116,9 +118,8 @@ HEADER = (
 
 def rows_of(path: Path) -> Iterable[str]:
     for line in path.read_text().splitlines():
-        text = line.partition("#")[0].strip()
-        if text:
-            yield text
+        if line.strip() and not line.startswith("#"):
+            yield line
 
 
 def python_matches(pythons: str, python: str = PYTHON) -> bool:
@@ -360,7 +361,7 @@ def compare(module: str, mode: str = "evaluated", fresh: bool = False) -> Report
     listed = read_differences()
     plain = run_plain(module, fresh)
     report = Report(module, plain, run_other(module, mode, plain))
-    doubtful = []
+    doubtful: list[Difference] = []
     for difference in differing(plain, report.evaluated):
         difference.reason = listed.get((module, difference.test), "")
         (report.known if difference.reason else doubtful).append(difference)

@@ -202,26 +202,21 @@ def _python_depth() -> int:
     return depth
 
 
-def _nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 def _native_fits(depth: int) -> bool:
+    kinds: Any = int
+    for _ in range(depth):
+        kinds = (kinds,)
     try:
-        repr(_nested(depth))
+        return isinstance(0, kinds)
     except RecursionError:
         return False
-    return True
 
 
 _native_guess = 0
 
 
 def _native_depth() -> int:
-    """How many levels of C recursion (list's repr) still fit below this frame."""
+    """How many levels of C recursion (isinstance in nested tuples) fit below this frame."""
     global _native_guess
     low, high = _native_guess, _native_guess + 1
     if not _native_fits(low) or _native_fits(high):
@@ -239,8 +234,6 @@ def thread_state() -> dict[str, Any]:
     """What a run may not change: handled exception, depths, hooks, settings."""
     return {
         "handled exception": repr(sys.exc_info()[1]),
-        "python depth left": _python_depth(),
-        "native depth left": _native_depth(),
         "recursion limit": sys.getrecursionlimit(),
         "trace function": repr(sys.gettrace()),
         "profile function": repr(sys.getprofile()),
@@ -248,6 +241,8 @@ def thread_state() -> dict[str, Any]:
         "switch interval": sys.getswitchinterval(),
         "gc enabled": gc.isenabled(),
         "caller": sys._getframe(1).f_code.co_name,
+        "python depth left": _python_depth(),
+        "native depth left": _native_depth(),
     }
 
 
@@ -286,8 +281,11 @@ def _render(label: str, value: Any, depth: int = 0) -> Iterator[str]:
     if _flat(value):
         yield f"{pad}{label}: {value!r}"
         return
+    first, rest = value[0], value
+    if isinstance(first, str):
+        label, rest = f"{label} {first}", value[1:]
     yield f"{pad}{label}:"
-    for index, item in enumerate(value):
+    for index, item in enumerate(rest):
         yield from _render(str(index), item, depth + 1)
 
 
@@ -335,9 +333,17 @@ def _outcome(program: Program, engine: Engine) -> tuple[str, Any]:
         return ("raised", exc)
 
 
+def _settle() -> None:
+    """Put all that lives out of the collector's sight, so that a run's own garbage is all
+    that later collections find."""
+    gc.collect()
+    gc.freeze()
+
+
 def capture(program: Program, engine: Engine = plain) -> Capture:
     """Run a program once and write down what could be seen."""
     seen = Capture()
+    _settle()
     faulthandler.dump_traceback_later(TIMEOUT, exit=True)
     try:
         before = thread_state()
@@ -356,7 +362,7 @@ def difference(expected: Capture, actual: Capture) -> str:
     """Empty if nothing differs; otherwise a readable diff."""
     if expected == actual:
         return ""
-    diff = difflib.unified_diff(expected.lines(), actual.lines(), "plain", "other", lineterm="", n=4)
+    diff = difflib.unified_diff(expected.lines(), actual.lines(), "plain", "other", lineterm="", n=6)
     return "\n".join(diff) or "captures differ in a way that their text does not show"
 
 
@@ -394,8 +400,7 @@ def _quietly(program: Program, engine: Engine) -> None:
 def growth(program: Program, engine: Engine = plain, rounds: int = 3) -> dict[str, int]:
     """What every one of several runs in a row leaves behind, after one to warm up."""
     faulthandler.dump_traceback_later(TIMEOUT, exit=True)
-    gc.collect()
-    gc.freeze()
+    _settle()
     try:
         _quietly(program, engine)
         least: dict[str, int] = {}
@@ -408,7 +413,6 @@ def growth(program: Program, engine: Engine = plain, rounds: int = 3) -> dict[st
                 least[key] = min(delta, least.get(key, delta))
             before = after
     finally:
-        gc.unfreeze()
         faulthandler.cancel_dump_traceback_later()
     return {key: delta for key, delta in least.items() if delta > 0}
 
@@ -472,6 +476,7 @@ def main(argv: list[str]) -> int:
         print(main.__doc__, file=sys.stderr)
         return 2
     engine = engines[mode.split(":")[0]]()
+    thread_state()  # so that the children need not search for the depths
     chosen = {name: p for name, p in load_programs().items() if re.search(pattern, name)}
     bad = []
     for name, program in chosen.items():

@@ -76,7 +76,8 @@ def test_hook_that_was_there_before_gets_what_is_passed_on(other):
 
 
 ON_TOP = """
-import importlib.util, stator
+import importlib.util, resource, stator
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))  # an endless recursion ends soon
 spec = importlib.util.spec_from_file_location("other_hook", {path!r})
 other = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(other)
@@ -101,7 +102,7 @@ assert not stator._engine.hook_installed()
 def test_hook_put_on_top_inside_evaluated_code_stays(other):
     """In a process of its own: two hooks that call each other would end it."""
     program = ON_TOP.format(path=other.__file__)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, f"status {done.returncode}: {done.stderr[-2000:]}"
 
 
