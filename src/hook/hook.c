@@ -107,6 +107,8 @@ static PyObject *pass_on(PyThreadState *ts, py_frame *f, int throwing) {
 // A watched frame runs with no hook at all, as long as it runs: CPython takes other ways through its
 // instructions under a hook, and tools can see that (a coroutine's end raises StopIteration then).
 static PyObject *run_watched(PyThreadState *ts, py_frame *f, int throwing) {
+    if (!PY_HOOK_SHOWS)
+        return pass_on(ts, f, throwing);
     PyInterpreterState *interp = ts->interp;
     uninstall(interp);
     PyObject *result = pass_on(ts, f, throwing);
@@ -149,7 +151,7 @@ static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
     if (image_expects(t, f))
         return image_arrived(ts, f);
     if (!wants(ts, f)) {
-        bool watched = PY_HOOK_SHOWS && py_tools_on(ts, py_frame_code(f));
+        bool watched = py_tools_on(ts, py_frame_code(f));
         return watched ? run_watched(ts, f, throwing) : pass_on(ts, f, throwing);
     }
     return evaluate_frame(ts, f, throwing, thin);
@@ -173,5 +175,6 @@ int hook_setup(void) {
     }
     done = true;
     image_ensure_hook = ensure;
+    interp_eval_watched = run_watched;
     return 0;
 }

@@ -17,6 +17,9 @@ PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, 
 // The same for a run whose frame is entered already.
 PyObject *interp_run(run *r, bool throwing);
 
+// The hook's way of running a frame that a tool watches, set by that room.
+extern _PyFrameEvalFunction interp_eval_watched;
+
 // Leaves a frame at rest: to CPython's own eval, whose result is returned; or for good, with an exception.
 PyObject *interp_hand_over(run *r);
 PyObject *interp_end_frame(run *r);

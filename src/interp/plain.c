@@ -143,8 +143,12 @@ bool interp_can_run(PyThreadState *ts, py_frame *f) {
     return !py_tools_on(ts, co);
 }
 
+_PyFrameEvalFunction interp_eval_watched;
+
 PyObject *interp_hand_over(run *r) {
     py_leave_handed_over(r->ts, r->frame, &r->entry);
+    if (py_tools_on(r->ts, r->code->py))
+        return interp_eval_watched(r->ts, r->frame, 0);
     return py_eval_default(r->ts, r->frame, 0, true);
 }
 

@@ -456,7 +456,9 @@ def walk_stack_names():
         return b()
 
     def b():
-        return [f.f_code.co_name for f, _ in traceback.walk_stack(None)][:4]
+        frames = [f for f, _ in traceback.walk_stack(sys._getframe())][:3]
+        stack = traceback.StackSummary.extract((f, f.f_lineno) for f in frames)
+        return [(s.name, s.line) for s in stack]
 
     return a()
 

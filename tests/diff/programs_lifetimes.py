@@ -956,3 +956,371 @@ def raise_drops_arguments():
         log.append(e.d.name)
     log.append("end2")
     return log
+
+
+class _Equal(Dying):
+    """All of them are equal: a set or dict keeps the first and drops the others."""
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+def duplicates_in_displays():
+    log = []
+    s = {_Equal(log, "s1"), _Equal(log, "s2"), _Equal(log, "s3")}
+    log.append("set made")
+    d = {_Equal(log, "k1"): Dying(log, "v1"), _Equal(log, "k2"): Dying(log, "v2")}
+    log.append("dict made")
+    c = {_Equal(log, n) for n in "ab"}
+    log.append("set comprehension made")
+    m = {_Equal(log, n): Dying(log, n + n) for n in "xy"}
+    log.append("dict comprehension made")
+    u = {*[_Equal(log, "u1")], *(_Equal(log, "u2"),)}
+    log.append("starred set made")
+    return log, len(s), len(d), len(c), len(m), len(u)
+
+
+def unhashable_in_displays():
+    log = []
+    catch(lambda: {Dying(log, "a"), [], Dying(log, "b")})
+    log.append("set failed")
+    catch(lambda: {Dying(log, "k"): Dying(log, "v"), None: 1, (Dying(log, "t"), []): Dying(log, "w")})
+    log.append("dict failed")
+    catch(lambda: {**{"a": Dying(log, "m")}, **5})
+    log.append("update failed")
+    catch(lambda: [Dying(log, "x"), *5, Dying(log, "never")])
+    log.append("extend failed")
+    return log
+
+
+def callable_dies_with_arguments():
+    log = []
+
+    class C(Dying):
+        def __call__(self, *a, **k):
+            log.append("called")
+
+    C(log, "callee")(Dying(log, "arg"), k=Dying(log, "kw"))
+    C(log, "star callee")(*[Dying(log, "star arg")], **{"k": Dying(log, "star kw")})
+    C(log, "builtin self").__class__
+    log.append("end")
+    return log
+
+
+def native_call_drops():
+    log = []
+    isinstance(Dying(log, "one"), (int, str))
+    log.append("fast")
+    max(Dying(log, "p"), Dying(log, "q"), key=lambda d: d.name)
+    log.append("keywords")
+    [].append(Dying(log, "appended"))
+    log.append("method")
+    "{}{}".format(Dying(log, "f1"), Dying(log, "f2"))
+    log.append("format")
+    catch(lambda: dict(Dying(log, "bad")))
+    log.append("failed")
+    return log
+
+
+def slice_parts_die():
+    log = []
+
+    class I(Dying):  # noqa: E742
+        def __index__(self):
+            return len(self.name)
+
+    class L(Dying):
+        def __getitem__(self, k):
+            log.append("get")
+            return 1
+
+        def __setitem__(self, k, v):
+            log.append("set")
+
+        def __delitem__(self, k):
+            log.append("del item")
+
+    [0, 1, 2, 3][I(log, "a") : I(log, "bb")]
+    log.append("two parts")
+    L(log, "container")[I(log, "x") : I(log, "yy") : I(log, "zzz")]
+    L(log, "stored")[I(log, "p") : I(log, "qq")] = Dying(log, "value")
+    del L(log, "deleted")[I(log, "r") :]
+    catch(lambda: [1][Dying(log, "bad") : Dying(log, "worse")])
+    catch(lambda: log.append[Dying(log, "m") : Dying(log, "n")])
+    log.append("end")
+    return log
+
+
+def slice_parts_references():
+    class I:  # noqa: E742
+        def __index__(self):
+            return 1
+
+    a, b = I(), I()
+    xs = [1, 2, 3]
+    before = sys.getrefcount(a), sys.getrefcount(b)
+    for _ in range(5):
+        xs[a:b]
+        xs[a:b] = []
+        xs[a:b:b]
+        del xs[b:a]
+    return before, sys.getrefcount(a), sys.getrefcount(b), xs
+
+
+def failed_stores_drop():
+    log = []
+
+    class Frozen(Dying):
+        def __setattr__(self, k, v):
+            if k == "fail":
+                raise AttributeError(k)
+            object.__setattr__(self, k, v)
+
+        def __delattr__(self, k):
+            raise AttributeError(k)
+
+        def __setitem__(self, k, v):
+            raise KeyError(k)
+
+    def attr():
+        Frozen(log, "object").fail = Dying(log, "value")
+
+    def item():
+        Frozen(log, "container")[Dying(log, "key")] = Dying(log, "item value")
+
+    def delete():
+        del Frozen(log, "deleting").fail
+
+    def unpack():
+        a, b = (Dying(log, n) for n in "uvw")
+
+    for f in (attr, item, delete, unpack):
+        log.append(catch(f).split("(")[0].split("<")[0])
+    return log
+
+
+def failed_operators_drop():
+    log = []
+
+    class Bad(Dying):
+        def __add__(self, o):
+            raise ValueError("add")
+
+        def __lt__(self, o):
+            raise ValueError("lt")
+
+        def __contains__(self, o):
+            raise ValueError("contains")
+
+        def __neg__(self):
+            raise ValueError("neg")
+
+        def __bool__(self):
+            raise ValueError("bool")
+
+        def __iter__(self):
+            raise ValueError("iter")
+
+        def __format__(self, spec):
+            raise ValueError("format")
+
+    for f in (
+        lambda: Bad(log, "left") + Dying(log, "right"),
+        lambda: Bad(log, "less") < Dying(log, "more"),
+        lambda: Dying(log, "member") in Bad(log, "set"),
+        lambda: -Bad(log, "negated"),
+        lambda: not Bad(log, "truth"),
+        lambda: [x for x in Bad(log, "iterated")],
+        lambda: f"{Dying(log, 'before')}{Bad(log, 'formatted'):{Dying(log, 'spec').name}}",
+        lambda: Bad(log, "chain") < 1 < Dying(log, "never"),
+        lambda: Dying(log, "no attribute").missing,
+        lambda: Dying(log, "not callable")(Dying(log, "argument")),
+    ):
+        log.append(catch(f).split("'")[0])
+    return log
+
+
+def identity_and_containment_drop():
+    log = []
+    Dying(log, "a") is Dying(log, "b")
+    log.append("is")
+    Dying(log, "c") in [1, 2]
+    log.append("in")
+    Dying(log, "d") in (Dying(log, "e"),)
+    log.append("in tuple")
+    assert Dying(log, "asserted")
+    log.append("assert")
+    del [Dying(log, "deleted")][0]
+    log.append("end")
+    return log
+
+
+def globals_and_cells_overwritten():
+    log = []
+    space = {"Dying": Dying, "log": log}
+    exec(
+        "def f():\n    global g\n    g = Dying(log, 'g1')\n    g = Dying(log, 'g2')\n"
+        "    log.append('global set')\n    del g\n"
+        "n = Dying(log, 'n1')\nn = Dying(log, 'n2')\nlog.append('name set')\ndel n\nf()\n",
+        space,
+    )
+
+    def outer():
+        c = Dying(log, "c1")
+
+        def inner():
+            nonlocal c
+            c = Dying(log, "c2")
+            log.append("cell set")
+            del c
+
+        inner()
+        log.append("inner returned")
+
+    outer()
+    space.clear()
+    return log
+
+
+def exception_parts_drop():
+    log = []
+
+    class E(Exception):
+        def __init__(self, name):
+            self.d = Dying(log, name)
+
+    def f():
+        try:
+            raise E("first")
+        except E:
+            raise E("second") from E("cause")
+
+    try:
+        f()
+    except E as e:
+        log.append(e.d.name)
+        e.__cause__ = None
+        log.append("cause cleared")
+        e.__context__ = None
+        log.append("context cleared")
+    log.append("left")
+    return log
+
+
+def with_manager_drops_on_error():
+    log = []
+
+    class CM(Dying):
+        def __enter__(self):
+            return Dying(log, f"entered {self.name}")
+
+        def __exit__(self, *a):
+            log.append(f"exit {self.name}")
+            return self.name == "swallows"
+
+    def f(name):
+        with CM(log, name):
+            raise ValueError(Dying(log, f"argument {name}"))
+
+    f("swallows")
+    log.append("swallowed")
+    catch(f, "passes")
+    log.append("passed")
+    return log
+
+
+def yield_from_delegate_drops():
+    log = []
+
+    class It(Dying):
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if log and log[-1] == "stop":
+                raise StopIteration(Dying(log, "result"))
+            return 1
+
+    def g():
+        r = yield from It(log, "delegate")
+        log.append(r.name)
+        yield "next"
+
+    it = g()
+    next(it)
+    log.append("stop")
+    next(it)
+    log.append("delegated")
+    it = g()
+    next(it)
+    it.close()
+    log.append("closed")
+    return log
+
+
+def return_value_dies_after_locals():
+    log = []
+
+    def f():
+        a = Dying(log, "local")
+        return Dying(log, "result")
+
+    def g():
+        return f()
+
+    g()
+    log.append("dropped")
+    r = g()
+    log.append("kept")
+    r = None
+    return log
+
+
+def self_dies_in_init():
+    log = []
+
+    class C:
+        def __init__(self):
+            self.d = Dying(log, "attribute")
+            raise ValueError("init")
+
+        def __del__(self):
+            log.append("object")
+
+    log.append(catch(C))
+    log.append("end")
+    return log
+
+
+def new_result_dropped():
+    log = []
+
+    class C(Dying):
+        def __new__(cls, *a):
+            Dying(log, "made in new")
+            return super().__new__(cls)
+
+    C(log, "object")
+    log.append("end")
+    return log
+
+
+def class_namespace_drops():
+    log = []
+
+    def f():
+        class C:
+            x = Dying(log, "first")
+            x = Dying(log, "second")
+            log.append("rebound")
+            del x
+            log.append("deleted")
+            y = Dying(log, "kept")
+            raise ValueError
+
+    log.append(catch(f))
+    log.append("end")
+    return log

@@ -101,14 +101,7 @@ def test_resumed_at_every_boundary(program, engine):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_stepped_to_the_end(program):
     log = []
-
-    def run():
-        picture = take(program, (log,))
-        while isinstance(picture, Image):
-            picture = step(picture)
-        return picture.value
-
-    assert outcome(run, log) == plain(program)
+    assert outcome(lambda: stepped(take(program, (log,))), log) == plain(program)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
@@ -496,26 +489,40 @@ def test_continued_by_an_exception(program, kind, engine):
         raise kind("given")
 
     picture, log = awaiting(program)
-    given = outcome(lambda: resume(picture, engine=engine, exception=kind("given")), log)
+    exception = thrown(kind, picture)
+    given = outcome(lambda: resume(picture, engine=engine, exception=exception), log)
     assert given == answered(program, answer)
+
+
+def thrown(kind, picture):
+    """As `raise` would have made it: an exception that is given is raised as it is."""
+    exception = kind("given")
+    exception.__context__ = picture.handled
+    return exception
 
 
 @pytest.mark.parametrize("program", [asks, asks_for_two, asks_in_handler])
 def test_stepped_after_an_answer(program):
-    for given, answer in [
-        ({"value": 3}, lambda log: 3),
-        ({"exception": ValueError("given")}, lambda log: exec("raise ValueError('given')")),
-    ]:
+    def given(log):
+        return "given"
+
+    def fails(log):
+        raise ValueError("given")
+
+    for answer in (given, fails):
         picture, log = awaiting(program)
+        if answer is given:
+            first = step(picture, value="given")
+        else:
+            first = step(picture, exception=thrown(ValueError, picture))
+        assert first.offset > picture.offset and not first.awaiting
+        assert outcome(lambda: stepped(first), log) == answered(program, answer)
 
-        def run():
-            found = step(picture, **given)
-            assert found.offset > picture.offset and not found.awaiting
-            while isinstance(found, Image):
-                found = step(found)
-            return found.value
 
-        assert outcome(run, log) == answered(program, answer)
+def stepped(found):
+    while isinstance(found, Image):
+        found = step(found)
+    return found.value
 
 
 def test_an_exception_keeps_the_traceback_it_has():
@@ -566,9 +573,8 @@ def test_a_stepped_image_is_spent():
 
 
 def test_callers_of_a_resumed_image_are_spent_with_it():
-    picture, log = None, []
-    while picture is None or picture.caller is None:
-        picture = take(asks, (log,), boundary=len(log) + 30) if picture is None else step(picture)
+    found = boundaries(image_programs.nested_calls)
+    picture = next(picture for _, picture, _ in found if picture.caller is not None)
     caller = picture.caller
     resume(picture)
     assert caller.spent
@@ -737,11 +743,11 @@ def test_finalisers_run_when_an_image_is_dropped():
         finally:
             log.append("finally")
 
-    picture = None
     boundary = 1
-    while log != ["inside"]:
+    while "inside" not in log:
         log.clear()
         picture = take(program, boundary=boundary)
+        assert log in ([], ["inside"])
+        del picture
         boundary += 1
-    del picture
     assert log == ["inside", "dead"]
