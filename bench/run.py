@@ -141,7 +141,6 @@ def image_chain(depth, rounds, cpython):
     if _take_and_put_back(_deep, args, boundary, cpython) != depth - 1:
         raise AssertionError("an image was put back wrong")
 
-
     def move():
         for _ in range(repeat):
             _take_and_put_back(_deep, args, boundary, cpython)

@@ -41,11 +41,12 @@ def _run_script(path: str) -> int:
         sys.path[0] = path
         return _run_module("__main__", alter_argv=False)
     sys.path[0] = os.path.dirname(os.path.realpath(path))
+    path = os.path.abspath(path)
     try:
-        with io.open_code(os.path.abspath(path)) as file:
+        with io.open_code(path) as file:
             source = file.read()
     except OSError as error:
-        what = f"can't open file {os.path.abspath(path)!r}"
+        what = f"can't open file {path!r}"
         return _fail(f"{sys.executable}: {what}: [Errno {error.errno}] {error.strerror}")
     loader = SourceFileLoader("__main__", path)
     main = _fresh_main(__file__=path, __cached__=None, __loader__=loader)
@@ -67,9 +68,11 @@ def _run_text(text: str) -> int:
     return _run_source(text, "<string>", _fresh_main())
 
 
-def _die_of(number: int) -> None:
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
+def _die_of_signal(ends: list[int]) -> None:
+    for status in ends:
+        if status < 0:
+            signal.signal(-status, signal.SIG_DFL)
+            os.kill(os.getpid(), -status)
 
 
 def main(arguments: list[str]) -> int:
@@ -93,7 +96,7 @@ def main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     # Registered first, so run last: python dies of Ctrl-C only after everything was closed.
     ends: list[int] = []
-    atexit.register(lambda: [_die_of(-status) for status in ends if status < 0])
+    atexit.register(_die_of_signal, ends)
     ends.append(main(sys.argv[1:]))
     sys.exit(max(ends[0], 0))
 else:

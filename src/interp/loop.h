@@ -12,6 +12,14 @@
 #define POP() (*--sp)
 #define TOP (sp[-1])
 #define PEEK(n) (sp[-(n)])
+// Operands die from the lowest up, as in CPython; what that runs must not find them on the stack.
+#define DROP_TO(lowest)                                                                            \
+    do {                                                                                           \
+        PyObject **dropped_ = (lowest), **end_ = sp;                                               \
+        sp = dropped_;                                                                             \
+        while (dropped_ < end_)                                                                    \
+            Py_XDECREF(*dropped_++);                                                               \
+    } while (0)
 #define LOCALS (frame->f_locals)
 #define GLOBALS (frame->f_globals)
 #define BUILTINS (frame->f_builtins)
@@ -189,6 +197,7 @@ unwind: {
 #undef POP
 #undef TOP
 #undef PEEK
+#undef DROP_TO
 #undef LOCALS
 #undef GLOBALS
 #undef BUILTINS

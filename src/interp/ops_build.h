@@ -29,7 +29,12 @@ OP(BUILD_LIST) {
 }
 
 OP(BUILD_SET) {
-    BUILD(build_set(sp - ARG, ARG), ARG)
+    PyObject *built = build_set(sp - ARG, ARG);
+    if (built == NULL)
+        FAIL();
+    DROP_TO(sp - ARG);
+    PUSH(built);
+    NEXT();
 }
 
 OP(BUILD_MAP) {

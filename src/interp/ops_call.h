@@ -15,8 +15,10 @@ OP(CALL) OP(CALL_KW) {
     PyObject *result =
         DO_CALL(callable, sp - ARG - method, given | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
     UNLEND();
-    while (sp > bottom)
+    // A call that could not be bound drops the arguments it had no place for first.
+    while (result == NULL && PyFunction_Check(callable) && sp > bottom + 2)
         Py_XDECREF(POP());
+    DROP_TO(bottom);
     if (pc->op == OP_CALL_KW)
         Py_DECREF(keywords);
     if (result == NULL)
@@ -48,8 +50,7 @@ OP(CALL_FUNCTION_EX) {
         result = DO_CALL_STAR(callable, bottom[2], keywords ? bottom[3] : NULL);
         UNLEND();
     }
-    while (sp > bottom)
-        Py_XDECREF(POP());
+    DROP_TO(bottom);
     if (result == NULL)
         FAIL();
     PUSH(result);

@@ -167,7 +167,7 @@ OP(BINARY_SLICE) {
     PyObject *slice = build_slice(sp - 2, 2);
     if (slice == NULL)
         FAIL();
-    sp -= 2;
+    DROP_TO(sp - 2);
     PyObject *container = TOP;
     PyObject *result = DO_GETITEM(container, slice);
     Py_DECREF(slice);
@@ -183,7 +183,7 @@ OP(STORE_SLICE) {
     PyObject *slice = build_slice(sp - 2, 2);
     if (slice == NULL)
         FAIL();
-    sp -= 2;
+    DROP_TO(sp - 2);
     PyObject *container = TOP, *value = PEEK(2);
     int failed = DO_SETITEM(container, slice, value);
     Py_DECREF(slice);

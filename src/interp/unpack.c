@@ -2,7 +2,7 @@
 #include "src/interp/unpack.h"
 
 static void drop_slots(PyObject **top, int filled) {
-    for (int i = 1; i <= filled; i++)
+    for (int i = filled; i > 0; i--)
         Py_CLEAR(top[-i]);
 }
 

@@ -31,16 +31,6 @@ Engine = Callable[[Program], Any]
 # -- programs ------------------------------------------------------------------------------
 
 
-def keeps_frame(reason: str) -> Callable[[Program], Program]:
-    """Mark a program that sees which frame object it runs in, so that it cannot be hopped."""
-
-    def mark(program: Program) -> Program:
-        program.keeps_frame = reason  # type: ignore[attr-defined]
-        return program
-
-    return mark
-
-
 def _wanted(path: Path) -> bool:
     version = re.match(r"programs_3(\d\d)_", path.name)
     return version is None or sys.version_info >= (3, int(version.group(1)))
@@ -79,6 +69,16 @@ def hopping(seed: int, every: int) -> Engine:
 
     def run(program: Program) -> Any:
         return engine.evaluate_hopping(program, (), {}, seed, every)
+
+    return run
+
+
+def handed_over(at: int) -> Engine:
+    """Moved once: at the boundary of that number, into a frame that CPython continues."""
+    import stator._engine as engine
+
+    def run(program: Program) -> Any:
+        return engine.evaluate_hopping(program, (), {}, at=at)
 
     return run
 
@@ -362,7 +362,8 @@ def difference(expected: Capture, actual: Capture) -> str:
     """Empty if nothing differs; otherwise a readable diff."""
     if expected == actual:
         return ""
-    diff = difflib.unified_diff(expected.lines(), actual.lines(), "plain", "other", lineterm="", n=6)
+    one, two = expected.lines(), actual.lines()
+    diff = difflib.unified_diff(one, two, "plain", "other", lineterm="", n=6)
     return "\n".join(diff) or "captures differ in a way that their text does not show"
 
 
@@ -462,20 +463,23 @@ def _show(pattern: str) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """`harness.py plain|evaluate|hop[:SEED:EVERY] [PATTERN]`: compare with CPython, one by one;
-    `harness.py show [PATTERN]`: print what CPython gives."""
+    """`harness.py plain|evaluate|hop[:SEED:EVERY]|over:AT [PATTERN]`: compare with CPython, one
+    by one; `harness.py show [PATTERN]`: print what CPython gives."""
     mode, pattern = [*argv, "", ""][:2]
     if mode == "show":
         return _show(pattern)
+    kind, *words = mode.split(":")
+    numbers = [int(word) for word in words]
     engines: dict[str, Callable[[], Engine]] = {
         "plain": lambda: plain,
         "evaluate": lambda: evaluated,
-        "hop": lambda: hopping(*([int(n) for n in mode.split(":")[1:]] or [0, 1])),
+        "hop": lambda: hopping(*(numbers or [0, 1])),
+        "over": lambda: handed_over(*numbers),
     }
-    if mode.split(":")[0] not in engines:
+    if kind not in engines:
         print(main.__doc__, file=sys.stderr)
         return 2
-    engine = engines[mode.split(":")[0]]()
+    engine = engines[kind]()
     thread_state()  # so that the children need not search for the depths
     chosen = {name: p for name, p in load_programs().items() if re.search(pattern, name)}
     bad = []

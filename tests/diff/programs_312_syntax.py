@@ -241,7 +241,7 @@ def inlined_comprehension_keeps_unbound():
             return [x for x in [1]], x
         except UnboundLocalError as e:
             return text(e)
-        x = 1  # noqa: F841
+        x = 1
 
     return f()
 

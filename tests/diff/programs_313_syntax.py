@@ -85,7 +85,7 @@ def caller_changes_locals():
 
 def frame_locals_proxy_protocol():
     def f(a):
-        b = 2  # noqa: F841
+        b = 2
         p = sys._getframe().f_locals
         return (
             type(p).__name__,
@@ -143,7 +143,7 @@ def class_static_attributes():
 
         def f(self):
             self.b = self.c = 2
-            other.d = 3  # noqa: F821
+            other.d = 3
 
     return sorted(C.__static_attributes__), type(C.__firstlineno__).__name__
 

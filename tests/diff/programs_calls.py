@@ -405,7 +405,7 @@ def changed_code():
 def lambda_defaults():
     fs = [lambda x, i=i: (x, i) for i in range(3)]
     gs = [lambda x: (x, i) for i in range(3)]
-    h = lambda *a, k=(lambda: "inner"), **kw: (a, k(), kw)  # noqa: E731
+    h = lambda *a, k=(lambda: "inner"), **kw: (a, k(), kw)
     return [f(9) for f in fs], [g(9) for g in gs], h(), h(1, k=lambda: 2, z=3)
 
 

@@ -68,7 +68,7 @@ def context_from_native_error():
         try:
             int("x")
         except ValueError:
-            [][1]  # noqa: B018
+            [][1]
     except IndexError as e:
         return links(e)
 
@@ -190,7 +190,7 @@ def notes():
 def format_chain():
     def f():
         try:
-            1 / 0  # noqa: B018
+            1 / 0
         except ZeroDivisionError as e:
             raise ValueError("wrapped") from e
 
@@ -245,7 +245,7 @@ def columns_of_statements():
         del (1, 2)[0]
 
     def unpack():
-        a, b = 1, 2, 3  # noqa: F841
+        a, b = 1, 2, 3
 
     def augmented():
         x = [1]
@@ -259,7 +259,7 @@ def columns_of_statements():
         C().x += 1
 
     def imp():
-        import no_such_module_here  # noqa: F401
+        import no_such_module_here
 
     def frm():
         from sys import (
@@ -423,7 +423,7 @@ def traceback_clear_frames():
             log.append("gone")
 
     def f():
-        d = D()  # noqa: F841
+        d = D()
         raise ValueError
 
     try:

@@ -180,7 +180,7 @@ def super_shadowed():
 
     class B(A):
         def f(self):
-            super = lambda *a: types.SimpleNamespace(f=lambda: "fake")  # noqa: A001, E731
+            super = lambda *a: types.SimpleNamespace(f=lambda: "fake")
             return super().f()
 
         def g(self):
@@ -321,7 +321,7 @@ def prepare_namespace():
     class C(metaclass=Meta, flag=True):
         a = 1
         b = a
-        c = auto  # noqa: F821
+        c = auto
 
         def f(self):
             pass

@@ -28,7 +28,7 @@ def outer_variable_untouched():
 def outer_variable_stays_unbound():
     def f():
         [x for x in range(3)]
-        return x  # noqa: F821
+        return x
 
     def g():
         if g is None:

@@ -197,7 +197,7 @@ def while_try_else():
     while n:
         n -= 1
         try:
-            1 / n  # noqa: B018
+            1 / n
         except ZeroDivisionError:
             log.append("zero")
             break
@@ -292,7 +292,7 @@ def exc_info_tuple():
 def bare_raise():
     def f():
         try:
-            1 / 0  # noqa: B018
+            1 / 0
         except ZeroDivisionError:
             raise
 
@@ -533,7 +533,7 @@ def exception_in_finally():
         try:
             raise ValueError("first")
         finally:
-            {}["second"]  # noqa: B018
+            {}["second"]
 
     try:
         f()
@@ -629,11 +629,11 @@ def attribute_error_details():
 
     c = C()
     try:
-        c.missing  # noqa: B018
+        c.missing
     except AttributeError as e:
         first = e.name, e.obj is c, str(e)
     try:
-        None.foo.bar  # noqa: B018
+        None.foo.bar
     except AttributeError as e:
         return first, e.name, e.obj, str(e)
 
@@ -691,7 +691,7 @@ def many_handlers():
             log.append("d")
         except e as x:
             log.append(("e", str(x)))
-        except:  # noqa: E722
+        except:
             log.append(("bare", handled()))
     return log
 

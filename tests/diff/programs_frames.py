@@ -8,7 +8,6 @@ import traceback
 import types
 import warnings
 
-from harness import keeps_frame
 from probes import catch, places, text
 
 
@@ -187,7 +186,6 @@ def closure_vars_and_signature():
     return inspect.getclosurevars(f).nonlocals, str(inspect.signature(f))
 
 
-@keeps_frame("compares frame objects, which differ before and after a hop")
 def frame_identity():
     def f():
         a = sys._getframe()
@@ -226,7 +224,7 @@ def frame_locals_keep_alive():
             log.append("gone")
 
     def f():
-        d = D()  # noqa: F841
+        d = D()
         return sys._getframe()
 
     frame = f()

@@ -159,7 +159,7 @@ def throw_with_value_and_traceback():
             yield e.args, places(e.__traceback__)
 
     try:
-        1 / 0  # noqa: B018
+        1 / 0
     except ZeroDivisionError as e:
         tb = e.__traceback__
     it = g()
@@ -626,7 +626,7 @@ def context_of_exception_raised_in_generator():
 def reraise_in_generator():
     def g():
         try:
-            1 / 0  # noqa: B018
+            1 / 0
         except ZeroDivisionError:
             yield "in handler"
             raise
@@ -1094,7 +1094,7 @@ def method_and_lambda_generators():
             for i in range(self.n):
                 yield self, i
 
-    f = lambda: (yield 5)  # noqa: E731
+    f = lambda: (yield 5)
     it = f()
     return [i for _, i in C(3)], next(it), catch(it.send, "back"), isinstance(f(), types.GeneratorType)
 

@@ -652,7 +652,7 @@ def weakref_to_function_and_method():
             return 1
 
     c = C()
-    f = lambda: 1  # noqa: E731
+    f = lambda: 1
     wf, wm, wb = weakref.ref(f), weakref.WeakMethod(c.m), weakref.ref(c.m)
     alive = wf() is f, wm()() == 1, wb()
     del f, c
@@ -696,7 +696,7 @@ def refcounts_of_locals():
     seen.append(sys.getrefcount(c))
     del d, xs
     seen.append((sys.getrefcount(c), sys.getrefcount(t)))
-    f = lambda: c  # noqa: E731
+    f = lambda: c
     seen.append((sys.getrefcount(c), sys.getrefcount(f), f() is c, sys.getrefcount(c)))
     return seen
 
@@ -1028,7 +1028,7 @@ def native_call_drops():
 def slice_parts_die():
     log = []
 
-    class I(Dying):  # noqa: E742
+    class I(Dying):
         def __index__(self):
             return len(self.name)
 
@@ -1055,7 +1055,7 @@ def slice_parts_die():
 
 
 def slice_parts_references():
-    class I:  # noqa: E742
+    class I:
         def __index__(self):
             return 1
 

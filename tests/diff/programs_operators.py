@@ -196,7 +196,7 @@ def inplace_targets():
             log.append(("set", k, v))
             super().__setitem__(k, v)
 
-    class O:  # noqa: E742
+    class O:
         def __init__(self):
             self.x = 1
 
@@ -453,7 +453,7 @@ def sequence_repeat_and_concat():
     class L(list):
         pass
 
-    class I:  # noqa: E742
+    class I:
         def __index__(self):
             return 2
 
@@ -492,7 +492,7 @@ def set_and_dict_operators():
 def index_and_int_protocols():
     log = []
 
-    class I:  # noqa: E742
+    class I:
         def __index__(self):
             log.append("index")
             return 3

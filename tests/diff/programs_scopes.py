@@ -107,7 +107,7 @@ def cells_per_call():
 
 def unbound_local():
     def f():
-        x  # noqa: B018
+        x
         x = 1
 
     def g():
@@ -199,7 +199,7 @@ def name_errors():
         not_there_at_all()
 
     def h():
-        del_me_not += 1  # noqa: F821, F841
+        del_me_not += 1
 
     def close_name():
         prnt("x")
@@ -293,7 +293,7 @@ def builtins_shadowed_locally():
         int = str
         return len("abc"), int(5), print
 
-    list = tuple  # noqa: A001
+    list = tuple
     return f(), list("ab"), [x for x in list("cd")]
 
 
@@ -301,7 +301,7 @@ def locals_in_function():
     def f(a, b=2, *args, **kw):
         c = a + b
         first = dict(locals())
-        d = 1  # noqa: F841
+        d = 1
         del c
         return first, sorted(locals())
 
@@ -350,7 +350,7 @@ def locals_at_class_level():
         a = 1
         seen.append(sorted(k for k in locals() if not k.startswith("__")))
         locals()["b"] = 2
-        c = b + 1  # noqa: F821
+        c = b + 1
 
     return seen, C.b, C.c
 
@@ -375,7 +375,7 @@ def vars_and_dir():
     c.x = 1
 
     def f(a):
-        b = 2  # noqa: F841
+        b = 2
         return sorted(vars()), dir()
 
     return vars(c), f(1), catch(vars, 1)
@@ -385,7 +385,7 @@ def exec_in_function():
     def f():
         x = 1
         exec("x = 2; y = 3")
-        return x, catch(lambda: y)  # noqa: F821
+        return x, catch(lambda: y)
 
     def g():
         space = {}
@@ -441,7 +441,7 @@ def globals_is_live():
     g = globals()
     g["_from_globals"] = 7
     try:
-        return _from_globals  # noqa: F821
+        return _from_globals
     finally:
         del g["_from_globals"]
 
@@ -697,7 +697,7 @@ def except_variable_is_deleted():
         e = "before"
         try:
             raise ValueError
-        except ValueError as e:  # noqa: F841
+        except ValueError as e:
             pass
         return e
 

@@ -171,7 +171,7 @@ def string_concat_aliases():
         d["s"] += "tail"
         return d
 
-    class O:  # noqa: E742
+    class O:
         s = "class"
 
     o = O()

@@ -65,7 +65,7 @@ def unpack_special_iterables():
 def unpack_order_of_stores():
     log = []
 
-    class O:  # noqa: E742
+    class O:
         def __setattr__(self, k, v):
             log.append((k, v))
 
@@ -198,7 +198,7 @@ def slice_assignment():
         ys[::2] = [1]
 
     def g():
-        xs["a":2]  # noqa: B018
+        xs["a":2]
 
     def h():
         (1, 2)[0:1] = 5
@@ -209,7 +209,7 @@ def slice_assignment():
 def slice_index_protocol():
     log = []
 
-    class I:  # noqa: E742
+    class I:
         def __init__(self, n):
             self.n = n
 
@@ -343,7 +343,7 @@ def membership():
         def __contains__(self, x):
             return x  # truthiness of any object is taken
 
-    class I:  # noqa: E742
+    class I:
         def __iter__(self):
             return iter([1, 2])
 
@@ -377,12 +377,12 @@ def identity_and_none():
 
 
 def ternary_and_nested_lambda():
-    f = lambda n: "neg" if n < 0 else "zero" if n == 0 else (lambda: "pos")()  # noqa: E731
+    f = lambda n: "neg" if n < 0 else "zero" if n == 0 else (lambda: "pos")()
     return [f(n) for n in (-1, 0, 1)]
 
 
 def for_targets():
-    class O:  # noqa: E742
+    class O:
         pass
 
     o, d, xs = O(), {}, [0, 0]

@@ -269,7 +269,7 @@ def targets():
         def __exit__(self, *a):
             return None
 
-    class O:  # noqa: E742
+    class O:
         pass
 
     o, d = O(), {}
@@ -408,7 +408,7 @@ def suppress_and_redirect():
     out = io.StringIO()
     with contextlib.suppress(KeyError, IndexError), contextlib.redirect_stdout(out):
         print("captured")
-        [][1]  # noqa: B018
+        [][1]
     with contextlib.nullcontext(5) as v:
         pass
     return out.getvalue(), v

@@ -85,7 +85,8 @@ def test_what_a_script_sees_of_itself(tmp_path):
 
 def test_script_in_a_folder(tmp_path):
     _write(tmp_path, "sub/helper.py", "value = 'from helper'\n")
-    _write(tmp_path, "sub/main.py", "import sys, helper\nprint(helper.value, sys.path[0], __file__)")
+    source = "import sys, helper\nprint(helper.value, sys.path[0], __file__)\n"
+    _write(tmp_path, "sub/main.py", source)
     assert "from helper" in _same(tmp_path, "sub/main.py")["out"]
     assert "from helper" in _same(tmp_path, str(tmp_path / "sub" / "main.py"))["out"]
 
@@ -356,7 +357,10 @@ def test_atexit_and_threads(tmp_path):
         """,
     )
     assert seen["out"].splitlines() == [
-        "main done", "thread done", "second", "registered first, runs last",
+        "main done",
+        "thread done",
+        "second",
+        "registered first, runs last",
     ]
 
 
@@ -508,7 +512,7 @@ def package(tmp_path):
         """,
     )
     _write(tmp_path, "pkg/sub/__init__.py", "")
-    _write(tmp_path, "pkg/sub/deep.py", "from .. import value as up\nfrom ...pkg import value\nnumber = 7\n")
+    _write(tmp_path, "pkg/sub/deep.py", "from .. import value as up\nfrom ...pkg import value\n")
     _write(tmp_path, "pkg/fails.py", "def f():\n    raise ValueError('in module')\nf()\n")
     _write(tmp_path, "pkg/leaves.py", "import sys\nsys.exit('leaving')\n")
     _write(tmp_path, "runs/__init__.py", "")
@@ -525,7 +529,10 @@ def test_module(package):
     assert seen["status"] == 0 and "[True, 'x', '-y'] 1 7 1" in seen["out"]
 
 
-@pytest.mark.parametrize("name", ["runs", "pkg.fails", "pkg.leaves", "pkg", "pkg.missing", "no.such"])
+MODULES = ["runs", "pkg.fails", "pkg.leaves", "pkg", "pkg.missing", "no.such"]
+
+
+@pytest.mark.parametrize("name", MODULES)
 def test_modules_good_and_bad(package, name):
     seen = _same(package, "-m", name)
     assert (seen["status"] == 0) == (name == "runs")

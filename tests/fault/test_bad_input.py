@@ -36,7 +36,9 @@ def no_hook():
     assert not _engine.hook_installed()
 
 
-@pytest.mark.parametrize("thing", [len, print, "abc".upper, int, type, dict.get, object(), 3, None, "f"])
+@pytest.mark.parametrize(
+    "thing", [len, print, "abc".upper, int, type, dict.get, object(), 3, None, "f"]
+)
 def test_without_python_code_is_a_type_error(thing):
     with pytest.raises(TypeError, match="evaluate"):
         evaluate(thing, 1)

@@ -257,7 +257,9 @@ class Expressions:
         """An f-string; before 3.12 it holds no quotes of its own kind."""
         if kind != "s":
             return self.form(scope, kind)
-        part = self.c.pick(["{%s}", "{%s!r}", "{%s!s:>4}", "{%s!a}", "{%s:<{2 + 3}}", "{%s=}", "{%s:}"])
+        part = self.c.pick(
+            ["{%s}", "{%s!r}", "{%s!s:>4}", "{%s!a}", "{%s:<{2 + 3}}", "{%s=}", "{%s:}"]
+        )
         inner = self.atom(scope, self.c.pick("isro"))
         if any(ch in inner for ch in "'\"{\\"):
             inner = "1"

@@ -94,7 +94,17 @@ PATTERNS = [
     "dict()", "[int(), int() as {j}]", "-1.5", "sys.maxsize", "{i}",
 ]  # fmt: skip
 
-MOVES = ["None", "None", "5", "'word'", "ValueError", "Oops", "StopIteration", "GeneratorExit", "'close'"]
+MOVES = [
+    "None",
+    "None",
+    "5",
+    "'word'",
+    "ValueError",
+    "Oops",
+    "StopIteration",
+    "GeneratorExit",
+    "'close'",
+]
 
 
 class Program(Expressions):
@@ -291,7 +301,10 @@ class Program(Expressions):
                 scope.bind(name)
             items.append(item)
         if scope.awaits and self.c.chance(60):
-            items = [i.replace("Box(", "ACtx(").replace("Ctx(", "ACtx(").replace("AACtx", "ACtx") for i in items]
+            items = [
+                i.replace("Box(", "ACtx(").replace("Ctx(", "ACtx(").replace("AACtx", "ACtx")
+                for i in items
+            ]
             self.put(f"async with {', '.join(items)}:")
         elif self.c.chance(30):
             self.put(f"with ({', '.join(items)}):")
@@ -320,7 +333,14 @@ class Program(Expressions):
 
     def suspend(self, scope):
         if scope.kind == "generator":
-            forms = ["yield $i", "show((yield $?))", "yield from $l", "yield", "yield $i, $s", "yield from $t"]
+            forms = [
+                "yield $i",
+                "show((yield $?))",
+                "yield from $l",
+                "yield",
+                "yield $i, $s",
+                "yield from $t",
+            ]
             if self.made["generator"]:
                 inner = self.made_call("generator", scope)
                 forms += [f"yield from {inner}", f"show((yield from {inner}))"]
@@ -395,7 +415,9 @@ class Program(Expressions):
 
     def define(self, scope, kind="function"):
         """A function of one of the four kinds, in any scope; it can be called from here on."""
-        name = self.name({"function": "fn", "generator": "gen", "async": "co", "asyncgen": "ag"}[kind])
+        name = self.name(
+            {"function": "fn", "generator": "gen", "async": "co", "asyncgen": "ag"}[kind]
+        )
         params, source, rest = self.parameters(scope)
         result = self.c.pick(KINDS)
         entry = (name, params, result)
@@ -487,7 +509,9 @@ class Program(Expressions):
     def class_value(self, scope):
         kind = self.c.pick("isl")
         name = scope.own(kind, self.c.below(2))
-        self.line(scope, self.c.pick([f"{name} = ${kind}", f"{name}: int = ${kind}", f"{name}: str"]))
+        self.line(
+            scope, self.c.pick([f"{name} = ${kind}", f"{name}: int = ${kind}", f"{name}: str"])
+        )
         scope.bind(name)
         if MODERN and self.c.chance(20):
             self.line(scope, "type Local[T] = tuple[T, Box, $.?]")
@@ -497,7 +521,9 @@ class Program(Expressions):
         self.statement(scope)
 
     def method(self, scope):
-        tag = self.c.pick(["", "", "@property", "@classmethod", "@staticmethod", "@functools.cache"])
+        tag = self.c.pick(
+            ["", "", "@property", "@classmethod", "@staticmethod", "@functools.cache"]
+        )
         if tag:
             self.put(tag)
         name = self.c.pick(["method", "__add__", "__enter__", "__getattr__", "bump", "__init__", "__eq__",
@@ -529,7 +555,10 @@ class Program(Expressions):
             elif kind == "generator":
                 moves = ", ".join(self.c.pick(MOVES) for _ in range(2 + self.c.below(4)))
                 call = f"{name}({args[2:]})"
-                forms = [f"attempt(lambda: step({call}, {moves}))", f"attempt(lambda: list({call}))"]
+                forms = [
+                    f"attempt(lambda: step({call}, {moves}))",
+                    f"attempt(lambda: list({call}))",
+                ]
                 self.put(self.c.pick(forms))
             elif kind == "async":
                 self.put(f"attempt(lambda: drive({name}({args[2:]}), {self.c.below(5) - 1}))")

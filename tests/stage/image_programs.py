@@ -354,8 +354,8 @@ def generators(log):
 
 
 def imports(log):
-    from collections import OrderedDict
     import os.path as path
+    from collections import OrderedDict
 
     assert path.join("a", "b"), log
     return OrderedDict(a=1), eval("1 + x", {"x": 2})

@@ -1,4 +1,4 @@
-"""Images of generators, coroutines and async generators at rest: severed, and put back as new ones."""
+"""Images of generators, coroutines, async generators: the old one is severed, a new one goes on."""
 
 import gc
 import inspect
@@ -257,7 +257,7 @@ def test_put_back_while_another_exception_is_handled():
         ("ValueError('own')", True),
         "TypeError('inner')",
         "ValueError('own')",
-        "KeyError(\"caller's\")",
+        'KeyError("caller\'s")',
     ]
 
 

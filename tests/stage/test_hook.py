@@ -3,14 +3,11 @@
 A hook that records (CPython's own, of its tests) is put on first: ours goes on top and passes to it
 only what the interpreter does not run, so its list tells who ran what."""
 
-import contextlib
-import gc
 import os
 import subprocess
 import sys
 import textwrap
 import threading
-import types
 
 import pytest
 
@@ -27,17 +24,15 @@ def nothing_stays_hooked():
     assert not _engine.hook_installed()
 
 
-@contextlib.contextmanager
-def recording():
-    """The names of functions whose frames CPython's own eval runs."""
+def recorded(function, *args):
+    """What a call gives, and the names of functions whose frames CPython's own eval ran."""
     names = []
     capi.set_eval_frame_record(names)
     try:
-        yield names
+        value = function(*args)
     finally:
         capi.set_eval_frame_default()
-        # What only ends the recording; and the list must hold still.
-        names[:] = [name for name in names if name != "__exit__"]
+    return value, names
 
 
 def leaf(x=1):
@@ -51,9 +46,6 @@ def program():
 class Made:
     def __init__(self, x):
         self.x = x
-
-    def __add__(self, other):
-        return other
 
 
 def counter():
@@ -86,25 +78,23 @@ def test_off_after_an_exception(error):
     def fails():
         raise error
 
-    for call in (evaluate, _engine.passthrough, lambda f: evaluate(evaluate, f)):
+    for call in (evaluate, _engine.passthrough, lambda f: evaluate(lambda: evaluate(f))):
         with pytest.raises(error):
             call(fails)
         assert not _engine.hook_installed()
 
 
 def test_off_after_bad_input():
-    for bad in (lambda: evaluate(), lambda: evaluate(5), lambda: evaluate(len), lambda: leaf(1, 2)):
+    for args in ((), (5,), (len, []), (leaf, 1, 2)):
         with pytest.raises(TypeError):
-            bad()
+            evaluate(*args)
         assert not _engine.hook_installed()
-    with pytest.raises(TypeError):
-        evaluate(leaf, 1, 2)
 
 
 def test_off_while_a_generator_of_ours_rests():
     generator = evaluate(counter)
     assert not _engine.hook_installed()
-    assert evaluate(next, generator) == 2 if False else next(generator) == 2
+    assert next(generator) == 2
     assert evaluate(lambda: next(generator)) == 2
     assert not _engine.hook_installed()
 
@@ -133,9 +123,7 @@ def test_installed_and_removed_many_times():
 
 
 def test_everything_below_evaluate_is_ours():
-    with recording() as names:
-        assert evaluate(program) == ((2, [2, 1], [1, 2], 3))
-    assert names == []
+    assert recorded(evaluate, program) == (program(), [])
 
 
 def test_frames_that_native_code_starts_are_ours():
@@ -172,9 +160,7 @@ def test_frames_that_native_code_starts_are_ours():
         exec("leaf()", globals())
         return {Odd(): 1}[Odd()], repr([Odd()]), Below().odd, list(map(leaf, [1]))
 
-    with recording() as names:
-        assert evaluate(uses) == (1, "[Odd]", 2, [2])
-    assert names == []
+    assert recorded(evaluate, uses) == ((1, "[Odd]", 2, [2]), [])
 
 
 def test_only_the_making_of_generators_is_not_ours():
@@ -183,47 +169,37 @@ def test_only_the_making_of_generators_is_not_ours():
 
     def uses():
         made = coroutine()
-        with pytest.raises(StopIteration):
+        try:
             made.send(None)
-        return list(counter()), sum(leaf(x) for x in [1])
+        except StopIteration:
+            return list(counter()), sum(leaf(x) for x in [1])
 
-    with recording() as names:
-        evaluate(uses)
-    own = [name for name in names if name in ("coroutine", "counter", "<genexpr>", "leaf")]
-    assert own == ["coroutine", "counter", "<genexpr>"]
+    assert recorded(evaluate, uses) == (([2, 2], 2), ["coroutine", "counter", "<genexpr>"])
 
 
 def test_nothing_outside_evaluate_is_ours():
-    with recording() as names:
-        program()
-    assert names.count("leaf") == 3 and names[0] == "program"
+    _, names = recorded(program)
+    assert names[0] == "program" and names.count("leaf") == 3
 
 
 def test_the_rest_of_a_generator_belongs_to_who_resumes_it():
     generator = evaluate(counter)
-    with recording() as names:
-        next(generator)
-    assert names == ["counter", "leaf"]
-    with recording() as names:
-        evaluate(lambda: next(generator))
-    assert names == []
+    assert recorded(next, generator) == (2, ["counter", "leaf"])
+    assert recorded(evaluate, lambda: next(generator)) == (2, [])
 
 
 def test_passthrough():
     def outer():
-        return leaf(), _engine.passthrough(program), leaf(10)
+        return leaf(), _engine.passthrough(inner), leaf(10)
 
-    with recording() as names:
-        assert evaluate(outer) == (2, program(), 11)[:0] or True
-    assert names[0] == "program" and "outer" not in names
-    assert names.count("leaf") == 3
+    def inner():
+        return leaf(), evaluate(again)
 
-    def back():
-        return evaluate(leaf)
+    def again():
+        return leaf(5)
 
-    with recording() as names:
-        assert evaluate(_engine.passthrough, back) == 2 if False else _engine.passthrough(back) == 2
-    assert names == ["back"]
+    assert recorded(evaluate, outer) == ((2, (2, 6), 11), ["inner", "leaf"])
+    assert recorded(_engine.passthrough, inner) == ((2, 6), ["inner", "leaf"])
 
 
 def test_passthrough_of_anything_callable():
@@ -247,12 +223,8 @@ def test_skipped_code_is_cpythons_and_what_it_calls_is_ours():
         return skipped()
 
     _engine.skip_code(skipped.__code__)
-    with recording() as names:
-        assert evaluate(outer) == (2, 2)
-    assert names == ["skipped"]
-    with recording() as names:
-        assert evaluate(skipped) == (2, 2)
-    assert names == ["skipped"]
+    assert recorded(evaluate, outer) == ((2, 2), ["skipped"])
+    assert recorded(evaluate, skipped) == ((2, 2), ["skipped"])
 
 
 def test_skipped_generators():
@@ -261,9 +233,8 @@ def test_skipped_generators():
         yield leaf()
 
     _engine.skip_code(skipped.__code__)
-    with recording() as names:
-        assert evaluate(lambda: list(skipped())) == [2, 2]
-    assert set(names) == {"skipped"} and len(names) == 4
+    value, names = recorded(evaluate, lambda: list(skipped()))
+    assert (value, names) == ([2, 2], ["skipped"] * 4)  # made, and resumed three times
 
 
 def test_code_that_is_skipped_while_it_runs_ends_where_it_is():
@@ -271,9 +242,7 @@ def test_code_that_is_skipped_while_it_runs_ends_where_it_is():
         _engine.skip_code(skips_itself.__code__)
         return skips_itself(n - 1) if n else 0
 
-    with recording() as names:
-        assert evaluate(skips_itself, 3) == 0
-    assert names == ["skips_itself"] * 3
+    assert recorded(evaluate, skips_itself, 3) == (0, ["skips_itself"] * 3)
 
 
 @pytest.mark.parametrize("thing", [5, None, leaf, "x"])
@@ -292,35 +261,37 @@ def test_malformed_code_cannot_be_skipped():
 
 
 def test_a_hook_that_was_there_comes_back():
-    with recording() as names:
+    def uses():
         evaluate(leaf)
-        assert not _engine.hook_installed()
-        leaf()
-        assert names == ["leaf"]
-        with pytest.raises(ZeroDivisionError):
+        try:
             evaluate(lambda: 1 / 0)
-        leaf()
-    assert names == ["leaf", "leaf"]
+        except ZeroDivisionError:
+            leaf()
+        return _engine.hook_installed()
+
+    assert recorded(uses) == (False, ["uses", "leaf"])
 
 
-def test_a_hook_put_on_within_stays():
+@pytest.fixture
+def other_hooks():
+    """For tests that put a hook on and leave it there."""
+    yield
+    capi.set_eval_frame_default()
+    evaluate(leaf)
+
+
+def test_a_hook_put_on_within_stays(other_hooks):
+    names = []
+
     def puts():
         capi.set_eval_frame_record(names)
         return leaf(), _engine.hook_installed()
 
-    names = []
-    try:
-        # Called by an instruction of ours, but through a hook that does not know of us.
-        assert evaluate(puts) == (2, False)
-        leaf()
-        assert names[-1] == "leaf"
-        before = len(names)
-        assert evaluate(leaf) == 2
-        leaf()
-        assert len(names) > before
-    finally:
-        capi.set_eval_frame_default()
-    assert leaf() == 2 and evaluate(leaf) == 2
+    assert evaluate(puts) == (2, False)
+    assert names == ["leaf"]  # it does not pass frames down to ours
+    leaf()
+    assert names == ["leaf", "leaf"]
+    assert evaluate(leaf) == 2 and not _engine.hook_installed()
 
 
 def test_a_hook_taken_off_within_stays_off():
@@ -328,29 +299,27 @@ def test_a_hook_taken_off_within_stays_off():
         capi.set_eval_frame_default()
         return leaf()
 
-    assert evaluate(takes) == 2
-    assert not _engine.hook_installed()
-    with recording() as names:
-        evaluate(takes)
-        leaf()
-    assert evaluate(program) == program()
+    assert evaluate(takes) == 2 and not _engine.hook_installed()
+    assert recorded(evaluate, takes) == (2, [])
+    assert recorded(evaluate, program) == (program(), [])
 
 
-def test_images_under_a_hook_that_keeps_frames_to_itself():
-    def program(names):
-        capi.set_eval_frame_record(names)
-        picture = take(leaf, boundary=2)
-        return picture
+def test_frames_are_ours_again_after_another_hook_came_and_went(other_hooks):
+    assert evaluate(lambda: capi.set_eval_frame_record([])) is None
+    capi.set_eval_frame_default()
+    assert recorded(evaluate, program) == (program(), [])
 
-    names = []
-    try:
-        found = evaluate(program, names)
-    except RuntimeError as error:
-        assert "eval hook" in str(error)
-    else:
-        assert getattr(found, "value", 2) == 2
-    finally:
-        capi.set_eval_frame_default()
+
+def test_images_under_a_hook_that_keeps_frames_to_itself(other_hooks):
+    """A frame that cannot be filled is an error, and never runs on dummies."""
+    picture = take(program, boundary=20)
+
+    def puts():
+        capi.set_eval_frame_record([])
+        return resume(picture)
+
+    with pytest.raises(RuntimeError, match="another eval hook"):
+        evaluate(puts)
 
 
 # -- threads --------------------------------------------------------------------------------
@@ -378,19 +347,22 @@ def test_a_thread_that_does_not_evaluate_runs_by_cpython():
     def plain():
         return leaf(), _engine.hook_installed()
 
-    thread = threading.Thread(target=evaluate, args=(waits,))
-    with recording() as names:
+    def both():
+        thread = threading.Thread(target=evaluate, args=(waits,))
         thread.start()
         started.wait(60)
         seen = plain()
         done.set()
         thread.join(60)
+        return seen
+
+    seen, names = recorded(both)
     assert seen == (2, True)
-    assert "plain" in names and "leaf" in names and "ours" not in names and "waits" not in names
+    assert {"plain", "leaf"} <= set(names) and not {"ours", "waits"} & set(names)
 
 
 def test_the_hook_stays_for_a_thread_that_still_evaluates():
-    started, done = threading.Event(), threading.Event()
+    started, done, found = threading.Event(), threading.Event(), []
 
     def waits():
         started.set()
@@ -400,25 +372,28 @@ def test_the_hook_stays_for_a_thread_that_still_evaluates():
     def ours():
         return 1
 
-    found = []
-    thread = threading.Thread(target=lambda: found.append(evaluate(waits)))
-    with recording() as names:
+    def both():
+        thread = threading.Thread(target=lambda: found.append(evaluate(waits)))
         thread.start()
         started.wait(60)
         evaluate(leaf)
-        assert _engine.hook_installed()
+        installed = _engine.hook_installed()
         done.set()
         thread.join(60)
-    assert found == [(True, 1)] and "ours" not in names
+        return installed
+
+    installed, names = recorded(both)
+    assert installed and found == [(True, 1)]
+    assert not {"waits", "ours", "leaf"} & set(names)
 
 
 def test_a_thread_started_within_runs_by_cpython():
     def started():
         return leaf()
 
-    with recording() as names:
-        assert evaluate(in_thread, started) == 2
-    assert "started" in names and "leaf" in names and "in_thread" not in names
+    value, names = recorded(evaluate, in_thread, started)
+    assert value == 2
+    assert {"started", "leaf"} <= set(names) and "in_thread" not in names
 
 
 def test_modes_of_threads_are_apart():
@@ -437,14 +412,15 @@ def test_modes_of_threads_are_apart():
     def theirs():
         return 1
 
-    with recording() as names:
-        other = threading.Thread(
-            target=lambda: evaluate(lambda: _engine.passthrough(taking, 1, theirs))
-        )
+    def both():
+        passing = lambda: evaluate(lambda: _engine.passthrough(taking, 1, theirs))
+        other = threading.Thread(target=passing)
         other.start()
         turns[0].release()
         evaluate(taking, 0, mine)
         other.join(60)
+
+    _, names = recorded(both)
     assert names.count("theirs") == 5 and "mine" not in names
 
 
@@ -503,7 +479,6 @@ def test_fork_within_evaluate():
 def refused(change):
     code = f"""
     import sys
-    before = set(sys.modules)
     {change}
     try:
         import stator
@@ -516,15 +491,12 @@ def refused(change):
 
 @pytest.mark.parametrize("version", [(3, 10), (3, 14), (4, 0), (2, 7)])
 def test_an_unsupported_version_is_refused_at_import(version):
-    kind = "types.SimpleNamespace(major={0}, minor={1}, __getitem__=None)".format(*version)
     change = (
-        "class V(tuple): major, minor = property(lambda s: s[0]), property(lambda s: s[1]); "
-        f"sys.version_info = V({(*version, 0, 'final', 0)!r})"
-    ).replace("class V(tuple): ", "V = type('V', (tuple,), dict(").replace(
-        "major, minor = property(lambda s: s[0]), property(lambda s: s[1]); ",
-        "major=property(lambda s: s[0]), minor=property(lambda s: s[1]))); ",
+        "import collections; "
+        "kind = collections.namedtuple('version_info', 'major minor micro releaselevel serial'); "
+        f"sys.version_info = kind({version[0]}, {version[1]}, 0, 'final', 0)"
     )
-    text = f"stator supports CPython 3.11, 3.12 and 3.13; this is cpython {version[0]}.{version[1]}"
+    text = "stator supports CPython 3.11, 3.12 and 3.13; this is cpython {}.{}".format(*version)
     assert refused(change) == [text, "False"]
 
 

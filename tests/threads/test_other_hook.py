@@ -21,7 +21,9 @@ def built(tmp_path_factory):
     if compiler is None or not Path(include, "Python.h").exists():
         pytest.skip("no C compiler, or no headers of this Python")
     out = tmp_path_factory.mktemp("hook") / ("other_hook" + sysconfig.get_config_var("EXT_SUFFIX"))
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", f"-I{include}", SOURCE, "-o", out], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", f"-I{include}", SOURCE, "-o", out], check=True
+    )
     spec = importlib.util.spec_from_file_location("other_hook", out)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -102,7 +104,9 @@ assert not stator._engine.hook_installed()
 def test_hook_put_on_top_inside_evaluated_code_stays(other):
     """In a process of its own: two hooks that call each other would end it."""
     program = ON_TOP.format(path=other.__file__)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, f"status {done.returncode}: {done.stderr[-2000:]}"
 
 

@@ -146,9 +146,7 @@ def test_plain_threads_run_plainly_beside_an_evaluating_one():
 def test_threads_started_by_evaluated_code_run():
     def start():
         results = []
-        threads = [
-            threading.Thread(target=lambda i=i: results.append(fib(i))) for i in range(4, 8)
-        ]
+        threads = [threading.Thread(target=lambda i=i: results.append(fib(i))) for i in range(4, 8)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -411,7 +409,15 @@ def test_trace_function_sees_the_exception_and_can_raise():
 @pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 def test_monitoring_turned_on_and_off_inside_sees_what_it_sees_in_plain_code(local):
     tools, tool = sys.monitoring, 3
-    wanted = ["PY_START", "PY_RETURN", "PY_YIELD", "PY_RESUME", "LINE", "RAISE", "EXCEPTION_HANDLED"]
+    wanted = [
+        "PY_START",
+        "PY_RETURN",
+        "PY_YIELD",
+        "PY_RESUME",
+        "LINE",
+        "RAISE",
+        "EXCEPTION_HANDLED",
+    ]
     masks = {name: getattr(tools.events, name) for name in wanted}
     on = sum(masks[name] for name in (wanted[:5] if local else wanted))
 
@@ -453,9 +459,13 @@ def test_threading_settrace_reaches_threads_started_by_evaluated_code():
                 seen.append((event, frame.f_lineno))
             return tool
 
+        def target():
+            helper(1)
+            sys.settrace(None)  # CPython goes on tracing for a thread that ended without
+
         threading.settrace(tool)
         try:
-            thread = threading.Thread(target=helper, args=(1,))
+            thread = threading.Thread(target=target)
             thread.start()
             thread.join()
         finally:
