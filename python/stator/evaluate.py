@@ -21,7 +21,7 @@ USAGE = "usage: python -m stator.evaluate (script.py | folder | -m module | -c c
 
 def _fresh_main(**attributes: object) -> types.ModuleType:
     main = types.ModuleType("__main__")
-    main.__dict__.update(__builtins__=builtins, __spec__=None, __package__=None, **attributes)
+    main.__dict__.update(__annotations__={}, __builtins__=builtins, **attributes)
     sys.modules["__main__"] = main
     return main
 
@@ -38,7 +38,7 @@ def _run_module(name: str, alter_argv: bool) -> int:
 
 def _run_script(path: str) -> int:
     if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
-        sys.path[0] = path
+        sys.path[0] = os.path.abspath(path)
         return _run_module("__main__", alter_argv=False)
     sys.path[0] = os.path.dirname(os.path.realpath(path))
     path = os.path.abspath(path)

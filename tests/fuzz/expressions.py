@@ -28,12 +28,15 @@ FORMS = {
           "$.o.bump(1, 2, $i, scale=2, q=$i)", "$.o($i, k=$i)", "$.o.twice($i)", "$.o(**$.d)",
           "int($r)", "($.o % 5)", "(lambda *a, k=$i, **kw: len(a) + k)($i, $i)",
           "getattr($.o, 'value', $i)", "len({$s, *$t})", "Point($i).x", "$.o.shared"],
-    "s": ["($s + $s)[:30]", "$s.upper()", "$s[$:]", "($s[:5] * 2)", "str($i)", "'-'.join([$s, $s])[:30]",
+    "s": ["($s + $s)[:30]", "$s.upper()", "$s[$:]", "($s[:5] * 2)", "str($i)",
+          "'-'.join([$s, $s])[:30]",
           "type($?).__name__", "repr($t)[:30]", "$s.replace('a', $s)[:30]", "str($.o)[:30]",
           "'{} {x}'.format($i, x=$s)[:30]", "('%s|%d' % ($s, $i))[:30]", "'abc'[$i % 3]"],
     "l": ["[$i, $i, *$l][:9]", "($l + $l)[:9]", "$l[$:]", "sorted($l)", "list(reversed($l))",
-          "[*$l, $i, *$l][:9]", "list(range($i % 6))", "($l[:4] * 2)", "list(map(abs, $l))", "list($.o)",
-          "sorted($d.values())", "[1, 2, 3]", "[$i, $i]", "[4, 5, 6, 7]", "sorted($l, key=lambda q: -q)",
+          "[*$l, $i, *$l][:9]", "list(range($i % 6))", "($l[:4] * 2)", "list(map(abs, $l))",
+          "list($.o)",
+          "sorted($d.values())", "[1, 2, 3]", "[$i, $i]", "[4, 5, 6, 7]",
+          "sorted($l, key=lambda q: -q)",
           "sorted($e, reverse=$c)", "list(filter(None, $l))", "[$i]"],
     "d": ["{**$d, $s: $i}", "dict($d, a=$i)", "($d | {$s: $i})", "{'p': $i, 'q': $i, 'u': 3}",
           "dict(zip('abc', $l))", "{$s: $i, 'z': 1, $s: 2}", "dict.fromkeys('ab', $i)", "{$s: $i}"],
@@ -45,7 +48,8 @@ FORMS = {
           "abs($r)", "(1 + $r // 3)", "($r - $r)", "($r % 7)", "(2.5 ** ($i & 3))"],
     "o": ["Box($i)", "($.o + $i)", "($i + $.o)", "($.o * 2)", "(-$.o)", "Box.make($i)", "(~$.o)",
           "Box($i, 'quiet')", "Box(tag=$s, value=$i)", "($.o - $.o)", "(+$.o)"],
-    "c": ["$i $< $i", "$i < $i $< $i", "$i in $l", "$i not in $e", "$s in $d", "$i in $t", "$i in $.o",
+    "c": ["$i $< $i", "$i < $i $< $i", "$i in $l", "$i not in $e", "$s in $d", "$i in $t",
+          "$i in $.o",
           "$? is None", "$? is not None", "not $?", "($i $< $i and $?)", "($? or $i $< $i)",
           "isinstance($?, (int, str))", "$.?", "$s $< $s != ''", "$.o == $.o", "$r $< $i",
           "not ($c)", "$l == $l", "$s in $s", "$.o", "($c and not $c or $c)", "$.o < $.o != $.o"],
@@ -56,7 +60,8 @@ FORMS = {
 
 # Forms that raise, always or by what their parts happen to be.
 RISKY = {
-    "i": ["($i // $i)", "($i % $i)", "max($t)", "$l[$i]", "$.l[-1]", "$.d[$s]", "$.o[$i]", "$.o.half",
+    "i": ["($i // $i)", "($i % $i)", "max($t)", "$l[$i]", "$.l[-1]", "$.d[$s]", "$.o[$i]",
+          "$.o.half",
           "$.o.bump(**$.d)", "$.o.nothing", "sum($t)", "($i + $?)", "int($s)", "($.?).value"],
     "s": ["($s % $s)[:30]", "$s.split(sep=$s)[0]", "$s[$i]", "($s + $?)[:30]", "'-'.join($l)"],
     "l": ["list($t)", "sorted($t)", "[*$i]", "list(map(lambda q: 6 // q, $l))", "list($?)[:9]"],
@@ -65,7 +70,8 @@ RISKY = {
     "e": ["{$l}", "set($?)", "($e | $l)"],
     "r": ["($r / $i)", "float($s)", "($r + $?)"],
     "o": ["Noisy($i)", "Point($i, y=$i)", "($.o + $?)", "blow(Oops)"],
-    "wrong": ["None", "(1 // 0)", "nowhere", "blow(Oops)", "[][1]", "{}['k']", "None.attr", "int('x')",
+    "wrong": ["None", "(1 // 0)", "nowhere", "blow(Oops)", "[][1]", "{}['k']", "None.attr",
+              "int('x')",
               "Box(3).half", "len(5)", "missing_call(1)", "blow(KeyError, 3)", "Box(1)['k']"],
 }  # fmt: skip
 

@@ -19,31 +19,41 @@ ERRORS = ["ValueError", "KeyError", "TypeError", "Oops", "ZeroDivisionError", "L
 SIMPLE = [
     "show($?)", "show($i, $s)", "show($l, $d)", "print($s, $i, sep='|', end=';\\n')",
     "$.o.value = $i", "$.o.tag = $s", "$.o.kept = $i", "$.o.value += $i", "show($.o.kept, $.o.tag)",
-    "$.o.extra = $i", "$.d[$s] = $i", "$.l[$:] = $l[:3]", "del $.l[$:]", "$.o[$i] = $i", "$.o[$:] = $i",
+    "$.o.extra = $i", "$.d[$s] = $i", "$.l[$:] = $l[:3]", "del $.l[$:]", "$.o[$i] = $i",
+    "$.o[$:] = $i",
     "$.l.append($i)", "$.d.update($d)", "$.d.pop($s, None)", "$.l.sort()", "$.e.isdisjoint($l)",
     "$.l.extend($l[:3])", "$.d.setdefault($s, $i)", "$.l.insert($i, $i)", "pass", "$?", "$.o @ $i",
-    "show($.o @ $l)", "show(sorted(locals(), key=str)[:9])", "show(sys._getframe().f_lineno)", "show(...)",
+    "show($.o @ $l)", "show(sorted(locals(), key=str)[:9])", "show(sys._getframe().f_lineno)",
+    "show(...)",
     "show(eval('1 + 2 * 3'), eval('(lambda q: q + 1)(2)'))", "exec('q = 1 + 2')",
     "exec(compile('3 + 4', '<fuzz single>', 'single'))", "show(*$l, *$t)", "show(**{})",
     "inner = [(lambda: $i) for q in (1, 2)]; show(inner[0]()); del inner",
     "import math as mathematics; show(mathematics.floor($r))",
     "import os.path as path_module; show(path_module.basename('a/b'))",
-    "from math import gcd as common; show(common(12, $i))", "show(isinstance($?, Box), callable($.o))",
+    "from math import gcd as common; show(common(12, $i))",
+    "show(isinstance($?, Box), callable($.o))",
     "show(Noisy($i))", "noisy = Noisy($s)", "show((lambda *a, **k: (a, sorted(k)))(*$l, **$d))",
-    "show(type($.o).__name__, $.o.__class__ is Box)", "box = $o; box.tick = tick; box.tick(); del box",
+    "show(type($.o).__name__, $.o.__class__ is Box)",
+    "box = $o; box.tick = tick; box.tick(); del box",
     "point = Point($i, $i); point.y += 2; show(point.x, point.y); del point.x",
-    "assert $i is not None, $s", "box = Box($i); box[1:2] = 3; box[1] = $i; box[1] += 2; del box[1]; del box[:]",
+    "assert $i is not None, $s",
+    "box = Box($i); box[1:2] = 3; box[1] = $i; box[1] += 2; del box[1]; del box[:]",
     "pair = [$i, $i]; pair[0] += 1; pair[0], pair[1] = pair[1], pair[0]; del pair[0]; show(pair)",
-    "words = {'k': $i}; words['k'] -= 2; del words['k']; show(words)", "(show)($i)", "show([*$d], {**$d})",
+    "words = {'k': $i}; words['k'] -= 2; del words['k']; show(words)", "(show)($i)",
+    "show([*$d], {**$d})",
 ]  # fmt: skip
 
 # The same, but these raise, always or by what their parts happen to be.
 RISKY = [
-    "del $.o.kept", "del $.o.extra", "del $.o.value", "$.l[$i] = $i", "$.d[$s] += $i", "del $.l[$i]",
+    "del $.o.kept", "del $.o.extra", "del $.o.value", "$.l[$i] = $i", "$.d[$s] += $i",
+    "del $.l[$i]",
     "del $.d[$s]", "$.l[0] += $i", "$.o[$i] += $i", "del $.o[$i]", "$.d.pop($s)", "$.l.pop()",
-    "$.e.add($i)", "assert $c", "assert $c, $s", "from math import floor, nowhere", "next(iter($l))",
-    "import no_such_module", "($.i).attr = 1", "($.i)[0] = 1", "del $.s[0]", "$.o.kept = None", "($.i)()",
-    "show(*$i)", "show(**$l)", "show(**{1: 2})", "$.o.bump(scale=1, **{'scale': 2})", "$.o.bump(k=1, *$i)",
+    "$.e.add($i)", "assert $c", "assert $c, $s", "from math import floor, nowhere",
+    "next(iter($l))",
+    "import no_such_module", "($.i).attr = 1", "($.i)[0] = 1", "del $.s[0]", "$.o.kept = None",
+    "($.i)()",
+    "show(*$i)", "show(**$l)", "show(**{1: 2})", "$.o.bump(scale=1, **{'scale': 2})",
+    "$.o.bump(k=1, *$i)",
 ]  # fmt: skip
 
 AUGMENTED = {
@@ -61,28 +71,38 @@ AUGMENTED = {
 UNPACK = [
     ("ii", "{0}, {1} = $i, $i"), ("ii", "{0}, {1} = [$i, $i]"), ("il", "{0}, *{1} = [$i, *$l]"),
     ("li", "*{0}, {1} = (*$l, $i)"), ("ili", "{0}, *{1}, {2} = [1, *$t, 2]"),
-    ("isi", "({0}, {1}), {2} = ($i, $s), $i"), ("ii", "{0}, {1} = $l"), ("ili", "{0}, *{1}, {2} = $t"),
-    ("iii", "{0}, {1}, {2} = $i, $i, $i"), ("ii", "{0} = {1} = $i"), ("ii", "{0} = {1} = 3; {0}, {1} = {1}, {0}"),
-    ("is", "[{0}, {1}] = $i, $s"), ("ll", "{0} = {1} = $l"), ("ii", "{0}, $.o.value, {1} = (1, $i, 2)"),
+    ("isi", "({0}, {1}), {2} = ($i, $s), $i"), ("ii", "{0}, {1} = $l"), ("ili",
+    "{0}, *{1}, {2} = $t"),
+    ("iii", "{0}, {1}, {2} = $i, $i, $i"), ("ii", "{0} = {1} = $i"), ("ii",
+    "{0} = {1} = 3; {0}, {1} = {1}, {0}"),
+    ("is", "[{0}, {1}] = $i, $s"), ("ll", "{0} = {1} = $l"), ("ii",
+    "{0}, $.o.value, {1} = (1, $i, 2)"),
     ("ii", "{0}, $.d['k'] = $i, $i; {1} = {0}"), ("il", "{0}, *{1} = $.o"),
-    ("iii", "{0} = {1} = {2} = 1; {0}, {1}, {2} = {2}, {0}, {1}"), ("iiii", "{0}, {1}, {2}, {3} = $l + [1, 2, 3]"),
+    ("iii", "{0} = {1} = {2} = 1; {0}, {1}, {2} = {2}, {0}, {1}"), ("iiii",
+    "{0}, {1}, {2}, {3} = $l + [1, 2, 3]"),
 ]  # fmt: skip
 
 RAISES = [
-    "raise {e}", "raise {e}($s)", "raise {e}($i) from {f}('cause')", "raise {e}($s) from None", "raise",
-    "raise {e}('a') from {f}", "raise $i", "blow({e}, $s)", "raise ExceptionGroup($s, [{e}(1), {f}(2)])",
+    "raise {e}", "raise {e}($s)", "raise {e}($i) from {f}('cause')", "raise {e}($s) from None",
+    "raise",
+    "raise {e}('a') from {f}", "raise $i", "blow({e}, $s)",
+    "raise ExceptionGroup($s, [{e}(1), {f}(2)])",
     "raise ExceptionGroup('g', [ExceptionGroup('h', [{e}(1)]), {f}(2)])", "raise {e} from $.i",
 ]  # fmt: skip
 
 SOURCES = [
-    ("i", "range($i % 5)"), ("i", "$l"), ("i", "tuple($l)"), ("i", "sorted($e)"), ("s", "$d"), ("s", "$s"),
-    ("ii", "enumerate($l)"), ("si", "$d.items()"), ("ii", "zip($l, $l)"), ("i", "$.o"), ("i", "(1, 2, 3)"),
-    ("is", "[(1, 'x'), (2, 'y')]"), ("i", "iter($l)"), ("i", "reversed($l)"), ("i", "(q for q in $l)"),
+    ("i", "range($i % 5)"), ("i", "$l"), ("i", "tuple($l)"), ("i", "sorted($e)"), ("s", "$d"),
+    ("s", "$s"),
+    ("ii", "enumerate($l)"), ("si", "$d.items()"), ("ii", "zip($l, $l)"), ("i", "$.o"), ("i",
+    "(1, 2, 3)"),
+    ("is", "[(1, 'x'), (2, 'y')]"), ("i", "iter($l)"), ("i", "reversed($l)"), ("i",
+    "(q for q in $l)"),
     ("ii", "[(1, 2), (3, 4)]"), ("i", "map(lambda q: 10 // q, $l)"), ("i", "$t"),
 ]  # fmt: skip
 
 CONTEXTS = [
-    "Ctx($s)", "Ctx($s, True)", "Ctx($s, quiet=$c)", "Ctx($s, fail='enter')", "Ctx($s, fail='exit')",
+    "Ctx($s)", "Ctx($s, True)", "Ctx($s, quiet=$c)", "Ctx($s, fail='enter')",
+    "Ctx($s, fail='exit')",
     "Box($i)", "Box($i, 'quiet')", "$.o",
 ]  # fmt: skip
 
@@ -108,11 +128,11 @@ MOVES = [
 
 
 class Program(Expressions):
-    def __init__(self, choices):
+    def __init__(self, choices, size):
         super().__init__(choices)
         self.lines = []
         self.indent = 0
-        self.left = 12 + choices.below(50)  # statements to go
+        self.left = 8 + choices.below(size)  # statements to go
         self.made = {"generator": [], "async": [], "asyncgen": []}  # (name, parameter kinds)
         self.classes = []
 
@@ -278,7 +298,8 @@ class Program(Expressions):
             self.put(f"except{'*' if star else ''} {kind}{' as exc' if named else ''}:")
             if named:
                 self.put("    " + self.c.pick(["show(type(exc), str(exc))", "exc.add_note('noted')",
-                                               "show(exc.__context__)", "del exc", "saved = exc"]))  # fmt: skip
+                                               "show(exc.__context__)", "del exc",
+                                               "saved = exc"]))  # fmt: skip
         loops, kind = scope.loops, scope.kind
         if star:  # except* may not be left by break, continue or return
             scope.loops, scope.kind = 0, {"function": "class"}.get(kind, kind)
@@ -386,7 +407,8 @@ class Program(Expressions):
         call = self.made_call(kind, scope)
         moves = ", ".join(self.c.pick(MOVES) for _ in range(1 + self.c.below(5)))
         forms = {
-            "generator": [f"step({call}, {moves})", f"show(list({call})[:9])", f"show(next({call}))",
+            "generator": [f"step({call}, {moves})", f"show(list({call})[:9])",
+                          f"show(next({call}))",
                           f"show(sum({call}, 0))", f"first, *others = {call}; del others"],
             "async": [f"show(drive({call}))", f"show(drive({call}, {self.c.below(4)}))"],
             "asyncgen": [f"step({call}.__anext__(), {moves})", f"show(drive({call}.asend(None)))",
@@ -488,7 +510,8 @@ class Program(Expressions):
         if scope.level >= 3:
             return self.simple(scope)
         name = self.name("Class")
-        base = self.c.pick(["(Box)", "", "(metaclass=Meta, flag=1)", *(f"({c})" for c in self.classes[-2:]),
+        base = self.c.pick(["(Box)", "", "(metaclass=Meta, flag=1)",
+        *(f"({c})" for c in self.classes[-2:]),
                             "(Point)", "(Box, metaclass=type)", "(*[Box], **{})"])  # fmt: skip
         generic = "[T]" if MODERN and self.c.chance(15) else ""
         self.put(f"class {name}{generic}{base}:")
@@ -502,7 +525,8 @@ class Program(Expressions):
         if not scope.level and base in ("(Box)", "(Box, metaclass=type)", "(*[Box], **{})"):
             self.classes.append(name)
         value = self.fill(scope, "$i")
-        use = self.c.pick([f"{name}({value})", f"{name}({value}) + 1", f"{name}.__mro__", f"{name}().method(2)",
+        use = self.c.pick([f"{name}({value})", f"{name}({value}) + 1", f"{name}.__mro__",
+        f"{name}().method(2)",
                            f"sorted(vars({name}), key=str)[:9]", f"len({name})", f"{name}()[:3]"])  # fmt: skip
         self.put(f"safely(lambda: {use})" if not scope.level else f"show({use})")
 
@@ -526,7 +550,8 @@ class Program(Expressions):
         )
         if tag:
             self.put(tag)
-        name = self.c.pick(["method", "__add__", "__enter__", "__getattr__", "bump", "__init__", "__eq__",
+        name = self.c.pick(["method", "__add__", "__enter__", "__getattr__", "bump", "__init__",
+        "__eq__",
                             "__bool__", "__call__", "__init_subclass__", "__iter__"])  # fmt: skip
         self.put(f"def {name}(self, *args, **kwargs):")
         inner = Scope(scope.level + 1, "function", scope.outer)
@@ -534,8 +559,10 @@ class Program(Expressions):
         inner.readable["t"].append("args")
         self.indent += 1
         self.put("tick()")
-        self.put(self.c.pick(["show(__class__.__name__)", "super().__init__()", f"super().{name}(*args)",
-                              "show(super().value)", "pass", f"super(__class__, self).{name}(*args)"]))  # fmt: skip
+        self.put(self.c.pick(["show(__class__.__name__)", "super().__init__()",
+        f"super().{name}(*args)",
+                              "show(super().value)", "pass",
+                              f"super(__class__, self).{name}(*args)"]))  # fmt: skip
         for _ in range(1 + self.c.below(2)):
             self.statement(inner)
         self.line(inner, self.c.pick(["return self", "return $i", "return None", "return $?"]))
@@ -615,9 +642,9 @@ STATEMENTS = [
 ]
 
 
-def program(choices):
-    """The source of one program."""
-    return Program(choices).write()
+def program(choices, size=50):
+    """The source of one program, of about that many statements at most."""
+    return Program(choices, size).write()
 
 
 def program_of_seed(seed):

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import faulthandler
 import functools
+import gc
 import os
 import pathlib
 import resource
@@ -54,6 +55,7 @@ def differences(seed, source, every):
 def work(seeds, every, out, report):
     """In the child: say the seed before, and the verdict after."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    gc.freeze()
     for seed in seeds:
         report(f"at {seed}")
         signal.alarm(SECONDS)

@@ -1,5 +1,6 @@
 """Random programs run plainly, evaluated and hopping: nothing that can be seen differs."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from outcome import code_of, outcome, plain
 
 # Hypothesis shrinks, a seed is quick: the long run (make fuzz) goes by seeds, in run.py.
 PROGRAMS = int(os.environ.get("STATOR_FUZZ_PROGRAMS", "300"))
-SHRUNK = min(PROGRAMS // 5, 2000)
+SHRUNK = min(PROGRAMS // 15, 2000)
 
 drawn = settings(
     max_examples=SHRUNK,
@@ -28,6 +29,14 @@ drawn = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen():
+    """Each run collects what its program left; what was there before need not be looked at."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def hopping(seed, every):
@@ -47,7 +56,7 @@ def assert_same(source, name, engine):
 @drawn
 @given(st.data())
 def test_drawn_programs_evaluate_as_they_run(data):
-    source = program(Drawn(data.draw, st.integers))
+    source = program(Drawn(data.draw, st.integers), size=12)
     note(source)
     assert_same(source, "drawn", stator.evaluate)
 
@@ -55,7 +64,7 @@ def test_drawn_programs_evaluate_as_they_run(data):
 @drawn
 @given(st.data(), st.integers(0, 2**32), st.integers(1, 20))
 def test_drawn_programs_hop_as_they_run(data, seed, every):
-    source = program(Drawn(data.draw, st.integers))
+    source = program(Drawn(data.draw, st.integers), size=12)
     note(source)
     assert_same(source, "drawn", hopping(seed, every))
 

@@ -236,8 +236,8 @@ LOOPS = {
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_keyboard_interrupt_ends_an_evaluated_program_as_a_plain_one(loop):
-    """Where the interrupt falls is known for the empty loop alone, and CPython 3.11 and 3.12 have no
-    handler there: the finally block is skipped."""
+    """Where the interrupt falls is known for the empty loop alone; there CPython 3.11 and 3.12 have
+    no handler, and skip the finally block."""
     program = f"""
     import _thread, sys, threading, stator
 
