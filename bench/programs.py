@@ -187,7 +187,7 @@ def comprehensions(n):
     total = 0
     for i in range(n // 20):
         row = [x * i for x in range(20) if x & 1]
-        total += sum(x for x in row) + len({x % 5 for x in row}) + len({x: i for x in row})
+        total += sum(x for x in row) + len({x % 5 for x in row}) + len({x: x + i for x in row})
     return total
 
 
@@ -237,13 +237,17 @@ def contexts(n):
     return total
 
 
+def _second(row):
+    return row[1] + 1
+
+
 def callbacks(n):
     rows = [(i * 7919 % 101, i) for i in range(100)]
     total = 0
     for _ in range(n // 100):
         total += sorted(rows, key=lambda row: row[0])[3][1]
         total += functools.reduce(lambda a, b: a + b[0], rows, 0)
-        total += len(list(map(lambda row: row[1] + 1, rows)))
+        total += len(list(map(_second, rows)))
     return total
 
 

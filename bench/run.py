@@ -6,6 +6,7 @@ ratios) says how far to trust them.
 """
 
 import argparse
+import functools
 import gc
 import inspect
 import json
@@ -33,7 +34,7 @@ def calibrate(call, seconds):
     """How often to do it for a plain run to take that long; warms CPython's own caches up."""
     n = 200
     call(n)
-    while (took := timed(lambda: call(n))) < seconds / 4:
+    while (took := timed(functools.partial(call, n))) < seconds / 4:
         n *= 4
     return max(200, int(n * seconds / took))
 

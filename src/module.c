@@ -29,8 +29,8 @@ static int room_open(const struct room *room, PyObject *module) {
     return room->methods ? PyModule_AddFunctions(module, room->methods) : 0;
 }
 
-// The eval hook and the slot on code objects are shared by all that the process runs; 3.11 has no way
-// to say so in the module's definition.
+// The eval hook and the slot on code objects are shared by all that the process runs; 3.11 has no
+// way to say so in the module's definition.
 static int refuse_subinterpreter(void) {
     if (PyInterpreterState_Get() == PyInterpreterState_Main())
         return 0;

@@ -1,5 +1,5 @@
-// The eval hook (PEP 523): decides for each Python frame who runs it. Installed only while some thread
-// is in a scope, on top of whatever hook was there, and taken off again.
+// The eval hook (PEP 523): decides for each Python frame who runs it. Installed only while some
+// thread is in a scope, on top of whatever hook was there, and taken off again.
 #include "src/py/natives.h"
 
 #include "src/code/code.h"
@@ -28,8 +28,8 @@ static bool is_default(_PyFrameEvalFunction eval) {
     return eval == NULL || eval == _PyEval_EvalFrameDefault;
 }
 
-// Never twice: a hook above ours passes frames down to it, and ours must not pass them up again. (If
-// CPython's own eval is back, someone has put the state of before ours back.)
+// Never twice: a hook above ours passes frames down to it, and ours must not pass them up again.
+// (If CPython's own eval is back, someone has put the state of before ours back.)
 static void install(PyInterpreterState *interp) {
     _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interp);
     if (current == hook_eval || (on && !is_default(current)))
@@ -39,7 +39,8 @@ static void install(PyInterpreterState *interp) {
     on = true;
 }
 
-// Someone may have put a hook on top of ours, and calls it: then it stays, and passes everything on.
+// Someone may have put a hook on top of ours, and calls it: then it stays, and passes everything
+// on.
 static void uninstall(PyInterpreterState *interp) {
     if (_PyInterpreterState_GetEvalFrameFunc(interp) != hook_eval)
         return;
@@ -47,8 +48,8 @@ static void uninstall(PyInterpreterState *interp) {
     on = false;
 }
 
-// Frames that are to be filled must come here, or a user's function would run on dummies. A watched frame
-// may have taken the hook off for its own time; a hook above ours may not pass frames down.
+// Frames that are to be filled must come here, or a user's function would run on dummies. A watched
+// frame may have taken the hook off for its own time; a hook above ours may not pass frames down.
 static int ensure(void) {
     PyInterpreterState *interp = PyInterpreterState_Get();
     install(interp);
@@ -59,7 +60,8 @@ static int ensure(void) {
         return -1;
     if (helper_seen)
         return 0;
-    PyErr_SetString(PyExc_RuntimeError, "another eval hook was put over Stator's and does not pass frames on");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "another eval hook was put over Stator's and does not pass frames on");
     return -1;
 }
 
@@ -96,16 +98,17 @@ int hook_skip(PyCodeObject *py) {
     return 0;
 }
 
-// To the hook that was there, or CPython's own eval. What CPython runs itself between Python functions
-// costs it no C recursion; only the hook turned it into evals.
+// To the hook that was there, or CPython's own eval. What CPython runs itself between Python
+// functions costs it no C recursion; only the hook turned it into evals.
 static PyObject *pass_on(PyThreadState *ts, py_frame *f, int throwing) {
     if (is_default(previous_eval))
         return py_eval_default(ts, f, throwing, true);
     return previous_eval(ts, f, throwing);
 }
 
-// A watched frame runs with no hook at all, as long as it runs: CPython takes other ways through its
-// instructions under a hook, and tools can see that (a coroutine's end raises StopIteration then).
+// A watched frame runs with no hook at all, as long as it runs: CPython takes other ways through
+// its instructions under a hook, and tools can see that (a coroutine's end raises StopIteration
+// then).
 static PyObject *run_watched(PyThreadState *ts, py_frame *f, int throwing) {
     if (!PY_HOOK_SHOWS)
         return pass_on(ts, f, throwing);
@@ -135,7 +138,8 @@ static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bo
     case STOP_TAKE:
         return interp_eval(ts, f, throwing, thin, thin && t->lent.counted ? &t->left : NULL);
     case STOP_HOP:
-        // A generator comes here at each resumption: some are CPython's, and the next ones ours again.
+        // A generator comes here at each resumption: some are CPython's, and the next ones ours
+        // again.
         if (py_frame_in_generator(f) && t->every && image_next_hop(t) % 4 == 0)
             return pass_on(ts, f, throwing);
         left = image_next_hop(t);

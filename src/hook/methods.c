@@ -1,5 +1,5 @@
-// `evaluate`, images and hops as Python functions: each puts the thread into the mode it needs, calls,
-// and leaves everything as it was.
+// `evaluate`, images and hops as Python functions: each puts the thread into the mode it needs,
+// calls, and leaves everything as it was.
 #include "src/py/natives.h"
 #include "src/py/raised.h"
 
@@ -39,8 +39,8 @@ static int check_callable(PyObject *callable, const char *who) {
         return -1;
     }
     if (is_native(callable)) {
-        PyErr_Format(PyExc_TypeError, "%s() needs a function with Python code, and %R has none", who,
-                     callable);
+        PyErr_Format(PyExc_TypeError, "%s() needs a function with Python code, and %R has none",
+                     who, callable);
         return -1;
     }
     return 0;
@@ -59,7 +59,8 @@ static int check_keywords(PyObject **keywords) {
 
 // --- evaluate ---
 
-static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
+static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                          PyObject *keywords) {
     (void)self;
     if (count < 1) {
         PyErr_SetString(PyExc_TypeError, "evaluate() needs a function as its first argument");
@@ -97,8 +98,8 @@ static PyObject *evaluate_hopping(PyObject *self, PyObject *args, PyObject *keyw
     PyObject *fn, *fn_args, *fn_keywords = NULL;
     unsigned long long seed = 1;
     long every = 1, at = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!|OKll", names, &fn, &PyTuple_Type, &fn_args,
-                                     &fn_keywords, &seed, &every, &at))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!|OKll", names, &fn, &PyTuple_Type,
+                                     &fn_args, &fn_keywords, &seed, &every, &at))
         return NULL;
     if (check_callable(fn, "evaluate_hopping") < 0 || check_keywords(&fn_keywords) < 0)
         return NULL;
@@ -187,8 +188,8 @@ static PyObject *resume_image(PyObject *self, PyObject *args, PyObject *keywords
     image *i;
     int cpython = 0;
     long boundary = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!|pOOl", names, &image_type, &i, &cpython, &value,
-                                     &exception, &boundary))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!|pOOl", names, &image_type, &i, &cpython,
+                                     &value, &exception, &boundary))
         return NULL;
     if (check_resume(i, value, exception) < 0)
         return NULL;
@@ -251,11 +252,14 @@ static PyObject *hook_cycle(PyObject *self, PyObject *object) {
 
 PyMethodDef hook_methods[] = {
     {"evaluate", FAST(evaluate), METH_FASTCALL | METH_KEYWORDS,
-     "evaluate(fn, /, *args, **kwargs)\n--\n\nCall fn in Stator's interpreter, with all that it calls."},
+     "evaluate(fn, /, *args, **kwargs)\n--\n\nCall fn in Stator's interpreter, with all that it "
+     "calls."},
     {"passthrough", FAST(passthrough), METH_FASTCALL | METH_KEYWORDS,
-     "passthrough(fn, /, *args, **kwargs)\n--\n\nCall fn in CPython's own eval, with all it calls."},
+     "passthrough(fn, /, *args, **kwargs)\n--\n\nCall fn in CPython's own eval, with all it "
+     "calls."},
     {"run_program", program_run, METH_VARARGS,
-     "Evaluate a module's code in its globals, or a function, as the process's first frame; print what\n"
+     "Evaluate a module's code in its globals, or a function, as the process's first frame; print "
+     "what\n"
      "leaves it, and return the exit status (negative: the signal to die of)."},
     {"evaluate_hopping", FAST(evaluate_hopping), METH_VARARGS | METH_KEYWORDS,
      "Call fn with its frames moved into fresh ones at instruction boundaries."},
@@ -263,7 +267,8 @@ PyMethodDef hook_methods[] = {
      "Call fn up to its n-th boundary: (image, None), or (None, value) if it ended before."},
     {"resume_image", FAST(resume_image), METH_VARARGS | METH_KEYWORDS,
      "Put an image back and go on: as take_image."},
-    {"take_generator", take_generator, METH_O, "The image of a generator at rest, which is severed."},
+    {"take_generator", take_generator, METH_O,
+     "The image of a generator at rest, which is severed."},
     {"put_generator", put_generator, METH_O, "A new generator that stands where the image's did."},
     {"skip_code", skip_code, METH_O, "Let CPython run frames of this code from now on."},
     {"hook_installed", is_installed, METH_NOARGS, "Whether the eval hook is on."},

@@ -1,5 +1,6 @@
-// Runs a whole program in the interpreter as `python script.py` would: no frame of ours below it, the
-// recursion limit untouched, and an exception that leaves it printed and turned into an exit status.
+// Runs a whole program in the interpreter as `python script.py` would: no frame of ours below it,
+// the recursion limit untouched, and an exception that leaves it printed and turned into an exit
+// status.
 #include "src/hook/program.h"
 
 #include "src/py/frame.h"
@@ -63,7 +64,8 @@ PyObject *program_run(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O|O!", &target, &PyDict_Type, &globals))
         return NULL;
     if (PyCode_Check(target) ? globals == NULL : !PyCallable_Check(target)) {
-        PyErr_SetString(PyExc_TypeError, "run_program() needs a code object and its globals, or a callable");
+        PyErr_SetString(PyExc_TypeError,
+                        "run_program() needs a code object and its globals, or a callable");
         return NULL;
     }
     PyThreadState *ts = PyThreadState_Get();

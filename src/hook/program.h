@@ -1,4 +1,5 @@
-// Whole programs: a module's code, or a function that runs one, evaluated as if it were the first frame.
+// Whole programs: a module's code, or a function that runs one, evaluated as if it were the first
+// frame.
 #pragma once
 
 #include "src/py/py.h"

@@ -1,4 +1,5 @@
-// A stretch of a thread's life in one mode: the hook's and the interpreter's state, saved and restored.
+// A stretch of a thread's life in one mode: the hook's and the interpreter's state, saved and
+// restored.
 #pragma once
 
 #include "src/interp/run.h"

@@ -3,28 +3,28 @@
 
 #include "src/py/py.h"
 
-// The two slots under a call's arguments hold a bound method and a NULL: puts function and self there
-// instead. False, and nothing changed, if it is no bound method.
+// The two slots under a call's arguments hold a bound method and a NULL: puts function and self
+// there instead. False, and nothing changed, if it is no bound method.
 bool call_open_method(PyObject **bottom);
 
 // Makes *args a tuple and, if there are keywords, *keywords a dict. 0, or -1 with an exception.
 int call_prepare_star(PyObject *callable, PyObject **args, PyObject **keywords);
 
-// f(*args, **keywords) of a Python function: all arguments in one array of strong references, to be lent
-// to its frame. PyObject_Call would keep the keywords' values alive during the call.
+// f(*args, **keywords) of a Python function: all arguments in one array of strong references, to be
+// lent to its frame. PyObject_Call would keep the keywords' values alive during the call.
 typedef struct flat_args {
     PyObject **items; // NULL: with an exception
     Py_ssize_t count;
-    size_t given;     // positional ones
-    PyObject *names;  // strong
+    size_t given;    // positional ones
+    PyObject *names; // strong
 } flat_args;
 
 flat_args call_flatten(PyObject *args, PyObject *keywords);
 // What the callee's frame did not take over.
 void call_drop_flat(flat_args *f);
 
-// MAKE_FUNCTION: the code object is below sp, what the flags name below that. Takes the references of
-// the latter, not of the code. NULL with an exception, and then takes nothing.
+// MAKE_FUNCTION: the code object is below sp, what the flags name below that. Takes the references
+// of the latter, not of the code. NULL with an exception, and then takes nothing.
 PyObject *call_make_function(PyObject *globals, PyObject **sp, int flags);
 
 // SET_FUNCTION_ATTRIBUTE; takes the reference to value.

@@ -1,4 +1,5 @@
-// Fault injection for tests: in a build with STATOR_FAULT the n-th operation of the interpreter fails.
+// Fault injection for tests: in a build with STATOR_FAULT the n-th operation of the interpreter
+// fails.
 #pragma once
 
 #include "src/py/py.h"

@@ -1,5 +1,5 @@
-// Takes what a frame holds at a boundary out of it, and puts it into a fresh frame that CPython made
-// by calling the frame's own code; hops and abandoned frames stand on these two.
+// Takes what a frame holds at a boundary out of it, and puts it into a fresh frame that CPython
+// made by calling the frame's own code; hops and abandoned frames stand on these two.
 #include "src/py/functions.h"
 #include "src/py/raised.h"
 
@@ -141,7 +141,8 @@ static void fill(image *i, _PyErr_StackItem *info, py_frame *f) {
 
 // --- continuing ---
 
-// A filled frame runs in our loop: from where it stands, or by the current exception raised at `unit`.
+// A filled frame runs in our loop: from where it stands, or by the current exception raised at
+// `unit`.
 static PyObject *run_filled(PyThreadState *ts, py_frame *f, resume_request *q, long unit) {
     run r = {.ts = ts, .thread = &interp_here, .frame = f, .moved = true};
     if (py_enter(ts, f, &r.entry, false) < 0)
@@ -184,7 +185,8 @@ static PyObject *give_value(PyThreadState *ts, py_frame *f, resume_request *q, u
 static PyObject *call_code(resume_request *q);
 
 // While the frames above it run, an awaiting frame is linked and stands on its call.
-static PyObject *value_from_above(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit) {
+static PyObject *value_from_above(PyThreadState *ts, py_frame *f, resume_request *q,
+                                  uint32_t unit) {
     py_entry entry;
     PyObject **sp = py_frame_stack_pointer(f);
     PyObject *value = NULL;
@@ -210,7 +212,8 @@ static PyObject *abandon_filled(PyThreadState *ts, py_frame *f, uint32_t unit) {
     return image_abandoned(&r);
 }
 
-static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit) {
+static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_request *q,
+                                   uint32_t unit) {
     PyObject *value;
     if (q->depth < q->count - 1) {
         value = value_from_above(ts, f, q, unit);
@@ -249,7 +252,8 @@ static PyObject *call_with_dummies(PyObject *function, PyCodeObject *co) {
         for (Py_ssize_t n = 0; n < given + named; n++)
             args[n] = Py_None;
         for (Py_ssize_t n = 0; n < named; n++)
-            PyTuple_SET_ITEM(names, n, Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, given + n)));
+            PyTuple_SET_ITEM(names, n,
+                             Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, given + n)));
         result = PyObject_Vectorcall(function, args, (size_t)given, names);
     } else if (args == NULL) {
         PyErr_NoMemory();
@@ -381,9 +385,9 @@ static image *claim_taken(interp_thread *t) {
     return i;
 }
 
-// One frame after the other, in flat depth: each stops at its boundary, gives its image back to this
-// loop and ends, until one returns. If a frame cannot be made, what it would have held goes back into
-// the first one, and ends with it.
+// One frame after the other, in flat depth: each stops at its boundary, gives its image back to
+// this loop and ends, until one returns. If a frame cannot be made, what it would have held goes
+// back into the first one, and ends with it.
 static PyObject *hop_through(run *r, image *i) {
     interp_thread *t = r->thread;
     PyObject *result = NULL;
@@ -450,7 +454,8 @@ static bool at_rest(PyGenObject *gen) {
     return gen->gi_frame_state < FRAME_EXECUTING;
 }
 
-// A completed generator with an empty frame: its finalizer and its deallocation run no code of its own.
+// A completed generator with an empty frame: its finalizer and its deallocation run no code of its
+// own.
 image *image_of_generator(PyObject *generator) {
     PyGenObject *gen = (PyGenObject *)generator;
     if (!is_generator(generator) || !at_rest(gen)) {
@@ -471,8 +476,8 @@ image *image_of_generator(PyObject *generator) {
     return i;
 }
 
-// The asynchronous parts: whether the hooks were told of it, who finalizes it, whether it was closed. A
-// plain generator leaves these fields unset.
+// The asynchronous parts: whether the hooks were told of it, who finalizes it, whether it was
+// closed. A plain generator leaves these fields unset.
 static void copy_async_state(PyGenObject *from, PyGenObject *to) {
     if (PyGen_CheckExact(from))
         return;

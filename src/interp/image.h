@@ -10,20 +10,20 @@
 #include "src/interp/run.h"
 
 struct image {
-    PyObject_VAR_HEAD        // size: number of slots
-    PyCodeObject *code;      // strong; a function's code may be replaced while it runs
-    PyObject *function;      // strong
-    PyObject *locals;        // strong; the namespace of a class body or module, else NULL
-    PyObject *handled;       // strong; exception of the innermost active handler, else NULL
-    PyFrameObject *object;   // strong; the frame object moves along when a frame hops, else NULL
-    PyObject *generator;     // strong; the severed generator that the image was taken of, else NULL
-    struct image *caller;    // strong; image of the frame that called this one, else NULL
-    uint32_t unit;           // awaiting: unit of the call; else where the next instruction starts
-    bool awaiting;           // the instruction's operands are gone, its value is to come
-    bool spent;              // what it held was put back
-    int8_t state;            // of the generator: created, or how it is suspended
-    int outer_handled;       // stack slot that gets the exception the new caller handles, or -1
-    PyObject *slots[1];      // strong; locals, cells and free variables, then the stack. NULL: unbound
+    PyObject_VAR_HEAD      // size: number of slots
+    PyCodeObject *code;    // strong; a function's code may be replaced while it runs
+    PyObject *function;    // strong
+    PyObject *locals;      // strong; the namespace of a class body or module, else NULL
+    PyObject *handled;     // strong; exception of the innermost active handler, else NULL
+    PyFrameObject *object; // strong; the frame object moves along when a frame hops, else NULL
+    PyObject *generator;   // strong; the severed generator that the image was taken of, else NULL
+    struct image *caller;  // strong; image of the frame that called this one, else NULL
+    uint32_t unit;         // awaiting: unit of the call; else where the next instruction starts
+    bool awaiting;         // the instruction's operands are gone, its value is to come
+    bool spent;            // what it held was put back
+    int8_t state;          // of the generator: created, or how it is suspended
+    int outer_handled;     // stack slot that gets the exception the new caller handles, or -1
+    PyObject *slots[1]; // strong; locals, cells and free variables, then the stack. NULL: unbound
 };
 
 typedef enum engine { ENGINE_STATOR, ENGINE_CPYTHON } engine;
@@ -41,27 +41,27 @@ typedef struct resume_request {
     bool collecting;     // collection is off until the frame is filled
 } resume_request;
 
-// The one way back from here to a later room: the hook sets this, and puts itself on when called. 0, or
-// -1 with an exception: frames would not come.
+// The one way back from here to a later room: the hook sets this, and puts itself on when called.
+// 0, or -1 with an exception: frames would not come.
 extern int (*image_ensure_hook)(void);
 
 extern PyTypeObject image_type;
 extern PyObject *image_abandoned_error; // what unwinds abandoned frames; never seen by Python code
 int image_setup(PyObject *module);
 
-// Whether the current exception is the one that unwinds abandoned frames: a finalizer that runs meanwhile
-// has exceptions of its own.
+// Whether the current exception is the one that unwinds abandoned frames: a finalizer that runs
+// meanwhile has exceptions of its own.
 static inline bool image_is_abandoning(void) {
     return PyErr_Occurred() == (PyObject *)Py_TYPE(image_abandoned_error);
 }
 
-// Takes what a frame at rest holds; its slots are empty afterwards, and the handled exception is the
-// caller's again. With `keep_object` a frame object moves into the image, too. NULL with an exception
-// and the frame untouched.
+// Takes what a frame at rest holds; its slots are empty afterwards, and the handled exception is
+// the caller's again. With `keep_object` a frame object moves into the image, too. NULL with an
+// exception and the frame untouched.
 image *image_take(PyThreadState *ts, py_frame *f, const code *c, const insn *pc, bool keep_object);
 
-// Continues a chain in fresh frames. New reference to what the outermost frame returns, or NULL with
-// its exception. The images are spent. The hook must be installed and call image_arrived.
+// Continues a chain in fresh frames. New reference to what the outermost frame returns, or NULL
+// with its exception. The images are spent. The hook must be installed and call image_arrived.
 PyObject *image_resume(image *innermost, engine engine, PyObject *value, PyObject *exception,
                        long *countdown);
 
@@ -69,13 +69,13 @@ PyObject *image_resume(image *innermost, engine engine, PyObject *value, PyObjec
 static inline bool image_expects(const interp_thread *t, py_frame *f);
 PyObject *image_arrived(PyThreadState *ts, py_frame *f);
 
-// A generator that is suspended or not begun: its image, and the generator cleared without running its
-// code. And the way back: a new generator, suspended at the same place.
+// A generator that is suspended or not begun: its image, and the generator cleared without running
+// its code. And the way back: a new generator, suspended at the same place.
 image *image_of_generator(PyObject *generator);
 PyObject *image_to_generator(image *i);
 
-// What becomes of a frame whose countdown is used up. True if it goes on where it is (a generator that
-// hops keeps its own frame); else the frame is left, and *result is what its eval returns.
+// What becomes of a frame whose countdown is used up. True if it goes on where it is (a generator
+// that hops keeps its own frame); else the frame is left, and *result is what its eval returns.
 bool image_stopped(run *r, PyObject **result);
 // A frame above was abandoned, so this one is, too.
 PyObject *image_abandoned(run *r);
@@ -84,6 +84,6 @@ PyObject *image_abandoned(run *r);
 long image_next_hop(interp_thread *t);
 
 static inline bool image_expects(const interp_thread *t, py_frame *f) {
-    return t->put_back != NULL && t->put_back->code == py_frame_code(f) &&
-           py_frame_next(f) <= 0 && !py_frame_in_generator(f);
+    return t->put_back != NULL && t->put_back->code == py_frame_code(f) && py_frame_next(f) <= 0 &&
+           !py_frame_in_generator(f);
 }

@@ -10,8 +10,8 @@
 bool interp_can_run(PyThreadState *ts, py_frame *f);
 
 // Runs a frame, fresh or suspended, to its return, its yield, or its exception; returns what a
-// _PyFrameEvalFunction does. `thin`: an instruction of ours called this function, with no native code in
-// between. A frame that a countdown stops goes to image_stopped.
+// _PyFrameEvalFunction does. `thin`: an instruction of ours called this function, with no native
+// code in between. A frame that a countdown stops goes to image_stopped.
 PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, long *countdown);
 
 // The same for a run whose frame is entered already.
@@ -20,6 +20,7 @@ PyObject *interp_run(run *r, bool throwing);
 // The hook's way of running a frame that a tool watches, set by that room.
 extern _PyFrameEvalFunction interp_eval_watched;
 
-// Leaves a frame at rest: to CPython's own eval, whose result is returned; or for good, with an exception.
+// Leaves a frame at rest: to CPython's own eval, whose result is returned; or for good, with an
+// exception.
 PyObject *interp_hand_over(run *r);
 PyObject *interp_end_frame(run *r);

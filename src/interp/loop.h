@@ -1,6 +1,7 @@
 // The interpreter's loop, a template: the including file names the function (LOOP_NAME) and defines
-// the operations (DO_…) that handlers are written over. It turns a frame at a boundary into a run_end.
-// Included once per build of the interpreter; the handlers are in ops_*.h, one family a file.
+// the operations (DO_…) that handlers are written over. It turns a frame at a boundary into a
+// run_end. Included once per build of the interpreter; the handlers are in ops_*.h, one family a
+// file.
 
 #define SLOT(index) (slots[index])
 #define CONST(index) (consts[index])
@@ -38,8 +39,8 @@
     } while (0)
 #define FAIL() goto error
 
-// After all others, were it only that a reference was dropped: a finalizer may have switched a debugger
-// or a monitor on.
+// After all others, were it only that a reference was dropped: a finalizer may have switched a
+// debugger or a monitor on.
 #define NEXT()                                                                                     \
     do {                                                                                           \
         if (UNLIKELY(py_tools_changed(ts, &r->entry)))                                             \
@@ -123,17 +124,18 @@ poll:
         FAIL();
     NEXT();
 
-poll_jump: {
-    const insn *target = code_insns + pc->target;
-    if (py_poll(ts) < 0) {
-        failing = PY_POLLS_BEFORE_JUMP ? (long)pc->at : (long)insn_start(target) - 1;
-        goto error_at;
+poll_jump:
+    {
+        const insn *target = code_insns + pc->target;
+        if (py_poll(ts) < 0) {
+            failing = PY_POLLS_BEFORE_JUMP ? (long)pc->at : (long)insn_start(target) - 1;
+            goto error_at;
+        }
+        pc = target;
+        if (UNLIKELY(py_tools_changed(ts, &r->entry)))
+            goto tools_here;
+        DISPATCH();
     }
-    pc = target;
-    if (UNLIKELY(py_tools_changed(ts, &r->entry)))
-        goto tools_here;
-    DISPATCH();
-}
 
 tools:
     pc++;
@@ -162,30 +164,31 @@ error_at:
     run_note_traceback(r);
     if (UNLIKELY(py_tools_changed(ts, &r->entry)))
         py_tools_raised(ts);
-unwind: {
-    const region *handler = run_find_handler(r->code, failing);
-    PyObject **base = py_frame_stack(frame);
-    PyObject **cut = handler ? base + handler->depth : base;
-    while (sp > cut)
-        Py_XDECREF(POP());
-    if (handler == NULL) {
+unwind:
+    {
+        const region *handler = run_find_handler(r->code, failing);
+        PyObject **base = py_frame_stack(frame);
+        PyObject **cut = handler ? base + handler->depth : base;
+        while (sp > cut)
+            Py_XDECREF(POP());
+        if (handler == NULL) {
+            if (UNLIKELY(py_tools_changed(ts, &r->entry)))
+                py_tools_unwound(ts);
+            r->sp = sp;
+            return RUN_ERROR;
+        }
+        if (handler->lasti) {
+            PyObject *lasti = PyLong_FromLong(py_frame_lasti(frame));
+            if (lasti == NULL)
+                goto unwind;
+            PUSH(lasti);
+        }
+        PUSH(py_take_raised());
+        pc = code_insns + handler->target;
         if (UNLIKELY(py_tools_changed(ts, &r->entry)))
-            py_tools_unwound(ts);
-        r->sp = sp;
-        return RUN_ERROR;
+            goto tools_here;
+        DISPATCH();
     }
-    if (handler->lasti) {
-        PyObject *lasti = PyLong_FromLong(py_frame_lasti(frame));
-        if (lasti == NULL)
-            goto unwind;
-        PUSH(lasti);
-    }
-    PUSH(py_take_raised());
-    pc = code_insns + handler->target;
-    if (UNLIKELY(py_tools_changed(ts, &r->entry)))
-        goto tools_here;
-    DISPATCH();
-}
 }
 
 #undef SLOT

@@ -1,14 +1,16 @@
 // Handlers: building containers and strings, taking them apart, match statements.
 
 #define BUILD(expression, count)                                                                   \
-    PyObject *built = (expression);                                                                \
-    if (built == NULL)                                                                             \
-        FAIL();                                                                                    \
-    PyObject **first = sp - (count);                                                               \
-    while (sp > first)                                                                             \
-        Py_DECREF(POP());                                                                          \
-    PUSH(built);                                                                                   \
-    NEXT();
+    do {                                                                                           \
+        PyObject *built = (expression);                                                            \
+        if (built == NULL)                                                                         \
+            FAIL();                                                                                \
+        PyObject **first = sp - (count);                                                           \
+        while (sp > first)                                                                         \
+            Py_DECREF(POP());                                                                      \
+        PUSH(built);                                                                               \
+        NEXT();                                                                                    \
+    } while (0)
 
 OP(BUILD_TUPLE) {
     PyObject *built = build_tuple(sp - ARG, ARG);
@@ -38,20 +40,20 @@ OP(BUILD_SET) {
 }
 
 OP(BUILD_MAP) {
-    BUILD(build_map(sp - 2 * ARG, 2, sp - 2 * ARG + 1, 2, ARG), 2 * ARG)
+    BUILD(build_map(sp - 2 * ARG, 2, sp - 2 * ARG + 1, 2, ARG), 2 * ARG);
 }
 
 OP(BUILD_CONST_KEY_MAP) {
     PyObject *keys = TOP;
-    BUILD(build_map(((PyTupleObject *)keys)->ob_item, 1, sp - 1 - ARG, 1, ARG), ARG + 1)
+    BUILD(build_map(((PyTupleObject *)keys)->ob_item, 1, sp - 1 - ARG, 1, ARG), ARG + 1);
 }
 
 OP(BUILD_SLICE) {
-    BUILD(build_slice(sp - ARG, ARG), ARG)
+    BUILD(build_slice(sp - ARG, ARG), ARG);
 }
 
 OP(BUILD_STRING) {
-    BUILD(build_string(sp - ARG, ARG), ARG)
+    BUILD(build_string(sp - ARG, ARG), ARG);
 }
 
 #undef BUILD
@@ -193,8 +195,7 @@ OP(GET_LEN) {
 }
 
 OP(MATCH_MAPPING) OP(MATCH_SEQUENCE) {
-    unsigned long wanted =
-        pc->op == OP_MATCH_MAPPING ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE;
+    unsigned long wanted = pc->op == OP_MATCH_MAPPING ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE;
     bool matches = (Py_TYPE(TOP)->tp_flags & wanted) != 0;
     PUSH(Py_NewRef(matches ? Py_True : Py_False));
     NEXT_QUIET();

@@ -5,28 +5,30 @@ OP(JUMP) {
 }
 
 #define JUMP_ON(wanted)                                                                            \
-    PyObject *condition = POP();                                                                   \
-    int truth;                                                                                     \
-    if (condition == Py_True) {                                                                    \
-        truth = 1;                                                                                 \
-    } else if (condition == Py_False) {                                                            \
-        truth = 0;                                                                                 \
-    } else {                                                                                       \
-        truth = DO_TRUTH(condition);                                                               \
-    }                                                                                              \
-    Py_DECREF(condition);                                                                          \
-    if (truth < 0)                                                                                 \
-        FAIL();                                                                                    \
-    if (truth == (wanted))                                                                         \
-        JUMP();                                                                                    \
-    NEXT();
+    do {                                                                                           \
+        PyObject *condition = POP();                                                               \
+        int truth;                                                                                 \
+        if (condition == Py_True) {                                                                \
+            truth = 1;                                                                             \
+        } else if (condition == Py_False) {                                                        \
+            truth = 0;                                                                             \
+        } else {                                                                                   \
+            truth = DO_TRUTH(condition);                                                           \
+        }                                                                                          \
+        Py_DECREF(condition);                                                                      \
+        if (truth < 0)                                                                             \
+            FAIL();                                                                                \
+        if (truth == (wanted))                                                                     \
+            JUMP();                                                                                \
+        NEXT();                                                                                    \
+    } while (0)
 
 OP(POP_JUMP_IF_TRUE) {
-    JUMP_ON(1)
+    JUMP_ON(1);
 }
 
 OP(POP_JUMP_IF_FALSE) {
-    JUMP_ON(0)
+    JUMP_ON(0);
 }
 
 #undef JUMP_ON

@@ -57,33 +57,35 @@ OP(CLEANUP_THROW) {
 }
 
 #define REPLACE_TOP(expression)                                                                    \
-    PyObject *before = TOP;                                                                        \
-    PyObject *after = (expression);                                                                \
-    sp--;                                                                                          \
-    Py_DECREF(before);                                                                             \
-    if (after == NULL)                                                                             \
-        FAIL();                                                                                    \
-    PUSH(after);                                                                                   \
-    NEXT();
+    do {                                                                                           \
+        PyObject *before = TOP;                                                                    \
+        PyObject *after = (expression);                                                            \
+        sp--;                                                                                      \
+        Py_DECREF(before);                                                                         \
+        if (after == NULL)                                                                         \
+            FAIL();                                                                                \
+        PUSH(after);                                                                               \
+        NEXT();                                                                                    \
+    } while (0)
 
 OP(GET_YIELD_FROM_ITER) {
-    REPLACE_TOP(get_yield_from_iter(before, r->code->py->co_flags))
+    REPLACE_TOP(get_yield_from_iter(before, r->code->py->co_flags));
 }
 
 OP(GET_AWAITABLE) {
-    REPLACE_TOP(py_get_awaitable(before, ARG))
+    REPLACE_TOP(py_get_awaitable(before, ARG));
 }
 
 OP(GET_AITER) {
-    REPLACE_TOP(get_aiter(before))
+    REPLACE_TOP(get_aiter(before));
 }
 
 OP(ASYNC_GEN_WRAP) {
-    REPLACE_TOP(py_async_gen_wrap(before))
+    REPLACE_TOP(py_async_gen_wrap(before));
 }
 
 OP(STOPITERATION_ERROR) {
-    REPLACE_TOP(py_stopiteration_error(before, r->code->py->co_flags))
+    REPLACE_TOP(py_stopiteration_error(before, r->code->py->co_flags));
 }
 
 #undef REPLACE_TOP

@@ -68,25 +68,27 @@ OP(LOAD_SUPER_ATTR) {
 }
 
 #define UNARY(function)                                                                            \
-    PyObject *operand = TOP;                                                                       \
-    PyObject *result = DO_UNARY(function, operand);                                                \
-    sp--;                                                                                          \
-    Py_DECREF(operand);                                                                            \
-    if (result == NULL)                                                                            \
-        FAIL();                                                                                    \
-    PUSH(result);                                                                                  \
-    NEXT();
+    do {                                                                                           \
+        PyObject *operand = TOP;                                                                   \
+        PyObject *result = DO_UNARY(function, operand);                                            \
+        sp--;                                                                                      \
+        Py_DECREF(operand);                                                                        \
+        if (result == NULL)                                                                        \
+            FAIL();                                                                                \
+        PUSH(result);                                                                              \
+        NEXT();                                                                                    \
+    } while (0)
 
 OP(UNARY_POSITIVE) {
-    UNARY(PyNumber_Positive)
+    UNARY(PyNumber_Positive);
 }
 
 OP(UNARY_NEGATIVE) {
-    UNARY(PyNumber_Negative)
+    UNARY(PyNumber_Negative);
 }
 
 OP(UNARY_INVERT) {
-    UNARY(PyNumber_Invert)
+    UNARY(PyNumber_Invert);
 }
 
 #undef UNARY

@@ -36,8 +36,8 @@ static int truth_of(PyObject *o) {
     return PyObject_IsTrue(o);
 }
 
-// Numbers and strings compare without PyObject_RichCompare, whose check of the recursion limit CPython's
-// specialised instructions do not make either.
+// Numbers and strings compare without PyObject_RichCompare, whose check of the recursion limit
+// CPython's specialised instructions do not make either.
 static PyObject *compare(PyObject *left, PyObject *right, int kind) {
     PyTypeObject *type = Py_TYPE(left);
     if (type == Py_TYPE(right) &&
@@ -103,7 +103,8 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
 
 // --- exceptions ---
 
-// Under memory pressure the frame object may be missing: the exception then goes without this entry.
+// Under memory pressure the frame object may be missing: the exception then goes without this
+// entry.
 static void run_note_traceback(run *r) {
     if (!PyErr_Occurred())
         PyErr_SetString(PyExc_SystemError, "error return without exception set");
@@ -180,8 +181,8 @@ PyObject *interp_run(run *r, bool throwing) {
     }
 }
 
-// Where an exception is thrown in, the pointer may stand on a unit that starts nothing (3.11 moves it
-// when a delegated generator ends): then only the unit counts.
+// Where an exception is thrown in, the pointer may stand on a unit that starts nothing (3.11 moves
+// it when a delegated generator ends): then only the unit counts.
 static const insn *start_of(run *r, bool throwing) {
     const insn *pc = code_at(r->code, throwing ? r->failing : py_frame_next(r->frame));
     return pc == NULL && throwing ? r->code->insns : pc;
@@ -198,7 +199,8 @@ PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, 
     r.pc = start_of(&r, throwing);
     r.sp = py_frame_stack_pointer(f);
     if (r.pc == NULL) {
-        PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions", r.code->py->co_name);
+        PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions",
+                     r.code->py->co_name);
         return interp_end_frame(&r);
     }
     return interp_run(&r, throwing);

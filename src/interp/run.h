@@ -40,13 +40,14 @@ typedef enum stop_mode {
 typedef struct interp_thread {
     lent_slots lent;
     stop_mode stop;
-    bool abandoning;                 // frames unwind without running code, down to who asked for that
-    long left;                       // STOP_TAKE, and hopping once: boundaries left, in all frames
-    long every;                      // STOP_HOP: boundaries between hops, on average; 0: once, by `left`
-    uint64_t random;                 // STOP_HOP: state of the generator
-    image *taken;                    // strong; the innermost image of an abandoned chain
-    image *outermost;                // borrowed from that chain; its last one
-    struct resume_request *put_back; // the next fresh frame of this request's code is filled from it
+    bool abandoning;  // frames unwind without running code, down to who asked for that
+    long left;        // STOP_TAKE, and hopping once: boundaries left, in all frames
+    long every;       // STOP_HOP: boundaries between hops, on average; 0: once, by `left`
+    uint64_t random;  // STOP_HOP: state of the generator
+    image *taken;     // strong; the innermost image of an abandoned chain
+    image *outermost; // borrowed from that chain; its last one
+    struct resume_request
+        *put_back; // the next fresh frame of this request's code is filled from it
 } interp_thread;
 
 extern __attribute__((tls_model("initial-exec"))) _Thread_local interp_thread interp_here;
@@ -67,8 +68,8 @@ typedef struct run {
     py_entry entry;
 } run;
 
-// The callee's frame exists: what its caller's slots hold is let go. True if this is the frame that the
-// caller's instruction asked for, with nothing of anybody's in between.
+// The callee's frame exists: what its caller's slots hold is let go. True if this is the frame that
+// the caller's instruction asked for, with nothing of anybody's in between.
 static inline bool run_take_lent(interp_thread *t, py_frame *f) {
     if (t->lent.callee == NULL)
         return false;

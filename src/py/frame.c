@@ -33,7 +33,8 @@ void py_leave_handed_over(PyThreadState *ts, py_frame *f, py_entry *e) {
     ts->cframe->use_tracing = e->cframe.use_tracing;
 }
 
-// The caller of the eval function clears the frame, and for a generator sees to its exception state.
+// The caller of the eval function clears the frame, and for a generator sees to its exception
+// state.
 void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp) {
     py_frame_set_stack_pointer(f, sp);
     py_leave_handed_over(ts, f, e);
@@ -50,8 +51,8 @@ void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **
 // What one eval takes from c_recursion_remaining: PY_EVAL_C_STACK_UNITS in Python/ceval.c.
 #define EVAL_UNITS 2
 
-// Calls between Python functions are not C recursion, though here they start an eval each: the C stack
-// is watched by py_stack_short.
+// Calls between Python functions are not C recursion, though here they start an eval each: the C
+// stack is watched by py_stack_short.
 static int charge_native(PyThreadState *ts, py_entry *e) {
     e->charged = EVAL_UNITS;
     ts->c_recursion_remaining -= EVAL_UNITS;
@@ -140,8 +141,8 @@ static void clear_and_pop(PyThreadState *ts, py_frame *f) {
 
 #else // 3.12 keeps all of this to itself
 
-// A frame object that outlives its frame gets a copy of it, and a link to the caller's frame object.
-// CPython: take_ownership in Python/frame.c.
+// A frame object that outlives its frame gets a copy of it, and a link to the caller's frame
+// object. CPython: take_ownership in Python/frame.c.
 static void move_into_object(PyThreadState *ts, py_frame *f) {
     PyFrameObject *object = f->frame_obj;
     f->frame_obj = NULL;
@@ -283,7 +284,8 @@ int py_poll(PyThreadState *ts) {
 
 #else
 
-// What CPython found to raise must not show the helper's frame, which is the traceback's first entry.
+// What CPython found to raise must not show the helper's frame, which is the traceback's first
+// entry.
 static void trim_traceback(void) {
     PyObject *raised = py_take_raised();
     PyTracebackObject *first = (PyTracebackObject *)PyException_GetTraceback(raised);
@@ -294,8 +296,8 @@ static void trim_traceback(void) {
 }
 
 // _Py_HandlePending is not exported. Signals (and on 3.12 collection) and pending calls have public
-// functions. What is left (the other threads' turn, an exception that one of them sent, lowering the
-// breaker) CPython does by itself at the RESUME of a small function that it evaluates.
+// functions. What is left (the other threads' turn, an exception that one of them sent, lowering
+// the breaker) CPython does by itself at the RESUME of a small function that it evaluates.
 int py_poll(PyThreadState *ts) {
     if (PyErr_CheckSignals() < 0)
         return -1;

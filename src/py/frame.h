@@ -62,7 +62,8 @@ static inline bool py_frame_in_generator(const py_frame *f) {
     return f->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-// Tracebacks, f_lineno and "has this frame begun" read the pointer: it stands on the unit that executes.
+// Tracebacks, f_lineno and "has this frame begun" read the pointer: it stands on the unit that
+// executes.
 static inline void py_frame_set_executing(py_frame *f, _Py_CODEUNIT *unit) {
 #if PY_VERSION_HEX >= 0x030d0000
     f->instr_ptr = unit;
@@ -137,9 +138,9 @@ static inline void py_set_current_frame(PyThreadState *ts, py_frame *f) {
 #endif
 }
 
-// Links the frame on top and charges the recursion limit; with `native` also the limit on evals that
-// C code starts. -1 with RecursionError: the frame was linked all the same, and must be left by
-// py_leave_ended.
+// Links the frame on top and charges the recursion limit; with `native` also the limit on evals
+// that C code starts. -1 with RecursionError: the frame was linked all the same, and must be left
+// by py_leave_ended.
 int py_enter(PyThreadState *ts, py_frame *f, py_entry *e, bool native);
 
 // The frame has returned or an exception leaves it: its stack is empty up to sp. Cleared and popped
@@ -149,14 +150,16 @@ void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp);
 // The generator's frame yields; `how` is the version's argument of YIELD_VALUE.
 void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp, int how);
 
-// Unlinks a frame at rest without touching what it holds, so that another eval function may enter it.
+// Unlinks a frame at rest without touching what it holds, so that another eval function may enter
+// it.
 void py_leave_handed_over(PyThreadState *ts, py_frame *f, py_entry *e);
 
 // A frame that was handed over and then emptied: cleared and popped where that is the eval's to do.
 void py_discard(PyThreadState *ts, py_frame *f);
 
-// Runs a frame in CPython's own eval, from wherever it stands. With `inner` the call is one that CPython
-// would not have started a second eval for, had there been no hook: not charged as C recursion.
+// Runs a frame in CPython's own eval, from wherever it stands. With `inner` the call is one that
+// CPython would not have started a second eval for, had there been no hook: not charged as C
+// recursion.
 PyObject *py_eval_default(PyThreadState *ts, py_frame *f, int throwing, bool inner);
 
 // Raises what is left of the thread's recursion limit, or lowers it.
@@ -185,7 +188,6 @@ static inline bool py_poll_wanted(PyThreadState *ts) {
 
 // Signals, pending calls, collection, other threads' turn, exceptions sent by other threads.
 int py_poll(PyThreadState *ts);
-
 
 // --- tools (sys.settrace, sys.setprofile, sys.monitoring) ---
 
@@ -229,8 +231,8 @@ void py_tools_unwound(PyThreadState *ts);
 extern __attribute__((tls_model("initial-exec"))) _Thread_local char *py_stack_floor;
 void py_stack_find(void);
 
-// Whether so much of the thread's C stack is used that a frame must not be started on it. What is kept
-// free is for native code below, which counts its depth but does not look at the stack.
+// Whether so much of the thread's C stack is used that a frame must not be started on it. What is
+// kept free is for native code below, which counts its depth but does not look at the stack.
 static inline bool py_stack_short(void) {
     char *here = __builtin_frame_address(0);
     if (__builtin_expect(py_stack_floor == NULL, 0))

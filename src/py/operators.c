@@ -3,7 +3,8 @@
 
 #include <opcode.h>
 
-static_assert(PY_ADD == NB_ADD && PY_INPLACE_ADD == NB_INPLACE_ADD, "operators.h names two of them");
+static_assert(PY_ADD == NB_ADD && PY_INPLACE_ADD == NB_INPLACE_ADD,
+              "operators.h names two of them");
 
 static PyObject *power(PyObject *left, PyObject *right) {
     return PyNumber_Power(left, right, Py_None);

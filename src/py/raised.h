@@ -3,7 +3,8 @@
 
 #include "src/py/py.h"
 
-// Takes the current exception: normalised, its traceback in it. New reference; NULL if there is none.
+// Takes the current exception: normalised, its traceback in it. New reference; NULL if there is
+// none.
 static inline PyObject *py_take_raised(void) {
 #if PY_VERSION_HEX >= 0x030c0000
     return PyErr_GetRaisedException();
@@ -33,8 +34,8 @@ static inline void py_set_raised(PyObject *exception) {
 #endif
 }
 
-// The current exception put aside as it is: on 3.11 one that is not yet an instance stays a class until
-// someone catches it, and making it one runs code.
+// The current exception put aside as it is: on 3.11 one that is not yet an instance stays a class
+// until someone catches it, and making it one runs code.
 typedef struct py_raised {
     PyObject *type, *value, *traceback;
 } py_raised;

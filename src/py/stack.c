@@ -11,8 +11,8 @@ _Thread_local char *py_stack_floor;
 // A piece is reserved, not used: pages come as the depth needs them.
 #define PIECE_SIZE ((size_t)64 << 20)
 
-// Half of a stack is kept for native code: its own counters allow it some megabytes (10,000 levels of
-// repr on 3.13), which CPython spends on the same stack.
+// Half of a stack is kept for native code: its own counters allow it some megabytes (10,000 levels
+// of repr on 3.13), which CPython spends on the same stack.
 static char *floor_of(char *low, size_t size) {
     return low + size / 2;
 }

@@ -1,5 +1,6 @@
-// Debuggers, profilers and monitors: whether one watches, and the events of a frame of ours in which an
-// exception arrives together with the tool. All other events are CPython's, which runs watched frames.
+// Debuggers, profilers and monitors: whether one watches, and the events of a frame of ours in
+// which an exception arrives together with the tool. All other events are CPython's, which runs
+// watched frames.
 #include "src/py/frame.h"
 
 #include "src/py/raised.h"
@@ -17,9 +18,8 @@ static bool any_byte(const void *start, size_t size) {
 bool py_tools_on(PyThreadState *ts, PyCodeObject *code) {
     if (any_byte(&ts->interp->monitors, sizeof(ts->interp->monitors)))
         return true;
-    return code->_co_monitoring != NULL &&
-           any_byte(&code->_co_monitoring->local_monitors,
-                    sizeof(code->_co_monitoring->local_monitors));
+    return code->_co_monitoring != NULL && any_byte(&code->_co_monitoring->local_monitors,
+                                                    sizeof(code->_co_monitoring->local_monitors));
 }
 
 bool py_tools_stale(PyThreadState *ts, PyCodeObject *code) {
@@ -47,8 +47,10 @@ bool py_tools_stale(PyThreadState *ts, PyCodeObject *code) {
 
 // --- events ---
 
-// Calls the function that sys.settrace or sys.setprofile left; an exception of its own replaces ours.
-static void call_tool(PyThreadState *ts, Py_tracefunc tool, PyObject *object, int event, PyObject *arg) {
+// Calls the function that sys.settrace or sys.setprofile left; an exception of its own replaces
+// ours.
+static void call_tool(PyThreadState *ts, Py_tracefunc tool, PyObject *object, int event,
+                      PyObject *arg) {
     if (tool == NULL || ts->tracing)
         return;
     PyFrameObject *frame = PyThreadState_GetFrame(ts);
@@ -68,7 +70,8 @@ static void call_tool(PyThreadState *ts, Py_tracefunc tool, PyObject *object, in
 void py_tools_raised(PyThreadState *ts) {
     PyObject *raised = py_take_raised();
     PyObject *traceback = PyException_GetTraceback(raised);
-    PyObject *arg = PyTuple_Pack(3, (PyObject *)Py_TYPE(raised), raised, traceback ? traceback : Py_None);
+    PyObject *arg =
+        PyTuple_Pack(3, (PyObject *)Py_TYPE(raised), raised, traceback ? traceback : Py_None);
     Py_XDECREF(traceback);
     py_set_raised(raised);
     if (arg == NULL)

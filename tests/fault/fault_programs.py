@@ -1,5 +1,5 @@
-"""Programs that are made to fail: each `main(log, token)` returns a plain value, and writes to the log
-where it went through. None of them catches MemoryError. The token's references can be counted."""
+"""Programs that are made to fail: each `main(log, token)` returns a plain value, and writes to the
+log where it went through. None catches MemoryError. The token's references can be counted."""
 
 HEAD = """
 class Guard:

@@ -1,15 +1,16 @@
-"""In a process of its own: run a program again and again, each time with another allocation failing.
+"""In a process of its own: a program again and again, each time with another allocation failing.
 
     python memory_child.py program engine
 
-Prints how many allocations failed. A wrong result, another exception than MemoryError, or a hook left
-behind ends it with a message; a crash is for the parent to see (the last line on stderr says where).
+Prints how many allocations failed. A wrong result, another exception than MemoryError, or a hook
+left behind ends it with a message; a crash is for the parent to see (the last line on stderr says
+where).
 """
 
+import _testcapi
 import gc
 import sys
 
-import _testcapi
 from fault_programs import fresh
 
 from stator import _engine, evaluate
@@ -43,7 +44,7 @@ def once(engine, main, token, at):
     except MemoryError:
         return "no memory"
     except SystemError as error:
-        # CPython's own: an exception that could not even be made is lost (a plain run does it, too).
+        # CPython's own: an exception that could not even be made is lost, in a plain run, too.
         if "without setting an exception" not in str(error):
             raise
         return "no memory"

@@ -1,4 +1,4 @@
-"""What cannot be evaluated is refused with a clear exception, and the hook is not left installed."""
+"""What cannot be evaluated is refused with a clear exception, and the hook does not stay."""
 
 import functools
 import types

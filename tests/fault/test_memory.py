@@ -1,4 +1,4 @@
-"""Each allocation of an evaluated program fails once: the right result or MemoryError, nothing else."""
+"""Each allocation of an evaluated program fails once: the right result or MemoryError, no more."""
 
 import importlib.util
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from fault_programs import PROGRAMS
+from fault_programs import PROGRAMS  # noqa: E402
 
 # Hopping is left out: half of it is CPython's own eval, which does not survive all of this.
 pytestmark = pytest.mark.skipif(

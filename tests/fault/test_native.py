@@ -117,7 +117,7 @@ def raising_at(at):
 
 
 def alone(main, log, token):
-    """A generator has handled exceptions of its own: raising where CPython never does leaves some."""
+    """A generator handles exceptions of its own: raising where CPython never does leaves some."""
     yield main(log, token)
 
 

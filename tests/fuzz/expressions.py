@@ -1,8 +1,8 @@
 """Random expressions, typed loosely: an expression of a kind mostly gives a value of that kind.
 
 Kinds are the first letter of the variables that hold them: i int, s str, l list of ints, d dict of
-str to int, t tuple, e set of ints, r float, o object with operators. What is wrong on purpose (other
-kind, name not bound, key missing) is rare enough that most lines do run.
+str to int, t tuple, e set of ints, r float, o object with operators. What is wrong on purpose
+(other kind, name not bound, key missing) is rare enough that most lines do run.
 
 Forms are templates: $i an expression of kind i, $.i a name or literal of it, $? one of any kind,
 $.? a plain one of any kind, $c a condition, $: a slice, $< a comparison operator.

@@ -527,7 +527,8 @@ class Program(Expressions):
         value = self.fill(scope, "$i")
         use = self.c.pick([f"{name}({value})", f"{name}({value}) + 1", f"{name}.__mro__",
         f"{name}().method(2)",
-                           f"sorted(vars({name}), key=str)[:9]", f"len({name})", f"{name}()[:3]"])  # fmt: skip
+                           f"sorted(vars({name}), key=str)[:9]", f"len({name})",
+                           f"{name}()[:3]"])  # fmt: skip
         self.put(f"safely(lambda: {use})" if not scope.level else f"show({use})")
 
     def class_value(self, scope):

@@ -73,9 +73,12 @@ def watched(out):
     gc.collect()
     gc.disable()
     warnings.simplefilter("always")
-    warnings.showwarning = lambda message, kind, name, line, *rest: out.write(
-        f"warning: {kind.__name__} {prelude.clean(str(message))} {name.startswith('<fuzz')} {line}\n"
-    )
+
+    def show(message, kind, name, line, *rest):
+        text = prelude.clean(str(message))
+        out.write(f"warning: {kind.__name__} {text} {name.startswith('<fuzz')} {line}\n")
+
+    warnings.showwarning = show
     sys.unraisablehook = lambda args: out.write(f"ignored: {prelude.describe(args.exc_value)}\n")
     try:
         with contextlib.redirect_stdout(out):

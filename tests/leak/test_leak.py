@@ -13,7 +13,7 @@ import pytest
 HERE = Path(__file__).parent
 FULL = os.environ.get("STATOR_FULL") == "1"
 sys.path.insert(0, str(HERE))
-import leak_child
+import leak_child  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 SLOW = {"making": 10, "images": 4, "dropped_images": 4, "hops": 4, "decoding": 4}
