@@ -6,6 +6,7 @@ in their header, and every function burns fuel at its start (prelude.tick).
 """
 
 import sys
+import warnings
 
 from choices import Seeded
 from expressions import KINDS, NAMES_PER_KIND, Expressions, Scope
@@ -112,6 +113,11 @@ PATTERNS = [
     "{{}}", "Box({i}, {s})", "Box(value={i})", "Box(0)", "Point({i}, y={j})", "Point(x=1)",
     "float({r})", "[[{i}], *_]", "{i} if $c", "(int() | str()) as {t}", "Box(value=1 | 3 as {i})",
     "dict()", "[int(), int() as {j}]", "-1.5", "sys.maxsize", "{i}",
+]  # fmt: skip
+
+SUBJECTS = [
+    "$i", "$?", "$l", "$d", "{'a': $i, **$d}", "{'p': $i, 'q': $s}", "[$i, $i]", "($i, $s)", "$o",
+    "Point($i, 2)", "[1, *$l]", "$s", "$t", "$r", "None",
 ]  # fmt: skip
 
 MOVES = [
@@ -334,7 +340,7 @@ class Program(Expressions):
         self.block(scope)
 
     def match(self, scope):
-        self.line(scope, f"match ${self.c.pick('?ildtoso')}:")
+        self.line(scope, f"match {self.c.pick(SUBJECTS)}:")
         self.indent += 1
         cases = 1 + self.c.below(4)
         for at in range(cases):
@@ -645,7 +651,27 @@ STATEMENTS = [
 
 def program(choices, size=50):
     """The source of one program, of about that many statements at most."""
-    return Program(choices, size).write()
+    source = Program(choices, size).write()
+    while (line := unbound_declaration(source)) is not None:
+        lines = source.splitlines(keepends=True)
+        source = "".join([*lines[: line - 1], *lines[line:]])
+    return source
+
+
+def unbound_declaration(source):
+    """The line of a nonlocal statement whose name is bound nowhere, or None.
+
+    A binding expression may end up in a form that was not chosen after all.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, "<fuzz>", "exec")
+    except SyntaxError as error:
+        if "no binding for nonlocal" not in error.msg:
+            raise
+        return error.lineno
+    return None
 
 
 def program_of_seed(seed):

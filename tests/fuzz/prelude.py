@@ -14,6 +14,8 @@ __all__ = [
     "attempt", "blow", "deco", "drive", "functools", "safely", "show", "step", "sys", "tick",
 ]  # fmt: skip
 
+# Warm code of 3.11 loads two locals by one instruction, which reports the place of the first.
+FUSES_LOADS = sys.version_info < (3, 12)
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 FUEL = 200
 _fuel = FUEL
@@ -48,14 +50,16 @@ def show(*values):
     print(*[clean(repr(value))[:300] for value in values])
 
 
-def places(tb):
+def places(exc):
     """Function, line and columns of each frame that belongs to a program or to this file."""
-    rows = []
+    rows, tb = [], exc.__traceback__
     while tb is not None:
         code = tb.tb_frame.f_code
         if code.co_filename.startswith("<fuzz") or code.co_filename == __file__:
             rows.append((code.co_qualname, tb.tb_lineno, columns(code, tb, len(rows))))
         tb = tb.tb_next
+    if FUSES_LOADS and isinstance(exc, UnboundLocalError):
+        rows[-1] = rows[-1][0]
     return rows
 
 
@@ -76,7 +80,7 @@ def describe(exc, depth=0):
     return (
         type(exc).__name__,
         clean(str(exc))[:500],
-        places(exc.__traceback__),
+        places(exc),
         getattr(exc, "__notes__", None),
         exc.__suppress_context__,
         describe(exc.__cause__, depth + 1),
@@ -275,7 +279,7 @@ class Box:
         return self.value
 
     def __exit__(self, kind, value, tb):
-        show("exit", kind and kind.__name__, places(tb))
+        show("exit", kind and kind.__name__, value and places(value))
         return self.tag == "quiet" and kind is not None and issubclass(kind, Exception)
 
     @property
@@ -331,7 +335,7 @@ class Ctx:
         return self.label
 
     def __exit__(self, kind, value, tb):
-        show("exit", self.label, kind and kind.__name__, places(tb))
+        show("exit", self.label, kind and kind.__name__, value and places(value))
         if self.fail == "exit":
             raise Oops("exit failed")
         return self.quiet and kind is not None and issubclass(kind, Exception)
