@@ -1,6 +1,7 @@
 // The eval hook (PEP 523): decides for each Python frame who runs it. Installed only while some
 // thread is in a scope, on top of whatever hook was there, and taken off again.
 #include "src/py/natives.h"
+#include "src/py/raised.h"
 
 #include "src/code/code.h"
 
@@ -28,11 +29,21 @@ static bool is_default(_PyFrameEvalFunction eval) {
     return eval == NULL || eval == _PyEval_EvalFrameDefault;
 }
 
+// Whether the hook on top passes frames down to ours; asked by a function that does nothing.
+static bool frames_come(void) {
+    py_raised aside = py_put_aside();
+    helper_seen = false;
+    if (py_call_helper() < 0)
+        PyErr_Clear();
+    py_put_on(aside);
+    return helper_seen;
+}
+
 // Never twice: a hook above ours passes frames down to it, and ours must not pass them up again.
 // (If CPython's own eval is back, someone has put the state of before ours back.)
 static void install(PyInterpreterState *interp) {
     _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interp);
-    if (current == hook_eval || (on && !is_default(current)))
+    if (current == hook_eval || (on && !is_default(current) && frames_come()))
         return;
     previous_eval = current;
     _PyInterpreterState_SetEvalFrameFunc(interp, hook_eval);

@@ -168,6 +168,10 @@ static int check_resume(image *i, PyObject *value, PyObject *exception) {
         PyErr_SetString(PyExc_TypeError, "the image of a generator is put back as a generator");
         return -1;
     }
+    if (value != NULL && exception != NULL) {
+        PyErr_SetString(PyExc_TypeError, "a value or an exception, not both");
+        return -1;
+    }
     if (exception != NULL && !PyExceptionInstance_Check(exception)) {
         PyErr_SetString(PyExc_TypeError, "only an exception instance can be thrown");
         return -1;

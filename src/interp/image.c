@@ -2,6 +2,7 @@
 // made by calling the frame's own code; hops and abandoned frames stand on these two.
 #include "src/py/functions.h"
 #include "src/py/raised.h"
+#include "src/py/trap.h"
 
 #include "src/interp/image.h"
 #include "src/interp/interp.h"
@@ -58,6 +59,14 @@ static image *take_slots(py_frame *f, PyCodeObject *co, int count) {
     return i;
 }
 
+// Someone may hold the frame object and ask for its locals: CPython counts on cells in the slots of free
+// variables, and finds an empty one there.
+static void leave_cells(py_frame *f, PyObject *cell) {
+    PyCodeObject *co = py_frame_code(f);
+    for (int n = co->co_nlocalsplus - co->co_nfreevars; n < co->co_nlocalsplus; n++)
+        py_frame_slots(f)[n] = Py_NewRef(cell);
+}
+
 static void give_back_slots(image *i, py_frame *f) {
     memcpy(py_frame_slots(f), i->slots, (size_t)Py_SIZE(i) * sizeof(PyObject *));
     memset(i->slots, 0, (size_t)Py_SIZE(i) * sizeof(PyObject *));
@@ -65,14 +74,24 @@ static void give_back_slots(image *i, py_frame *f) {
 
 static image *take(_PyErr_StackItem *info, py_frame *f, const code *c, const insn *pc,
                    bool keep_object) {
-    image *i = take_slots(f, c->py, (int)(py_frame_stack_pointer(f) - py_frame_slots(f)));
-    if (i == NULL)
+    bool seen = f->frame_obj != NULL && !keep_object;
+    PyObject *cell = seen ? PyCell_New(NULL) : NULL;
+    if (seen && cell == NULL)
         return NULL;
+    image *i = take_slots(f, c->py, (int)(py_frame_stack_pointer(f) - py_frame_slots(f)));
+    if (i == NULL) {
+        Py_XDECREF(cell);
+        return NULL;
+    }
     if (take_handled(i, info, c, pc) < 0) {
         give_back_slots(i, f);
         Py_DECREF(i);
+        Py_XDECREF(cell);
         return NULL;
     }
+    if (seen)
+        leave_cells(f, cell);
+    Py_XDECREF(cell);
     i->function = Py_NewRef(py_frame_function(f));
     i->locals = Py_XNewRef(f->f_locals);
     i->unit = insn_start(pc);
@@ -362,11 +381,11 @@ long image_next_hop(interp_thread *t) {
     return 1 + (long)(next_random(t) % (uint64_t)(2 * t->every - 1));
 }
 
-// Hopping once goes to CPython. Otherwise that is rare: a frame that CPython runs stays there.
+// Hopping once goes to CPython.
 static engine choose_engine(interp_thread *t) {
     if (t->every == 0)
         return ENGINE_CPYTHON;
-    return next_random(t) % (t->every == 1 ? 4096 : 32) == 0 ? ENGINE_CPYTHON : ENGINE_STATOR;
+    return next_random(t) % 4 == 0 ? ENGINE_CPYTHON : ENGINE_STATOR;
 }
 
 // A frame that was moved stands on the boundary it stopped at: that one counts, too.
@@ -385,19 +404,78 @@ static image *claim_taken(interp_thread *t) {
     return i;
 }
 
-// One frame after the other, in flat depth: each stops at its boundary, gives its image back to
-// this loop and ends, until one returns. If a frame cannot be made, what it would have held goes
-// back into the first one, and ends with it.
-static PyObject *hop_through(run *r, image *i) {
+// A boundary to stop CPython at: any of the code's that a path leads to, but not where it stands.
+static const insn *choose_trap(interp_thread *t, const code *c, uint32_t standing) {
+    const flow *fl = code_flow((code *)c);
+    for (int tries = 0; fl != NULL && tries < 8; tries++) {
+        uint64_t n = next_random(t) % c->count;
+        const insn *pc = &c->insns[n];
+        if ((pc->flags & INSN_BOUNDARY) && fl->depth[n] >= 0 && insn_start(pc) > 0 &&
+            insn_start(pc) != standing)
+            return pc;
+    }
+    PyErr_Clear();
+    return NULL;
+}
+
+static PyObject *make_trap_generator(image *i, uint32_t unit) {
+    PyCodeObject *trap = py_trap_code(i->code, unit);
+    if (trap == NULL)
+        return NULL;
+    PyObject *function =
+        PyFunction_New((PyObject *)trap, ((PyFunctionObject *)i->function)->func_globals);
+    PyObject *generator = function ? call_with_dummies(function, trap) : NULL;
+    Py_XDECREF(function);
+    Py_DECREF(trap);
+    return generator;
+}
+
+// CPython runs the frame up to a boundary: the next image, or NULL with *result where it ended before.
+static image *run_natively(run *r, image *i, const insn *stop, PyObject **result) {
+    PyObject *made = make_trap_generator(i, insn_start(stop));
+    if (made == NULL)
+        return NULL;
+    PyGenObject *generator = (PyGenObject *)made;
+    py_frame *f = (py_frame *)generator->gi_iframe;
+    fill(i, r->ts->exc_info, f);
+    bool trapped;
+    int depth = r->code->flow->depth[stop - r->code->insns];
+    *result = py_trap_run(r->ts, generator, depth, &trapped);
+    image *next = trapped ? image_take(r->ts, f, r->code, stop, true) : NULL;
+    py_trap_sever(generator);
+    Py_DECREF(generator);
+    return next;
+}
+
+// One stretch of a frame that hops: through CPython to a boundary, through CPython to the end, or through
+// our loop to a boundary. The next image, or NULL with the result.
+static image *hop_once(run *r, image *i, PyObject **result) {
     interp_thread *t = r->thread;
+    engine engine = choose_engine(t);
+    // The first unit of the copy makes the generator: a frame that stands there goes another way, and
+    // so does code that begins by making cells (CPython looks back at that to know them from values).
+    bool free = i->unit > 0 && r->code->insns[0].op == OP_RESUME;
+    if (engine == ENGINE_CPYTHON && t->every && free) {
+        const insn *stop = choose_trap(t, r->code, i->unit);
+        if (stop != NULL)
+            return run_natively(r, i, stop, result);
+    }
+    long left = hop_length(t);
+    *result = image_resume(i, engine, NULL, NULL, &left);
+    return claim_taken(t);
+}
+
+// One frame after the other, in flat depth: each stops at its boundary, gives its image back to this
+// loop and ends, until one returns. If a frame cannot be made, what it would have held goes back into
+// the first one, and ends with it.
+static PyObject *hop_through(run *r, image *i) {
     PyObject *result = NULL;
     while (i != NULL) {
-        long left = hop_length(t);
-        result = image_resume(i, choose_engine(t), NULL, NULL, &left);
+        image *next = hop_once(r, i, &result);
         if (!i->spent)
             fill(i, r->ts->exc_info, r->frame);
         Py_DECREF(i);
-        i = claim_taken(t);
+        i = next;
     }
     return result;
 }
@@ -454,6 +532,14 @@ static bool at_rest(PyGenObject *gen) {
     return gen->gi_frame_state < FRAME_EXECUTING;
 }
 
+// Where a generator stands that has not begun: there it delegates to nobody.
+static long first_rest(const code *c) {
+    const insn *pc = c->insns;
+    while (pc->op != OP_RETURN_GENERATOR)
+        pc++;
+    return (long)pc->at + 1;
+}
+
 // A completed generator with an empty frame: its finalizer and its deallocation run no code of its
 // own.
 image *image_of_generator(PyObject *generator) {
@@ -472,7 +558,8 @@ image *image_of_generator(PyObject *generator) {
         return NULL;
     i->state = gen->gi_frame_state;
     i->generator = Py_NewRef(generator);
-    gen->gi_frame_state = FRAME_COMPLETED;
+    py_frame_set_next(f, first_rest(c));
+    py_sever(gen, f);
     return i;
 }
 

@@ -46,6 +46,29 @@ void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **
     py_leave_ended(ts, f, e, sp);
 }
 
+// The frame goes into its object, if someone holds that (take_ownership in Python/frame.c), or is let go.
+void py_sever(PyGenObject *gen, py_frame *f) {
+    PyFrameObject *object = f->frame_obj;
+    gen->gi_frame_state = FRAME_CLEARED;
+    f->previous = NULL;
+    f->frame_obj = NULL;
+    if (object != NULL && Py_REFCNT(object) > 1) {
+        memcpy(object->_f_frame_data, f, (size_t)((char *)&f->localsplus[f->stacktop] - (char *)f));
+        object->f_frame = (py_frame *)object->_f_frame_data;
+        object->f_frame->owner = FRAME_OWNED_BY_FRAME_OBJECT;
+        if (!PyObject_GC_IsTracked((PyObject *)object))
+            PyObject_GC_Track(object);
+        Py_DECREF(object);
+        return;
+    }
+    Py_XDECREF(object);
+    for (int i = 0; i < f->stacktop; i++)
+        Py_XDECREF(f->localsplus[i]);
+    Py_XDECREF(f->f_locals);
+    Py_DECREF(f->f_func);
+    Py_DECREF(f->f_code);
+}
+
 #else // 3.12 on
 
 // What one eval takes from c_recursion_remaining: PY_EVAL_C_STACK_UNITS in Python/ceval.c.
@@ -222,6 +245,12 @@ void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp) 
     py_frame_set_stack_pointer(f, sp);
     unlink_frame(ts, f, e);
     clear_and_pop(ts, f);
+}
+
+// As close() leaves one that has not begun.
+void py_sever(PyGenObject *gen, py_frame *f) {
+    (void)f;
+    gen->gi_frame_state = FRAME_COMPLETED;
 }
 
 #endif // 3.12 on

@@ -157,6 +157,9 @@ void py_leave_handed_over(PyThreadState *ts, py_frame *f, py_entry *e);
 // A frame that was handed over and then emptied: cleared and popped where that is the eval's to do.
 void py_discard(PyThreadState *ts, py_frame *f);
 
+// A generator at rest whose slots are empty: it has ended, and no code of its own runs any more.
+void py_sever(PyGenObject *gen, py_frame *f);
+
 // Runs a frame in CPython's own eval, from wherever it stands. With `inner` the call is one that
 // CPython would not have started a second eval for, had there been no hook: not charged as C
 // recursion.

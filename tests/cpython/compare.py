@@ -176,7 +176,7 @@ def read_journal(path: Path, run: Run) -> tuple[str | None, bool]:
     for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
         kind, *rest = json.loads(line)
         if kind in ("end", "lost"):
-            ended = True
+            current, ended = (rest[0] if rest else None), True
             continue
         test = run.tests.setdefault(rest[0], Test())
         if kind == "start":

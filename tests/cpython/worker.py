@@ -61,6 +61,7 @@ class Recorder(unittest.TestResult):
         self.clock = time.perf_counter
         self.seen: dict[str, int] = {}
         self.current: tuple[int, str] | None = None
+        self.last = "(module)"
         self.began = 0.0
 
     def key_of(self, test: Any) -> str:
@@ -72,6 +73,7 @@ class Recorder(unittest.TestResult):
         return name if count == 1 else f"{name}#{count}"
 
     def startTest(self, test: Any) -> None:
+        self.check_hook()
         super().startTest(test)
         key = self.key_of(test)
         self.current = id(test), key
@@ -79,19 +81,20 @@ class Recorder(unittest.TestResult):
         self.journal.write("start", key)
 
     def stopTest(self, test: Any) -> None:
-        if not self.hooked():
-            self.leave_unhooked(test)
         # 3.12.1 skips tests without starting them.
         if self.current is not None:
-            self.journal.write("stop", self.current[1], round(self.clock() - self.began, 4))
+            self.last = self.current[1]
+            self.journal.write("stop", self.last, round(self.clock() - self.began, 4))
             self.current = None
         super().stopTest(test)
 
-    def leave_unhooked(self, test: Any) -> None:
-        """The tests after this one would silently be run by CPython: they need a new process."""
-        self.note(test, "lost the hook")
-        self.journal.write("lost", self.key_of(test))
-        os._exit(0)
+    def check_hook(self) -> None:
+        """If the last test took the hook away, those after it would silently be run by CPython:
+        they need a new process."""
+        if not self.hooked():
+            self.journal.write("outcome", self.last, "lost the hook", "")
+            self.journal.write("lost", self.last)
+            os._exit(0)
 
     def note(self, test: Any, what: str, detail: str = "") -> None:
         case = getattr(test, "test_case", None)
@@ -177,6 +180,7 @@ def run_suite(module: str, recorder: Recorder, only: list[str], without: list[st
     if only or dropped:
         select(suite, lambda name: name not in dropped and (not only or name in only))
     suite(recorder)
+    recorder.check_hook()
 
 
 def run_module(module: str, recorder: Recorder, only: list[str], without: list[str]) -> None:

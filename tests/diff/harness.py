@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import faulthandler
+import functools
 import gc
 import importlib
 import io
@@ -202,12 +203,17 @@ def _python_depth() -> int:
     return depth
 
 
-def _native_fits(depth: int) -> bool:
+@functools.lru_cache(maxsize=4)
+def _nested(depth: int) -> Any:
     kinds: Any = int
     for _ in range(depth):
         kinds = (kinds,)
+    return kinds
+
+
+def _native_fits(depth: int) -> bool:
     try:
-        return isinstance(0, kinds)
+        return isinstance(0, _nested(depth))
     except RecursionError:
         return False
 

@@ -111,8 +111,20 @@ def argument_of_star_call():
         log.append("args dropped")
 
     f(*[Dying(log, "listed")])
-    log.append("after list")
+    log.append("after")
+    return log
+
+
+def arguments_from_generator():
+    log = []
+
+    def f(*args):
+        log.append(len(args))
+        args = None
+        log.append("args dropped")
+
     f(*(Dying(log, n) for n in "ab"))
+    log.append("after")
     return log
 
 
@@ -164,8 +176,28 @@ def failed_call_drops_arguments():
     def f(a):
         pass
 
-    log.append(catch(lambda: f(Dying(log, "x"), Dying(log, "y"))))
+    try:
+        f(Dying(log, "x"), Dying(log, "y"))
+    except TypeError as e:
+        log.append(text(e))
+    log.append("end")
+    return log
+
+
+def failed_native_call_drops_arguments():
+    log = []
     log.append(catch(lambda: len(Dying(log, "z"), 1)))
+    log.append(catch(lambda: len(Dying(log, "p"), q=Dying(log, "q"))))
+    log.append("end")
+    return log
+
+
+def failed_keyword_call_drops_arguments():
+    log = []
+
+    def f(a):
+        pass
+
     try:
         f(Dying(log, "p"), q=Dying(log, "q"))
     except TypeError as e:

@@ -16,9 +16,13 @@ POINTS = [*range(1, 151), *(int(150 * 1.08**n) for n in range(1, 65))]
 # hook installed it does not inline calls, and the caller's stack holds them until the callee is
 # done. A frame handed over to CPython runs under our hook.
 SEES_HOOK = {
+    "lifetimes.argument_of_star_call",
     "lifetimes.argument_rebound_in_callee",
     "lifetimes.arguments_at_return",
+    "lifetimes.arguments_from_generator",
     "lifetimes.failed_call_drops_arguments",
+    "lifetimes.failed_keyword_call_drops_arguments",
+    "lifetimes.keyword_call_drops",
 }
 
 

@@ -1,0 +1,61 @@
+// CPython stopped in the middle of a frame, for tests. See trap.h.
+#include "src/py/trap.h"
+
+#include "src/py/frame.h"
+
+#include <opcode.h>
+
+static PyObject *patched_bytes(PyCodeObject *code, uint32_t unit) {
+    PyObject *bytes = PyCode_GetCode(code);
+    if (bytes == NULL)
+        return NULL;
+    PyObject *copy = PyBytes_FromStringAndSize(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
+    Py_DECREF(bytes);
+    if (copy == NULL)
+        return NULL;
+    char *raw = PyBytes_AS_STRING(copy);
+    raw[0] = RETURN_GENERATOR;
+    raw[1] = 0;
+    raw[unit * sizeof(_Py_CODEUNIT)] = (char)YIELD_VALUE;
+    raw[unit * sizeof(_Py_CODEUNIT) + 1] = 0;
+    return copy;
+}
+
+PyCodeObject *py_trap_code(PyCodeObject *code, uint32_t unit) {
+    PyObject *bytes = patched_bytes(code, unit);
+    PyObject *replace = bytes ? PyObject_GetAttrString((PyObject *)code, "replace") : NULL;
+    PyObject *none = replace ? PyTuple_New(0) : NULL;
+    PyObject *parts = none ? Py_BuildValue("{s:O,s:i}", "co_code", bytes, "co_flags",
+                                           code->co_flags | CO_GENERATOR)
+                           : NULL;
+    PyObject *copy = parts ? PyObject_Call(replace, none, parts) : NULL;
+    Py_XDECREF(parts);
+    Py_XDECREF(none);
+    Py_XDECREF(replace);
+    Py_XDECREF(bytes);
+    return (PyCodeObject *)copy;
+}
+
+// The frame is a plain function's: it handles exceptions where its caller does, so the generator's own
+// state is never put on. CPython takes it off all the same, back to what is noted here.
+PyObject *py_trap_run(PyThreadState *ts, PyGenObject *generator, int depth, bool *trapped) {
+    py_frame *f = (py_frame *)generator->gi_iframe;
+    generator->gi_exc_state.previous_item = ts->exc_info;
+    generator->gi_frame_state = FRAME_EXECUTING;
+    PyObject *result = py_eval_default(ts, f, 0, true);
+    generator->gi_exc_state.previous_item = NULL;
+    *trapped = generator->gi_frame_state < FRAME_EXECUTING;
+    if (!*trapped) {
+        py_trap_sever(generator);
+        return result;
+    }
+    // The yield took the top of the stack, or with an empty one the slot below it. The slot still has
+    // its pointer, so the reference is back where it was.
+    py_frame_set_stack_pointer(f, py_frame_stack(f) + depth);
+    return NULL;
+}
+
+void py_trap_sever(PyGenObject *generator) {
+    if (generator->gi_frame_state < FRAME_COMPLETED)
+        generator->gi_frame_state = FRAME_COMPLETED;
+}
