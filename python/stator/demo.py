@@ -53,7 +53,9 @@ def _seconds(run: Callable[[], object]) -> float:
 
 
 def _side_by_side() -> None:
-    _title("1. The same program, run by CPython and by Stator's interpreter on CPython's own frames")
+    _title(
+        "1. The same program, run by CPython and by Stator's interpreter on CPython's own frames"
+    )
     plain, evaluated = primes(200), stator.evaluate(primes, 200)
     print(f"CPython  {plain[:6]} … {plain[-3:]}")
     print(f"Stator   {evaluated[:6]} … {evaluated[-3:]}")
@@ -62,7 +64,8 @@ def _side_by_side() -> None:
         primes(2000)
     ours = min(_seconds(lambda: stator.evaluate(primes, 400)) for _ in range(5))
     theirs = min(_seconds(lambda: primes(2000)) for _ in range(5))
-    print(f"best of 5: CPython {theirs * 1e3:.1f} ms, Stator {ours * 1e3:.1f} ms, {ours / theirs:.1f}x")
+    times = f"CPython {theirs * 1e3:.1f} ms, Stator {ours * 1e3:.1f} ms"
+    print(f"best of 5: {times}, {ours / theirs:.1f}x")
     print(f"the eval hook is off again: {not _engine.hook_installed()}")
 
 

@@ -1,8 +1,8 @@
 """Frames taken at an instruction boundary and put back later: what tracing and breaks stand on.
 
-    >>> picture = take(function, (1, 2), boundary=10)
-    >>> picture.locals, picture.stack
-    >>> resume(picture)            # the rest of the call, in a fresh frame
+>>> picture = take(function, (1, 2), boundary=10)
+>>> picture.locals, picture.stack
+>>> resume(picture)            # the rest of the call, in a fresh frame
 """
 
 from collections.abc import Callable, Mapping

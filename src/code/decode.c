@@ -75,6 +75,13 @@ static status bad(const code *c, uint32_t unit, const char *what) {
     return ST_ERROR;
 }
 
+// CPython's own words; it says them when it comes to the instruction.
+static status bad_opcode(const code *c, uint32_t unit, int opcode) {
+    PyErr_Format(PyExc_SystemError, "%U:%d: unknown opcode %d", c->py->co_filename,
+                 PyCode_Addr2Line(c->py, (int)(2 * unit)), opcode);
+    return ST_ERROR;
+}
+
 // ---- reading raw instructions
 
 // EXTENDED_ARGs and the opcode they extend.
@@ -96,7 +103,7 @@ static status read_word(decoder *d, raw *r) {
     }
     r->next = d->unit;
     if (r->row->shape == RAW_BAD)
-        return bad(d->c, r->start, "unknown opcode");
+        return bad_opcode(d->c, r->at, py_code_raw_opcode(d->c->py, r->at));
     if (r->next > d->c->units || oparg > INT32_MAX)
         return bad(d->c, r->start, "an instruction runs past the end");
     r->oparg = (int32_t)oparg;

@@ -138,7 +138,11 @@ static bool wants(PyThreadState *ts, py_frame *f) {
     }
     if (mode == HOOK_OFF || !interp_can_run(ts, f))
         return false;
+    py_raised aside = py_put_aside(); // an exception may be on its way into the frame
     code *c = code_of(py_frame_code(f));
+    if (c == NULL)
+        PyErr_Clear(); // said again, where the frame can be ended with it
+    py_put_on(aside);
     return c == NULL || !c->skip;
 }
 

@@ -59,8 +59,8 @@ static image *take_slots(py_frame *f, PyCodeObject *co, int count) {
     return i;
 }
 
-// Someone may hold the frame object and ask for its locals: CPython counts on cells in the slots of free
-// variables, and finds an empty one there.
+// Someone may hold the frame object and ask for its locals: CPython counts on cells in the slots of
+// free variables, and finds an empty one there.
 static void leave_cells(py_frame *f, PyObject *cell) {
     PyCodeObject *co = py_frame_code(f);
     for (int n = co->co_nlocalsplus - co->co_nfreevars; n < co->co_nlocalsplus; n++)
@@ -221,14 +221,18 @@ static PyObject *value_from_above(PyThreadState *ts, py_frame *f, resume_request
     return value;
 }
 
-// The frames above were abandoned again before this one ran a single instruction.
+// The frames above were abandoned again before this one ran a single instruction. If no image can
+// be taken of it, it ends with the exception.
 static PyObject *abandon_filled(PyThreadState *ts, py_frame *f, uint32_t unit) {
     run r = {.ts = ts, .thread = &interp_here, .frame = f, .moved = true};
+    PyObject *result = NULL;
     py_enter(ts, f, &r.entry, false);
     r.code = code_of(py_frame_code(f));
     r.pc = code_at(r.code, unit);
     r.sp = py_frame_stack_pointer(f);
-    return image_abandoned(&r);
+    if (image_abandoned(&r, &result) == STOPPED_RAISE)
+        return interp_end_frame(&r);
+    return result;
 }
 
 static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_request *q,
@@ -346,26 +350,24 @@ static void chain_image(interp_thread *t, image *i, bool awaiting, const insn *p
 }
 
 // The frame gives all it holds to an image and ends; the error only carries control down.
-static PyObject *abandon(run *r, bool awaiting) {
+static stopped abandon(run *r, bool awaiting, PyObject **result) {
     interp_thread *t = r->thread;
-    PyObject *raised = py_take_raised();
     py_frame_set_stack_pointer(r->frame, r->sp);
+    PyErr_Clear();
     image *i = image_take(r->ts, r->frame, r->code, r->pc, r->moved && t->stop == STOP_HOP);
-    if (i != NULL)
-        chain_image(t, i, awaiting, r->pc);
     t->abandoning = i != NULL;
-    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
     if (i == NULL) {
-        Py_XDECREF(raised);
         Py_CLEAR(t->taken);
-        return NULL;
+        return STOPPED_RAISE;
     }
-    py_set_raised(raised ? raised : Py_NewRef(image_abandoned_error));
-    return NULL;
+    chain_image(t, i, awaiting, r->pc);
+    *result = interp_end_frame(r);
+    py_set_raised(Py_NewRef(image_abandoned_error));
+    return STOPPED_LEFT;
 }
 
-PyObject *image_abandoned(run *r) {
-    return abandon(r, true);
+stopped image_abandoned(run *r, PyObject **result) {
+    return abandon(r, true, result);
 }
 
 static uint64_t next_random(interp_thread *t) {
@@ -430,7 +432,8 @@ static PyObject *make_trap_generator(image *i, uint32_t unit) {
     return generator;
 }
 
-// CPython runs the frame up to a boundary: the next image, or NULL with *result where it ended before.
+// CPython runs the frame up to a boundary: the next image, or NULL with *result where it ended
+// before.
 static image *run_natively(run *r, image *i, const insn *stop, PyObject **result) {
     PyObject *made = make_trap_generator(i, insn_start(stop));
     if (made == NULL)
@@ -447,13 +450,14 @@ static image *run_natively(run *r, image *i, const insn *stop, PyObject **result
     return next;
 }
 
-// One stretch of a frame that hops: through CPython to a boundary, through CPython to the end, or through
-// our loop to a boundary. The next image, or NULL with the result.
+// One stretch of a frame that hops: through CPython to a boundary, through CPython to the end, or
+// through our loop to a boundary. The next image, or NULL with the result.
 static image *hop_once(run *r, image *i, PyObject **result) {
     interp_thread *t = r->thread;
     engine engine = choose_engine(t);
-    // The first unit of the copy makes the generator: a frame that stands there goes another way, and
-    // so does code that begins by making cells (CPython looks back at that to know them from values).
+    // The first unit of the copy makes the generator: a frame that stands there goes another way,
+    // and so does code that begins by making cells (CPython looks back at that to know them from
+    // values).
     bool free = i->unit > 0 && r->code->insns[0].op == OP_RESUME;
     if (engine == ENGINE_CPYTHON && t->every && free) {
         const insn *stop = choose_trap(t, r->code, i->unit);
@@ -465,9 +469,9 @@ static image *hop_once(run *r, image *i, PyObject **result) {
     return claim_taken(t);
 }
 
-// One frame after the other, in flat depth: each stops at its boundary, gives its image back to this
-// loop and ends, until one returns. If a frame cannot be made, what it would have held goes back into
-// the first one, and ends with it.
+// One frame after the other, in flat depth: each stops at its boundary, gives its image back to
+// this loop and ends, until one returns. If a frame cannot be made, what it would have held goes
+// back into the first one, and ends with it.
 static PyObject *hop_through(run *r, image *i) {
     PyObject *result = NULL;
     while (i != NULL) {
@@ -480,46 +484,55 @@ static PyObject *hop_through(run *r, image *i) {
     return result;
 }
 
-// A generator keeps its own frame: the image goes back into it, and true means that ours goes on.
-static bool hop_in_place(run *r, PyObject **result) {
+// A generator keeps its own frame: the image goes back into it.
+static stopped hop_in_place(run *r, PyObject **result) {
     interp_thread *t = r->thread;
     image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
-    if (i == NULL) {
-        *result = interp_end_frame(r);
-        return false;
-    }
+    if (i == NULL)
+        return STOPPED_RAISE;
     fill(i, r->ts->exc_info, r->frame);
     Py_DECREF(i);
     if (choose_engine(t) == ENGINE_CPYTHON && !py_tools_stale(r->ts, r->code->py)) {
         *result = interp_hand_over(r);
-        return false;
+        return STOPPED_LEFT;
     }
     *r->countdown = hop_length(t);
     r->sp = py_frame_stack_pointer(r->frame);
-    return true;
+    return STOPPED_ON;
 }
 
-static PyObject *hop(run *r) {
+static stopped hop(run *r, PyObject **result) {
     image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
     if (i == NULL)
-        return interp_end_frame(r);
+        return STOPPED_RAISE;
     py_leave_handed_over(r->ts, r->frame, &r->entry);
-    PyObject *result = hop_through(r, i);
+    *result = hop_through(r, i);
     py_discard(r->ts, r->frame);
-    return result;
+    return STOPPED_LEFT;
 }
 
-bool image_stopped(run *r, PyObject **result) {
-    *r->countdown = LONG_MAX;
-    if (r->to_cpython)
+static stopped stop_here(run *r, PyObject **result) {
+    if (r->to_cpython) {
         *result = interp_hand_over(r);
-    else if (r->thread->stop == STOP_HOP && py_frame_in_generator(r->frame))
+        return STOPPED_LEFT;
+    }
+    if (r->thread->stop == STOP_HOP && py_frame_in_generator(r->frame))
         return hop_in_place(r, result);
-    else if (r->thread->stop == STOP_TAKE || r->moved)
-        *result = abandon(r, false);
-    else
-        *result = hop(r);
-    return false;
+    if (r->thread->stop == STOP_TAKE || r->moved)
+        return abandon(r, false, result);
+    return hop(r, result);
+}
+
+// Without memory for an image the frame goes on, and is asked again at the next boundary: an
+// exception cannot be raised just anywhere (between an exception's arrival and PUSH_EXC_INFO, say).
+stopped image_stopped(run *r, PyObject **result) {
+    *r->countdown = LONG_MAX;
+    stopped what = stop_here(r, result);
+    if (what != STOPPED_RAISE)
+        return what;
+    PyErr_Clear();
+    *r->countdown = 2; // this boundary counts once more
+    return STOPPED_ON;
 }
 
 // --- generators ---

@@ -74,11 +74,15 @@ PyObject *image_arrived(PyThreadState *ts, py_frame *f);
 image *image_of_generator(PyObject *generator);
 PyObject *image_to_generator(image *i);
 
-// What becomes of a frame whose countdown is used up. True if it goes on where it is (a generator
-// that hops keeps its own frame); else the frame is left, and *result is what its eval returns.
-bool image_stopped(run *r, PyObject **result);
-// A frame above was abandoned, so this one is, too.
-PyObject *image_abandoned(run *r);
+// What becomes of a frame whose countdown is used up, or that called one that was abandoned.
+typedef enum stopped {
+    STOPPED_LEFT,  // the frame is left, and *result is what its eval returns
+    STOPPED_ON,    // it goes on where it is: a generator that hops keeps its own frame
+    STOPPED_RAISE, // no image could be taken: the exception is raised where the frame stands
+} stopped;
+
+stopped image_stopped(run *r, PyObject **result);
+stopped image_abandoned(run *r, PyObject **result);
 
 // STOP_HOP: how many boundaries until the next hop.
 long image_next_hop(interp_thread *t);

@@ -46,12 +46,32 @@ static PyObject *compare(PyObject *left, PyObject *right, int kind) {
     return PyObject_RichCompare(left, right, kind);
 }
 
+// Built-in functions that take an array are called directly, as CPython's specialised calls do: the
+// glue would count a level of recursion.
+static PyObject *call(PyThreadState *ts, PyObject *callable, PyObject *const *args, size_t given,
+                      PyObject *keywords) {
+    if (!PyCFunction_CheckExact(callable))
+        return PyObject_Vectorcall(callable, args, given, keywords);
+    PyObject *self = PyCFunction_GET_SELF(callable), *result;
+    PyCFunction function = PyCFunction_GET_FUNCTION(callable);
+    Py_ssize_t count = PyVectorcall_NARGS(given);
+    int flags = PyCFunction_GET_FLAGS(callable);
+    if (flags == METH_FASTCALL && keywords == NULL)
+        result = ((_PyCFunctionFast)(void (*)(void))function)(self, args, count);
+    else if (flags == (METH_FASTCALL | METH_KEYWORDS))
+        result =
+            ((_PyCFunctionFastWithKeywords)(void (*)(void))function)(self, args, count, keywords);
+    else
+        return PyObject_Vectorcall(callable, args, given, keywords);
+    return _Py_CheckFunctionResult(ts, callable, result, NULL);
+}
+
 static int get_method(PyObject *o, PyObject *name, PyObject **value) {
     return _PyObject_GetMethod(o, name, value);
 }
 
 #define DO_CALL(callable, args, given, keywords)                                                   \
-    FAULTY(PyObject_Vectorcall(callable, args, given, keywords), NULL)
+    FAULTY(call(ts, callable, args, given, keywords), NULL)
 #define DO_CALL_STAR(callable, args, keywords) FAULTY(PyObject_Call(callable, args, keywords), NULL)
 #define DO_GETATTR(o, name) FAULTY(PyObject_GetAttr(o, name), NULL)
 #define DO_GETMETHOD(o, name, value) FAULTY(get_method(o, name, value), 0)
@@ -160,6 +180,7 @@ PyObject *interp_end_frame(run *r) {
 
 PyObject *interp_run(run *r, bool throwing) {
     PyObject *result;
+    stopped what;
     for (;;) {
         switch (plain_loop(r, throwing)) {
         case RUN_YIELD:
@@ -168,16 +189,19 @@ PyObject *interp_run(run *r, bool throwing) {
         case RUN_HAND_OVER:
             return interp_hand_over(r);
         case RUN_STOP:
-            if (!image_stopped(r, &result))
-                return result;
-            throwing = false;
+            what = image_stopped(r, &result);
             break;
         case RUN_ABANDON:
-            return image_abandoned(r);
+            what = image_abandoned(r, &result);
+            break;
         default:
             py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
             return r->value;
         }
+        if (what == STOPPED_LEFT)
+            return result;
+        throwing = what == STOPPED_RAISE;
+        r->failing = r->pc->at;
     }
 }
 

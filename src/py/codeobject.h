@@ -35,3 +35,8 @@ static inline int py_code_slot_set(PyCodeObject *code, Py_ssize_t slot, void *va
         PyErr_NoMemory();
     return -1;
 }
+
+// The opcode as it lies in the code object: PyCode_GetCode gives 0 for one that does not exist.
+static inline int py_code_raw_opcode(PyCodeObject *code, uint32_t unit) {
+    return ((uint8_t *)_PyCode_CODE(code))[2 * (size_t)unit];
+}

@@ -46,7 +46,8 @@ void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **
     py_leave_ended(ts, f, e, sp);
 }
 
-// The frame goes into its object, if someone holds that (take_ownership in Python/frame.c), or is let go.
+// The frame goes into its object, if someone holds that (take_ownership in Python/frame.c), or is
+// let go.
 void py_sever(PyGenObject *gen, py_frame *f) {
     PyFrameObject *object = f->frame_obj;
     gen->gi_frame_state = FRAME_CLEARED;

@@ -12,6 +12,7 @@
 #if PY_VERSION_HEX < 0x030d0000
 #include <internal/pycore_atomic.h>
 #endif
+#include <internal/pycore_call.h>
 #include <internal/pycore_ceval.h>
 #include <internal/pycore_code.h>
 #include <internal/pycore_dict.h>

@@ -7,19 +7,27 @@
 
 #if PY_VERSION_HEX >= 0x030c0000
 
-static bool any_byte(const void *start, size_t size) {
-    const char *bytes = start;
-    for (size_t i = 0; i < size; i++)
-        if (bytes[i])
-            return true;
-    return false;
+// The tools whose events someone wants, one bit each; `events` is a byte per event.
+static unsigned tools_in(const void *events, size_t count) {
+    const uint8_t *bytes = events;
+    unsigned tools = 0;
+    for (size_t i = 0; i < count; i++)
+        tools |= bytes[i];
+    return tools;
 }
 
+// sys.settrace and sys.setprofile are tools, too, but concern one thread: their bits stay on in the
+// whole process as long as any thread had one, even one that is gone.
+#define THREAD_TOOLS (1u << PY_MONITORING_SYS_PROFILE_ID | 1u << PY_MONITORING_SYS_TRACE_ID)
+
 bool py_tools_on(PyThreadState *ts, PyCodeObject *code) {
-    if (any_byte(&ts->interp->monitors, sizeof(ts->interp->monitors)))
+    if (ts->c_tracefunc != NULL || ts->c_profilefunc != NULL)
         return true;
-    return code->_co_monitoring != NULL && any_byte(&code->_co_monitoring->local_monitors,
-                                                    sizeof(code->_co_monitoring->local_monitors));
+    unsigned tools = tools_in(&ts->interp->monitors, sizeof(ts->interp->monitors));
+    if (code->_co_monitoring != NULL)
+        tools |= tools_in(&code->_co_monitoring->local_monitors,
+                          sizeof(code->_co_monitoring->local_monitors));
+    return (tools & ~THREAD_TOOLS) != 0;
 }
 
 bool py_tools_stale(PyThreadState *ts, PyCodeObject *code) {

@@ -2,6 +2,7 @@
 #include "src/py/trap.h"
 
 #include "src/py/frame.h"
+#include "src/py/raised.h"
 
 #include <opcode.h>
 
@@ -33,11 +34,28 @@ PyCodeObject *py_trap_code(PyCodeObject *code, uint32_t unit) {
     Py_XDECREF(none);
     Py_XDECREF(replace);
     Py_XDECREF(bytes);
+    // With its RESUME overwritten the copy would never count as begun.
+    if (copy != NULL)
+        ((PyCodeObject *)copy)->_co_firsttraceable = code->_co_firsttraceable;
     return (PyCodeObject *)copy;
 }
 
-// The frame is a plain function's: it handles exceptions where its caller does, so the generator's own
-// state is never put on. CPython takes it off all the same, back to what is noted here.
+// On 3.11 a generator's frame object forgets its caller when the generator goes; a function's does
+// not.
+static void keep_back(PyThreadState *ts, py_frame *f) {
+#if PY_VERSION_HEX < 0x030c0000
+    py_raised aside = py_put_aside();
+    if (f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1 && f->frame_obj->f_back == NULL)
+        f->frame_obj->f_back = PyThreadState_GetFrame(ts);
+    py_put_on(aside);
+#else
+    (void)ts;
+    (void)f;
+#endif
+}
+
+// The frame is a plain function's: it handles exceptions where its caller does, so the generator's
+// own state is never put on. CPython takes it off all the same, back to what is noted here.
 PyObject *py_trap_run(PyThreadState *ts, PyGenObject *generator, int depth, bool *trapped) {
     py_frame *f = (py_frame *)generator->gi_iframe;
     generator->gi_exc_state.previous_item = ts->exc_info;
@@ -46,11 +64,12 @@ PyObject *py_trap_run(PyThreadState *ts, PyGenObject *generator, int depth, bool
     generator->gi_exc_state.previous_item = NULL;
     *trapped = generator->gi_frame_state < FRAME_EXECUTING;
     if (!*trapped) {
+        keep_back(ts, f);
         py_trap_sever(generator);
         return result;
     }
-    // The yield took the top of the stack, or with an empty one the slot below it. The slot still has
-    // its pointer, so the reference is back where it was.
+    // The yield took the top of the stack, or with an empty one the slot below it. The slot still
+    // has its pointer, so the reference is back where it was.
     py_frame_set_stack_pointer(f, py_frame_stack(f) + depth);
     return NULL;
 }

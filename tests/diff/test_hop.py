@@ -2,6 +2,7 @@
 image, into a fresh frame each time: nothing that can be seen differs."""
 
 import random
+import sys
 
 import pytest
 from harness import capture, difference, handed_over, hopping, leak_hint, load_programs
@@ -26,7 +27,14 @@ SEES_HOOK = {
 }
 
 
+# 3.11 has one limit for Python and native code, and CPython charges a built-in call to it or not,
+# as it has specialised the call or not: the depth that is reached depends on who runs a frame.
+SEES_SPECIALISATION = {"frames.recursion_limit_boundary"} if sys.version_info < (3, 12) else set()
+
+
 def _compare(name, *engines):
+    if name in SEES_SPECIALISATION:
+        pytest.skip("the depth reached depends on which calls CPython has specialised")
     expected = [capture(PROGRAMS[name])]
     if name in SEES_HOOK:
         expected.append(capture(PROGRAMS[name], handed_over(1)))
