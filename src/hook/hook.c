@@ -59,21 +59,10 @@ static void uninstall(PyInterpreterState *interp) {
     on = false;
 }
 
-// Frames that are to be filled must come here, or a user's function would run on dummies. A watched
-// frame may have taken the hook off for its own time; a hook above ours may not pass frames down.
-static int ensure(void) {
-    PyInterpreterState *interp = PyInterpreterState_Get();
-    install(interp);
-    if (_PyInterpreterState_GetEvalFrameFunc(interp) == hook_eval)
-        return 0;
-    helper_seen = false;
-    if (py_call_helper() < 0)
-        return -1;
-    if (helper_seen)
-        return 0;
-    PyErr_SetString(PyExc_RuntimeError,
-                    "another eval hook was put over Stator's and does not pass frames on");
-    return -1;
+// Frames that are to be filled must come here, or a user's function would run on dummies; a watched
+// frame may have taken the hook off for its own time.
+static void ensure(void) {
+    install(PyInterpreterState_Get());
 }
 
 void hook_enter(hook_scope *before, hook_mode wanted) {

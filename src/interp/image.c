@@ -2,7 +2,6 @@
 // made by calling the frame's own code; hops and abandoned frames stand on these two.
 #include "src/py/functions.h"
 #include "src/py/raised.h"
-#include "src/py/trap.h"
 
 #include "src/interp/image.h"
 #include "src/interp/interp.h"
@@ -10,7 +9,7 @@
 #include <limits.h>
 
 PyObject *image_abandoned_error;
-int (*image_ensure_hook)(void);
+void (*image_ensure_hook)(void);
 
 // --- taking ---
 
@@ -150,7 +149,7 @@ static void fill_names(image *i, py_frame *f) {
     }
 }
 
-static void fill(image *i, _PyErr_StackItem *info, py_frame *f) {
+void image_fill(image *i, _PyErr_StackItem *info, py_frame *f) {
     fill_slots(i, f);
     fill_handled(i, info, f);
     fill_names(i, f);
@@ -258,7 +257,7 @@ PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
     image *i = q->chain[q->depth];
     uint32_t unit = i->unit;
     bool awaiting = i->awaiting;
-    fill(i, ts->exc_info, f);
+    image_fill(i, ts->exc_info, f);
     if (q->collecting)
         PyGC_Enable();
     q->collecting = false;
@@ -266,7 +265,7 @@ PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
 }
 
 // Dummies for every parameter that has to be given: the frame's slots are overwritten anyway.
-static PyObject *call_with_dummies(PyObject *function, PyCodeObject *co) {
+PyObject *image_call_with_dummies(PyObject *function, PyCodeObject *co) {
     Py_ssize_t given = co->co_argcount, named = co->co_kwonlyargcount;
     PyObject **args = PyMem_Malloc((size_t)(given + named + 1) * sizeof(PyObject *));
     PyObject *names = PyTuple_New(named);
@@ -292,14 +291,13 @@ static PyObject *call_code(resume_request *q) {
     interp_thread *t = &interp_here;
     PyFunctionObject *original = (PyFunctionObject *)q->chain[q->depth]->function;
     PyCodeObject *co = q->chain[q->depth]->code;
-    if (image_ensure_hook() < 0)
-        return NULL;
+    image_ensure_hook();
     PyObject *function = PyFunction_New((PyObject *)co, original->func_globals);
     if (function == NULL)
         return NULL;
     q->code = co;
     t->put_back = q;
-    PyObject *result = call_with_dummies(function, co);
+    PyObject *result = image_call_with_dummies(function, co);
     t->put_back = NULL;
     Py_DECREF(function);
     return result;
@@ -350,7 +348,7 @@ static void chain_image(interp_thread *t, image *i, bool awaiting, const insn *p
 }
 
 // The frame gives all it holds to an image and ends; the error only carries control down.
-static stopped abandon(run *r, bool awaiting, PyObject **result) {
+stopped image_abandon(run *r, bool awaiting, PyObject **result) {
     interp_thread *t = r->thread;
     py_frame_set_stack_pointer(r->frame, r->sp);
     PyErr_Clear();
@@ -367,172 +365,7 @@ static stopped abandon(run *r, bool awaiting, PyObject **result) {
 }
 
 stopped image_abandoned(run *r, PyObject **result) {
-    return abandon(r, true, result);
-}
-
-static uint64_t next_random(interp_thread *t) {
-    t->random ^= t->random << 13;
-    t->random ^= t->random >> 7;
-    t->random ^= t->random << 17;
-    return t->random;
-}
-
-long image_next_hop(interp_thread *t) {
-    if (t->every <= 1)
-        return 1;
-    return 1 + (long)(next_random(t) % (uint64_t)(2 * t->every - 1));
-}
-
-// Hopping once goes to CPython.
-static engine choose_engine(interp_thread *t) {
-    if (t->every == 0)
-        return ENGINE_CPYTHON;
-    return next_random(t) % 4 == 0 ? ENGINE_CPYTHON : ENGINE_STATOR;
-}
-
-// A frame that was moved stands on the boundary it stopped at: that one counts, too.
-static long hop_length(interp_thread *t) {
-    return t->every ? image_next_hop(t) + 1 : LONG_MAX;
-}
-
-// What was taken by the frame that the last hop made; the abandoning ends here.
-static image *claim_taken(interp_thread *t) {
-    image *i = t->taken;
-    t->taken = NULL;
-    if (i == NULL)
-        return NULL;
-    t->abandoning = false;
-    PyErr_Clear();
-    return i;
-}
-
-// A boundary to stop CPython at: any of the code's that a path leads to, but not where it stands.
-static const insn *choose_trap(interp_thread *t, const code *c, uint32_t standing) {
-    const flow *fl = code_flow((code *)c);
-    for (int tries = 0; fl != NULL && tries < 8; tries++) {
-        uint64_t n = next_random(t) % c->count;
-        const insn *pc = &c->insns[n];
-        if ((pc->flags & INSN_BOUNDARY) && fl->depth[n] >= 0 && insn_start(pc) > 0 &&
-            insn_start(pc) != standing)
-            return pc;
-    }
-    PyErr_Clear();
-    return NULL;
-}
-
-static PyObject *make_trap_generator(image *i, uint32_t unit) {
-    PyCodeObject *trap = py_trap_code(i->code, unit);
-    if (trap == NULL)
-        return NULL;
-    PyObject *function =
-        PyFunction_New((PyObject *)trap, ((PyFunctionObject *)i->function)->func_globals);
-    PyObject *generator = function ? call_with_dummies(function, trap) : NULL;
-    Py_XDECREF(function);
-    Py_DECREF(trap);
-    return generator;
-}
-
-// CPython runs the frame up to a boundary: the next image, or NULL with *result where it ended
-// before.
-static image *run_natively(run *r, image *i, const insn *stop, PyObject **result) {
-    PyObject *made = make_trap_generator(i, insn_start(stop));
-    if (made == NULL)
-        return NULL;
-    PyGenObject *generator = (PyGenObject *)made;
-    py_frame *f = (py_frame *)generator->gi_iframe;
-    fill(i, r->ts->exc_info, f);
-    bool trapped;
-    int depth = r->code->flow->depth[stop - r->code->insns];
-    *result = py_trap_run(r->ts, generator, depth, &trapped);
-    image *next = trapped ? image_take(r->ts, f, r->code, stop, true) : NULL;
-    py_trap_sever(generator);
-    Py_DECREF(generator);
-    return next;
-}
-
-// One stretch of a frame that hops: through CPython to a boundary, through CPython to the end, or
-// through our loop to a boundary. The next image, or NULL with the result.
-static image *hop_once(run *r, image *i, PyObject **result) {
-    interp_thread *t = r->thread;
-    engine engine = choose_engine(t);
-    // The first unit of the copy makes the generator: a frame that stands there goes another way,
-    // and so does code that begins by making cells (CPython looks back at that to know them from
-    // values).
-    bool free = i->unit > 0 && r->code->insns[0].op == OP_RESUME;
-    if (engine == ENGINE_CPYTHON && t->every && free) {
-        const insn *stop = choose_trap(t, r->code, i->unit);
-        if (stop != NULL)
-            return run_natively(r, i, stop, result);
-    }
-    long left = hop_length(t);
-    *result = image_resume(i, engine, NULL, NULL, &left);
-    return claim_taken(t);
-}
-
-// One frame after the other, in flat depth: each stops at its boundary, gives its image back to
-// this loop and ends, until one returns. If a frame cannot be made, what it would have held goes
-// back into the first one, and ends with it.
-static PyObject *hop_through(run *r, image *i) {
-    PyObject *result = NULL;
-    while (i != NULL) {
-        image *next = hop_once(r, i, &result);
-        if (!i->spent)
-            fill(i, r->ts->exc_info, r->frame);
-        Py_DECREF(i);
-        i = next;
-    }
-    return result;
-}
-
-// A generator keeps its own frame: the image goes back into it.
-static stopped hop_in_place(run *r, PyObject **result) {
-    interp_thread *t = r->thread;
-    image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
-    if (i == NULL)
-        return STOPPED_RAISE;
-    fill(i, r->ts->exc_info, r->frame);
-    Py_DECREF(i);
-    if (choose_engine(t) == ENGINE_CPYTHON && !py_tools_stale(r->ts, r->code->py)) {
-        *result = interp_hand_over(r);
-        return STOPPED_LEFT;
-    }
-    *r->countdown = hop_length(t);
-    r->sp = py_frame_stack_pointer(r->frame);
-    return STOPPED_ON;
-}
-
-static stopped hop(run *r, PyObject **result) {
-    image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
-    if (i == NULL)
-        return STOPPED_RAISE;
-    py_leave_handed_over(r->ts, r->frame, &r->entry);
-    *result = hop_through(r, i);
-    py_discard(r->ts, r->frame);
-    return STOPPED_LEFT;
-}
-
-static stopped stop_here(run *r, PyObject **result) {
-    if (r->to_cpython) {
-        *result = interp_hand_over(r);
-        return STOPPED_LEFT;
-    }
-    if (r->thread->stop == STOP_HOP && py_frame_in_generator(r->frame))
-        return hop_in_place(r, result);
-    if (r->thread->stop == STOP_TAKE || r->moved)
-        return abandon(r, false, result);
-    return hop(r, result);
-}
-
-// Without memory for an image the frame goes on, and is asked again at the next boundary: an
-// exception cannot be raised just anywhere (between an exception's arrival and PUSH_EXC_INFO, say).
-stopped image_stopped(run *r, PyObject **result) {
-    *r->countdown = LONG_MAX;
-    stopped what = stop_here(r, result);
-    if (what != STOPPED_RAISE)
-        return what;
-    PyErr_Clear();
-    *r->countdown = 2; // this boundary counts once more
-    return STOPPED_ON;
+    return image_abandon(r, true, result);
 }
 
 // --- generators ---
@@ -596,7 +429,7 @@ static PyObject *make_empty_generator(image *i) {
     Py_SETREF(f->func_name, Py_NewRef(((PyGenObject *)i->generator)->gi_name));
     Py_SETREF(f->func_qualname, Py_NewRef(((PyGenObject *)i->generator)->gi_qualname));
     f->func_closure = Py_XNewRef(original->func_closure);
-    PyObject *made = call_with_dummies((PyObject *)f, i->code);
+    PyObject *made = image_call_with_dummies((PyObject *)f, i->code);
     Py_DECREF(f);
     return made;
 }
@@ -612,7 +445,7 @@ PyObject *image_to_generator(image *i) {
         return NULL;
     PyGenObject *gen = (PyGenObject *)made;
     copy_async_state((PyGenObject *)i->generator, gen);
-    fill(i, &gen->gi_exc_state, (py_frame *)gen->gi_iframe);
+    image_fill(i, &gen->gi_exc_state, (py_frame *)gen->gi_iframe);
     gen->gi_frame_state = i->state;
     return made;
 }

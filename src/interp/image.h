@@ -41,9 +41,8 @@ typedef struct resume_request {
     bool collecting;     // collection is off until the frame is filled
 } resume_request;
 
-// The one way back from here to a later room: the hook sets this, and puts itself on when called.
-// 0, or -1 with an exception: frames would not come.
-extern int (*image_ensure_hook)(void);
+// The one way back from here to a later room: the hook sets this, and sees to it that frames come.
+extern void (*image_ensure_hook)(void);
 
 extern PyTypeObject image_type;
 extern PyObject *image_abandoned_error; // what unwinds abandoned frames; never seen by Python code
@@ -69,6 +68,13 @@ PyObject *image_resume(image *innermost, engine engine, PyObject *value, PyObjec
 static inline bool image_expects(const interp_thread *t, py_frame *f);
 PyObject *image_arrived(PyThreadState *ts, py_frame *f);
 
+// Puts what an image holds into a frame of its code; the image is spent. `info` is where the
+// frame's handlers keep the exception they handle.
+void image_fill(image *i, _PyErr_StackItem *info, py_frame *f);
+
+// Calls a function with None for every parameter that has to be given.
+PyObject *image_call_with_dummies(PyObject *function, PyCodeObject *co);
+
 // A generator that is suspended or not begun: its image, and the generator cleared without running
 // its code. And the way back: a new generator, suspended at the same place.
 image *image_of_generator(PyObject *generator);
@@ -83,6 +89,8 @@ typedef enum stopped {
 
 stopped image_stopped(run *r, PyObject **result);
 stopped image_abandoned(run *r, PyObject **result);
+// The frame gives all it holds to an image, chained behind those taken above it, and ends.
+stopped image_abandon(run *r, bool awaiting, PyObject **result);
 
 // STOP_HOP: how many boundaries until the next hop.
 long image_next_hop(interp_thread *t);
