@@ -328,6 +328,9 @@ class Ctx:
     def __init__(self, label, quiet=False, fail=None):
         self.label, self.quiet, self.fail = label, quiet, fail
 
+    def __repr__(self):  # without an address: programs cut and turn the text
+        return f"{type(self).__name__}({self.label!r})"
+
     def __enter__(self):
         show("enter", self.label)
         if self.fail == "enter":
@@ -352,6 +355,9 @@ class ACtx(Ctx):
 
 
 class Pause:
+    def __repr__(self):
+        return type(self).__name__
+
     """An awaitable that gives the driver a label and gets a number back."""
 
     def __init__(self, label):
@@ -362,6 +368,9 @@ class Pause:
 
 
 class AIter:
+    def __repr__(self):
+        return type(self).__name__
+
     def __init__(self, count):
         self.left = count
 
