@@ -10,7 +10,6 @@
 
 #include "src/hook/hook.h"
 
-#include <limits.h>
 #include <pthread.h>
 
 // --- installation ---
@@ -120,18 +119,21 @@ static PyObject *run_watched(PyThreadState *ts, py_frame *f, int throwing) {
     return result;
 }
 
-static bool wants(PyThreadState *ts, py_frame *f) {
+static bool wants(PyThreadState *ts, py_frame *f, int throwing) {
     if (UNLIKELY(py_is_native_helper(py_frame_code(f)))) {
         helper_seen = true;
         return false;
     }
     if (mode == HOOK_OFF || !interp_can_run(ts, f))
         return false;
-    py_raised aside = py_put_aside(); // an exception may be on its way into the frame
+    py_raised thrown = {0}; // on its way into the frame
+    if (throwing)
+        thrown = py_put_aside();
     code *c = code_of(py_frame_code(f));
     if (c == NULL)
         PyErr_Clear(); // said again, where the frame can be ended with it
-    py_put_on(aside);
+    if (throwing)
+        py_put_on(thrown);
     return c == NULL || !c->skip;
 }
 
@@ -158,7 +160,7 @@ static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
     bool thin = run_take_lent(t, f);
     if (image_expects(t, f))
         return image_arrived(ts, f);
-    if (!wants(ts, f)) {
+    if (!wants(ts, f, throwing)) {
         bool watched = py_tools_on(ts, py_frame_code(f));
         return watched ? run_watched(ts, f, throwing) : pass_on(ts, f, throwing);
     }

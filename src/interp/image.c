@@ -6,8 +6,6 @@
 #include "src/interp/image.h"
 #include "src/interp/interp.h"
 
-#include <limits.h>
-
 PyObject *image_abandoned_error;
 void (*image_ensure_hook)(void);
 

@@ -246,9 +246,3 @@ static inline bool py_stack_short(void) {
 // Evaluates a frame on a fresh C stack. CPython itself runs calls between Python functions without
 // using any; an eval hook cannot, so deep recursion goes on in new pieces of stack.
 PyObject *py_stack_extend(_PyFrameEvalFunction eval, PyThreadState *ts, py_frame *f, int throwing);
-
-// --- handled exceptions ---
-
-static inline PyObject *py_handled(PyThreadState *ts) {
-    return ts->exc_info->exc_value;
-}
