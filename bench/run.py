@@ -20,6 +20,7 @@ import time
 import types
 
 import programs
+import tracing
 
 from stator import _engine, evaluate
 
@@ -211,7 +212,13 @@ def overhead(options):
     return result
 
 
-PARTS = [interpreter, decode, image, hook, overhead]
+def traces(options):
+    result = tracing.tables()
+    print()
+    return result
+
+
+PARTS = [interpreter, decode, image, hook, overhead, traces]
 
 
 def main():

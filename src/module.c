@@ -6,6 +6,20 @@
 
 #include "src/interp/setup.h"
 
+#include "src/graph/graph.h"
+
+#include "src/guard/methods.h"
+
+#include "src/world/world.h"
+
+#include "src/call/call.h"
+#include "src/call/methods.h"
+
+#include "src/trace/trace.h"
+
+#include "src/torch/torch.h"
+
+#include "src/hook/compile.h"
 #include "src/hook/hook.h"
 #include "src/hook/methods.h"
 
@@ -18,7 +32,15 @@ static const struct room {
 } rooms[] = {
     {.setup = code_setup, .methods = code_methods},
     {.add = interp_setup, .methods = interp_methods},
+    {.add = graph_setup},
+    {.methods = guard_methods},
+    {.add = world_setup},
+    {.setup = call_setup},
+    {.methods = call_methods},
+    {.setup = trace_setup},
+    {.add = torch_setup, .methods = torch_methods},
     {.setup = hook_setup, .methods = hook_methods},
+    {.add = compile_setup, .methods = compile_methods},
 };
 
 static int room_open(const struct room *room, PyObject *module) {

@@ -1,45 +1,15 @@
-"""`make demo`: a program run by the interpreter next to CPython, its canonical instructions, and an
-image of a frame taken in the middle of it and put back."""
+"""`make demo`: a model compiled by Stator next to torch's own Dynamo, and what can be seen of it.
 
+Without torch it shows the same on plain Python objects.
+"""
+
+import importlib.util
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import stator
-from stator import _engine, image
-
-
-def shares(total: int, weights: list[int]) -> dict[str, float]:
-    """Split a total by weights; a zero total of weights is somebody's mistake."""
-    result = {}
-    try:
-        for number, weight in enumerate(weights):
-            result[f"share {number}"] = total * weight / sum(weights)
-    except ZeroDivisionError as error:
-        result["error"] = float("nan")
-        error.add_note(f"weights were {weights}")
-    return result
-
-
-def primes(limit: int) -> list[int]:
-    """A sieve as a chain of generators: many frames, resumed again and again."""
-
-    def numbers() -> Any:
-        number = 2
-        while True:
-            yield number
-            number += 1
-
-    def without(multiples_of: int, source: Any) -> Any:
-        return (n for n in source if n % multiples_of)
-
-    found: list[int] = []
-    source = numbers()
-    while (prime := next(source)) < limit:
-        found.append(prime)
-        source = without(prime, source)
-    return found
 
 
 def _title(text: str) -> None:
@@ -52,50 +22,109 @@ def _seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _side_by_side() -> None:
-    _title(
-        "1. The same program, run by CPython and by Stator's interpreter on CPython's own frames"
-    )
-    plain, evaluated = primes(200), stator.evaluate(primes, 200)
-    print(f"CPython  {plain[:6]} … {plain[-3:]}")
-    print(f"Stator   {evaluated[:6]} … {evaluated[-3:]}")
-    print(f"equal: {plain == evaluated}")
-    for _ in range(3):
-        primes(2000)
-    ours = min(_seconds(lambda: stator.evaluate(primes, 400)) for _ in range(5))
-    theirs = min(_seconds(lambda: primes(2000)) for _ in range(5))
-    times = f"CPython {theirs * 1e3:.1f} ms, Stator {ours * 1e3:.1f} ms"
-    print(f"best of 5: {times}, {ours / theirs:.1f}x")
-    print(f"the eval hook is off again: {not _engine.hook_installed()}")
+# -- with torch --
 
 
-def _instructions() -> None:
-    _title("2. Its canonical instructions: one set for Python 3.11, 3.12 and 3.13")
-    stator.dis(shares)
+def _model(torch: Any) -> Any:
+    class Block(torch.nn.Module):  # type: ignore[misc, name-defined, unused-ignore]
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(size)
+            self.up = torch.nn.Linear(size, 4 * size)
+            self.down = torch.nn.Linear(4 * size, size)
+
+        def forward(self, x: Any) -> Any:
+            return x + self.down(torch.relu(self.up(self.norm(x))))
+
+    return torch.nn.Sequential(*[Block(32) for _ in range(4)])
 
 
-def _there_and_back() -> None:
-    _title("3. A frame taken in the middle of that function, and put back")
-    boundary = 1
-    while True:
-        picture = image.take(shares, (10, [1, 3]), boundary=boundary)
-        assert isinstance(picture, image.Image)
-        if picture.locals.get("number") == 1 and len(picture.stack) > 2:
-            break
-        boundary += 1
-    print(f"boundary {boundary}: {picture}")
-    print(f"  locals  {picture.locals}")
-    print(f"  stack   {picture.stack}")
-    after = image.step(picture)
-    assert isinstance(after, image.Image)
-    print(f"one instruction later: {after}")
-    print(f"  stack   {after.stack}")
-    print(f"the rest, by CPython's own eval: {image.resume(after, engine='cpython')}")
-    print(f"without any of this:             {shares(10, [1, 3])}")
+def _side_by_side(torch: Any) -> None:
+    _title("1. A small network, first call and warm call, backend eager on both sides")
+    x = torch.randn(8, 32)
+    for name, make in (("Dynamo", torch.compile), ("Stator", stator.compile)):
+        torch.manual_seed(0)
+        model = _model(torch)
+        with torch.no_grad():
+            expected = model(x)
+            compiled = make(model, backend="eager")
+            first = _seconds(lambda: compiled(x))  # noqa: B023
+            warm = min(_seconds(lambda: compiled(x)) for _ in range(20))  # noqa: B023
+            equal = torch.equal(compiled(x), expected)
+        print(
+            f"{name}: first call {first * 1e3:8.1f} ms, warm {warm * 1e6:6.0f} µs, equal: {equal}"
+        )
+    print("(the first call includes what each imports and sets up once)")
+
+
+def _inside(torch: Any) -> None:
+    _title("2. What a compiled call is: graph, guards, plan")
+
+    def step(model: Any, x: Any, log: list[Any]) -> Any:
+        loss = (model(x) ** 2).mean()
+        log.append(loss)
+        return {"loss": loss, "steps": len(log)}
+
+    model = torch.nn.Linear(3, 2)
+    entry = stator.explain(step)(model, torch.randn(4, 3), []).entries[0]
+    print(entry.graph)
+    print(f"\n{len(entry.guards)} guards, among them:")
+    for guard, _, _ in entry.guards[-9:]:
+        print(f"  {guard}")
+    print(f"\nplan:\n{entry.plan}")
+
+
+# -- without --
+
+
+class _Account:
+    def __init__(self, balance: int) -> None:
+        self.balance = balance
+        self.history: list[int] = []
+
+    def pay(self, amount: int) -> None:
+        self.balance -= amount
+        self.history.append(amount)
+
+
+def _pay_all(account: _Account, amounts: list[int], note: object) -> dict[str, object]:
+    for amount in amounts:
+        account.pay(amount)
+    return {"left": account.balance, "note": note}
+
+
+def _plain_objects() -> None:
+    _title("Plain Python: what is read is guarded, what is written is held back and replayed")
+    print(stator.explain(_pay_all)(_Account(100), [1, 2], "rent"))
+
+
+def _reasons() -> None:
+    _title("Why something was compiled again, and why something cannot be compiled")
+    compiled = stator.compile(_pay_all, backend="eager", _keep_empty=True)
+    for amounts in ([1, 2], [1, 2], [1, 2, 3]):
+        compiled(_Account(100), amounts, None)
+    for reason in compiled.metrics["recompiles"]:
+        print(f"recompiled: {reason}")
+
+    def talks(x: int) -> None:
+        print("x is", x)
+
+    try:
+        stator.compile(talks, backend="eager", fullgraph=True)(1)
+    except stator.Unsupported as error:
+        print(f"Unsupported: {error}")
+
+
+def main() -> None:
+    if importlib.util.find_spec("torch") is not None:
+        import torch
+
+        _side_by_side(torch)
+        _inside(torch)
+    else:
+        _plain_objects()
+    _reasons()
 
 
 if __name__ == "__main__":
-    print(f"Stator {stator.__version__} on Python {sys.version.split()[0]}")
-    _side_by_side()
-    _instructions()
-    _there_and_back()
+    main()

@@ -8,6 +8,9 @@
 #include "src/interp/image.h"
 #include "src/interp/interp.h"
 
+#include "src/trace/trace.h"
+
+#include "src/hook/compile.h"
 #include "src/hook/hook.h"
 
 #include <pthread.h>
@@ -79,11 +82,20 @@ void hook_leave(const hook_scope *before) {
         uninstall(PyInterpreterState_Get());
 }
 
+hook_mode hook_swap(hook_mode wanted) {
+    hook_mode before = mode;
+    mode = wanted;
+    return before;
+}
+
 // Only the forking thread lives on in the child; what the others had asked for is gone with them.
 static void after_fork_in_child(void) {
     scopes = scopes_here;
     PyThreadState *ts = _PyThreadState_UncheckedGet();
-    if (scopes == 0 && ts != NULL)
+    if (ts == NULL)
+        return;
+    trace_after_fork();
+    if (scopes == 0)
         uninstall(ts->interp);
 }
 
@@ -124,7 +136,7 @@ static bool wants(PyThreadState *ts, py_frame *f, int throwing) {
         helper_seen = true;
         return false;
     }
-    if (mode == HOOK_OFF || !interp_can_run(ts, f))
+    if (mode != HOOK_EVALUATE || !interp_can_run(ts, f))
         return false;
     py_raised thrown = {0}; // on its way into the frame
     if (throwing)
@@ -155,7 +167,21 @@ static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bo
     }
 }
 
+// Frames of torch's own Python code, imports and signal handlers are no part of a trace.
+static bool traced(py_frame *f) {
+    return mode == HOOK_TRACE && world_here != NULL && world_here->quiet == 0 &&
+           !py_is_native_helper(py_frame_code(f));
+}
+
 static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
+    if (traced(f))
+        return trace_eval(ts, f, throwing);
+    if (mode == HOOK_COMPILE && !throwing) {
+        bool mine;
+        PyObject *result = compile_frame(ts, f, &mine);
+        if (mine)
+            return result;
+    }
     interp_thread *t = &interp_here;
     bool thin = run_take_lent(t, f);
     if (image_expects(t, f))

@@ -6,6 +6,8 @@
 typedef enum hook_mode {
     HOOK_OFF,      // frames go to whatever eval was there before
     HOOK_EVALUATE, // frames go to the interpreter
+    HOOK_TRACE,    // frames go to the trace of this thread
+    HOOK_COMPILE,  // frames may run as compiled entries, else they are CPython's
 } hook_mode;
 
 // What a thread was doing before, given back on the way out.
@@ -19,6 +21,9 @@ int hook_setup(void);
 // needs it. Scopes nest.
 void hook_enter(hook_scope *before, hook_mode mode);
 void hook_leave(const hook_scope *before);
+
+// Changes what becomes of this thread's frames, where the hook is installed anyway; what it was.
+hook_mode hook_swap(hook_mode wanted);
 
 // Frames of this code are always run by CPython; what they call is not concerned.
 int hook_skip(PyCodeObject *code);

@@ -120,14 +120,14 @@ stop:
     return RUN_STOP;
 
 poll:
-    if (py_poll(ts) < 0)
+    if (DO_POLL() < 0)
         FAIL();
     NEXT();
 
 poll_jump:
     {
         const insn *target = code_insns + pc->target;
-        if (py_poll(ts) < 0) {
+        if (DO_POLL() < 0) {
             failing = PY_POLLS_BEFORE_JUMP ? (long)pc->at : (long)insn_start(target) - 1;
             goto error_at;
         }
@@ -156,7 +156,7 @@ hand_over:
 error:
     failing = pc->at;
 error_at:
-    if (UNLIKELY(r->thread->abandoning) && image_is_abandoning()) {
+    if (UNLIKELY(LOOP_ABANDONED(r))) {
         r->sp = sp;
         r->pc = pc;
         return RUN_ABANDON;

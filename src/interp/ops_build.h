@@ -31,7 +31,7 @@ OP(BUILD_LIST) {
 }
 
 OP(BUILD_SET) {
-    PyObject *built = build_set(sp - ARG, ARG);
+    PyObject *built = DO_BUILD_SET(sp - ARG, ARG);
     if (built == NULL)
         FAIL();
     DROP_TO(sp - ARG);
@@ -40,20 +40,20 @@ OP(BUILD_SET) {
 }
 
 OP(BUILD_MAP) {
-    BUILD(build_map(sp - 2 * ARG, 2, sp - 2 * ARG + 1, 2, ARG), 2 * ARG);
+    BUILD(DO_BUILD_MAP(sp - 2 * ARG, 2, sp - 2 * ARG + 1, 2, ARG), 2 * ARG);
 }
 
 OP(BUILD_CONST_KEY_MAP) {
     PyObject *keys = TOP;
-    BUILD(build_map(((PyTupleObject *)keys)->ob_item, 1, sp - 1 - ARG, 1, ARG), ARG + 1);
+    BUILD(DO_BUILD_MAP(((PyTupleObject *)keys)->ob_item, 1, sp - 1 - ARG, 1, ARG), ARG + 1);
 }
 
 OP(BUILD_SLICE) {
-    BUILD(build_slice(sp - ARG, ARG), ARG);
+    BUILD(DO_BUILD_SLICE(sp - ARG, ARG), ARG);
 }
 
 OP(BUILD_STRING) {
-    BUILD(build_string(sp - ARG, ARG), ARG);
+    BUILD(DO_BUILD_STRING(sp - ARG, ARG), ARG);
 }
 
 #undef BUILD
@@ -176,7 +176,7 @@ OP(FORMAT_VALUE) {
 
 OP(CONVERT_VALUE) {
     PyObject *value = TOP;
-    PyObject *text = convert_value(value, ARG);
+    PyObject *text = DO_CONVERT(value, ARG);
     sp--;
     Py_DECREF(value);
     if (text == NULL)
@@ -186,8 +186,7 @@ OP(CONVERT_VALUE) {
 }
 
 OP(GET_LEN) {
-    Py_ssize_t length = PyObject_Length(TOP);
-    PyObject *number = length < 0 ? NULL : PyLong_FromSsize_t(length);
+    PyObject *number = DO_LENGTH(TOP);
     if (number == NULL)
         FAIL();
     PUSH(number);
@@ -196,13 +195,16 @@ OP(GET_LEN) {
 
 OP(MATCH_MAPPING) OP(MATCH_SEQUENCE) {
     unsigned long wanted = pc->op == OP_MATCH_MAPPING ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE;
-    bool matches = (Py_TYPE(TOP)->tp_flags & wanted) != 0;
+    PyTypeObject *type = DO_TYPE(TOP);
+    if (type == NULL)
+        FAIL();
+    bool matches = (type->tp_flags & wanted) != 0;
     PUSH(Py_NewRef(matches ? Py_True : Py_False));
     NEXT_QUIET();
 }
 
 OP(MATCH_KEYS) {
-    PyObject *values = match_keys(PEEK(2), TOP);
+    PyObject *values = DO_MATCH_KEYS(PEEK(2), TOP);
     if (values == NULL)
         FAIL();
     PUSH(values);
@@ -211,7 +213,7 @@ OP(MATCH_KEYS) {
 
 OP(MATCH_CLASS) {
     PyObject *keywords = TOP, *type = PEEK(2), *subject = PEEK(3);
-    PyObject *attributes = match_class(subject, type, ARG, keywords);
+    PyObject *attributes = DO_MATCH_CLASS(subject, type, ARG, keywords);
     if (attributes == NULL)
         FAIL();
     sp -= 3;

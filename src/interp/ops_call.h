@@ -31,7 +31,7 @@ OP(CALL_FUNCTION_EX) {
     int keywords = EXTRA;
     PyObject **bottom = sp - 3 - keywords;
     PyObject *callable = bottom[PY_CALLABLE_FIRST ? 0 : 1];
-    if (call_prepare_star(callable, &bottom[2], keywords ? &bottom[3] : NULL) < 0)
+    if (DO_PREPARE_STAR(callable, &bottom[2], keywords ? &bottom[3] : NULL) < 0)
         FAIL();
     PyObject *result;
     if (PY_STAR_CALL_LENDS && keywords && PyFunction_Check(callable) &&
@@ -59,7 +59,7 @@ OP(CALL_FUNCTION_EX) {
 
 OP(MAKE_FUNCTION) {
     PyObject *body = TOP;
-    PyObject *function = call_make_function(GLOBALS, sp, ARG);
+    PyObject *function = DO_MAKE_FUNCTION(GLOBALS, sp, ARG);
     if (function == NULL)
         FAIL();
     sp -= __builtin_popcount((unsigned)ARG);
@@ -76,7 +76,7 @@ OP(SET_FUNCTION_ATTRIBUTE) {
 }
 
 OP(LOAD_BUILD_CLASS) {
-    PyObject *builder = load_build_class(BUILTINS);
+    PyObject *builder = DO_BUILD_CLASS(BUILTINS);
     if (builder == NULL)
         FAIL();
     PUSH(builder);
@@ -90,7 +90,7 @@ OP(LOAD_ASSERTION_ERROR) {
 
 OP(PRINT_EXPR) {
     PyObject *value = TOP;
-    PyObject *result = print_expr(value);
+    PyObject *result = DO_PRINT_EXPR(value);
     sp--;
     Py_DECREF(value);
     if (result == NULL)
@@ -104,7 +104,7 @@ OP(PRINT_EXPR) {
 
 OP(INTRINSIC_1) {
     PyObject *value = TOP;
-    PyObject *result = py_intrinsic_1(ts, ARG, value);
+    PyObject *result = DO_INTRINSIC_1(ARG, value);
     sp--;
     Py_DECREF(value);
     if (result == NULL)
@@ -115,7 +115,7 @@ OP(INTRINSIC_1) {
 
 OP(INTRINSIC_2) {
     PyObject *second = TOP, *first = PEEK(2);
-    PyObject *result = py_intrinsic_2(ts, ARG, first, second);
+    PyObject *result = DO_INTRINSIC_2(ARG, first, second);
     sp -= 2;
     Py_DECREF(first);
     Py_DECREF(second);

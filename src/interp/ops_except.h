@@ -39,7 +39,7 @@ OP(CHECK_EXC_MATCH) {
 
 OP(CHECK_EG_MATCH) {
     PyObject *type = TOP, *exception = PEEK(2), *match, *rest;
-    int failed = except_star_match(exception, type, &match, &rest);
+    int failed = DO_EXCEPT_STAR_MATCH(exception, type, &match, &rest);
     sp--;
     Py_DECREF(type);
     if (failed < 0)
@@ -82,7 +82,7 @@ OP(RERAISE) {
 OP(RAISE_VARARGS) {
     PyObject *cause = ARG > 1 ? POP() : NULL;
     PyObject *exception = ARG > 0 ? POP() : NULL;
-    bool again = raise_varargs(ts, exception, cause);
+    bool again = DO_RAISE(exception, cause);
     Py_XDECREF(exception);
     Py_XDECREF(cause);
     failing = pc->at;

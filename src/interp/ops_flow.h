@@ -35,9 +35,11 @@ OP(POP_JUMP_IF_FALSE) {
 
 OP(POP_JUMP_IF_NONE) OP(POP_JUMP_IF_NOT_NONE) {
     PyObject *value = POP();
-    bool jump = DO_IS(value, Py_None) == (pc->op == OP_POP_JUMP_IF_NONE);
+    int none = DO_IS(value, Py_None);
     Py_DECREF(value);
-    if (jump)
+    if (none < 0)
+        FAIL();
+    if (none == (pc->op == OP_POP_JUMP_IF_NONE))
         JUMP();
     NEXT();
 }

@@ -69,15 +69,15 @@ OP(CLEANUP_THROW) {
     } while (0)
 
 OP(GET_YIELD_FROM_ITER) {
-    REPLACE_TOP(get_yield_from_iter(before, r->code->py->co_flags));
+    REPLACE_TOP(DO_YIELD_FROM_ITER(before, r->code->py->co_flags));
 }
 
 OP(GET_AWAITABLE) {
-    REPLACE_TOP(py_get_awaitable(before, ARG));
+    REPLACE_TOP(DO_AWAITABLE(before, ARG));
 }
 
 OP(GET_AITER) {
-    REPLACE_TOP(get_aiter(before));
+    REPLACE_TOP(DO_AITER(before));
 }
 
 OP(ASYNC_GEN_WRAP) {
@@ -91,7 +91,7 @@ OP(STOPITERATION_ERROR) {
 #undef REPLACE_TOP
 
 OP(GET_ANEXT) {
-    PyObject *awaitable = get_anext(TOP);
+    PyObject *awaitable = DO_ANEXT(TOP);
     if (awaitable == NULL)
         FAIL();
     PUSH(awaitable);
@@ -113,7 +113,7 @@ OP(END_ASYNC_FOR) {
 
 OP(BEFORE_ASYNC_WITH) OP(BEFORE_WITH) {
     PyObject *manager = TOP, *enter, *leave;
-    if (with_lookup(manager, pc->op == OP_BEFORE_ASYNC_WITH, &enter, &leave) < 0)
+    if (DO_WITH_LOOKUP(manager, pc->op == OP_BEFORE_ASYNC_WITH, &enter, &leave) < 0)
         FAIL();
     TOP = leave;
     Py_DECREF(manager);

@@ -1,7 +1,7 @@
 // Handlers: names in namespaces, imports.
 
 OP(LOAD_CLASSDEREF) {
-    PyObject *value = load_dict_or_cell(LOCALS, SLOT(ARG), r->code->py, ARG);
+    PyObject *value = DO_LOAD_DICT_OR_CELL(LOCALS, SLOT(ARG), r->code->py, ARG);
     if (value == NULL)
         FAIL();
     PUSH(value);
@@ -10,7 +10,7 @@ OP(LOAD_CLASSDEREF) {
 
 OP(LOAD_FROM_DICT_OR_DEREF) {
     PyObject *dict = TOP;
-    PyObject *value = load_dict_or_cell(dict, SLOT(ARG), r->code->py, ARG);
+    PyObject *value = DO_LOAD_DICT_OR_CELL(dict, SLOT(ARG), r->code->py, ARG);
     if (value == NULL)
         FAIL();
     TOP = value;
@@ -37,7 +37,7 @@ OP(STORE_NAME) {
 }
 
 OP(DELETE_NAME) {
-    if (delete_name(LOCALS, NAME(ARG)) < 0)
+    if (DO_DELETE_NAME(LOCALS, NAME(ARG)) < 0)
         FAIL();
     NEXT();
 }
@@ -65,13 +65,13 @@ OP(STORE_GLOBAL) {
 }
 
 OP(DELETE_GLOBAL) {
-    if (delete_global(GLOBALS, NAME(ARG)) < 0)
+    if (DO_DELETE_GLOBAL(GLOBALS, NAME(ARG)) < 0)
         FAIL();
     NEXT();
 }
 
 OP(LOAD_LOCALS) {
-    PyObject *locals = load_locals(LOCALS);
+    PyObject *locals = DO_LOAD_LOCALS(LOCALS);
     if (locals == NULL)
         FAIL();
     PUSH(locals);
@@ -80,7 +80,7 @@ OP(LOAD_LOCALS) {
 
 OP(LOAD_FROM_DICT_OR_GLOBALS) {
     PyObject *dict = TOP;
-    PyObject *value = load_dict_or_global(dict, GLOBALS, BUILTINS, NAME(ARG));
+    PyObject *value = DO_LOAD_DICT_OR_GLOBAL(dict, GLOBALS, BUILTINS, NAME(ARG));
     if (value == NULL)
         FAIL();
     TOP = value;
@@ -89,14 +89,14 @@ OP(LOAD_FROM_DICT_OR_GLOBALS) {
 }
 
 OP(SETUP_ANNOTATIONS) {
-    if (setup_annotations(LOCALS) < 0)
+    if (DO_SETUP_ANNOTATIONS(LOCALS) < 0)
         FAIL();
     NEXT();
 }
 
 OP(IMPORT_NAME) {
     PyObject *fromlist = TOP, *level = PEEK(2);
-    PyObject *module = import_name(GLOBALS, BUILTINS, LOCALS, NAME(ARG), fromlist, level);
+    PyObject *module = DO_IMPORT_NAME(GLOBALS, BUILTINS, LOCALS, NAME(ARG), fromlist, level);
     sp--;
     TOP = module;
     Py_DECREF(level);
@@ -107,7 +107,7 @@ OP(IMPORT_NAME) {
 }
 
 OP(IMPORT_FROM) {
-    PyObject *value = import_from(TOP, NAME(ARG));
+    PyObject *value = DO_IMPORT_FROM(TOP, NAME(ARG));
     if (value == NULL)
         FAIL();
     PUSH(value);
@@ -116,7 +116,7 @@ OP(IMPORT_FROM) {
 
 OP(IMPORT_STAR) {
     PyObject *module = TOP;
-    if (import_star(module, LOCALS) < 0)
+    if (DO_IMPORT_STAR(module, LOCALS) < 0)
         FAIL();
     sp--;
     Py_DECREF(module);

@@ -166,7 +166,7 @@ OP(DELETE_SUBSCR) {
 }
 
 OP(BINARY_SLICE) {
-    PyObject *slice = build_slice(sp - 2, 2);
+    PyObject *slice = DO_BUILD_SLICE(sp - 2, 2);
     if (slice == NULL)
         FAIL();
     DROP_TO(sp - 2);
@@ -182,7 +182,7 @@ OP(BINARY_SLICE) {
 }
 
 OP(STORE_SLICE) {
-    PyObject *slice = build_slice(sp - 2, 2);
+    PyObject *slice = DO_BUILD_SLICE(sp - 2, 2);
     if (slice == NULL)
         FAIL();
     DROP_TO(sp - 2);
@@ -217,10 +217,14 @@ OP(COMPARE_OP) {
 }
 
 OP(IS_OP) {
-    PyObject *right = POP(), *left = TOP;
-    TOP = Py_NewRef((DO_IS(left, right) ^ ARG) ? Py_True : Py_False);
+    PyObject *right = TOP, *left = PEEK(2);
+    int same = DO_IS(left, right);
+    sp -= 2;
     Py_DECREF(left);
     Py_DECREF(right);
+    if (same < 0)
+        FAIL();
+    PUSH(Py_NewRef((same ^ ARG) ? Py_True : Py_False));
     NEXT();
 }
 

@@ -97,31 +97,33 @@ OP(COPY_FREE_VARS) {
 }
 
 OP(LOAD_DEREF) {
-    PyObject *value = PyCell_GET(SLOT(ARG));
+    PyObject *value = DO_CELL_GET(SLOT(ARG));
     if (UNLIKELY(value == NULL)) {
         error_unbound_cell(r->code->py, ARG);
         FAIL();
     }
-    PUSH(Py_NewRef(value));
+    PUSH(value);
     NEXT_QUIET();
 }
 
 OP(STORE_DEREF) {
-    PyCellObject *cell = (PyCellObject *)SLOT(ARG);
-    PyObject *old = cell->ob_ref;
-    cell->ob_ref = POP();
-    Py_XDECREF(old);
+    PyObject *value = POP();
+    int failed = DO_CELL_SET(SLOT(ARG), value);
+    Py_DECREF(value);
+    if (failed < 0)
+        FAIL();
     NEXT();
 }
 
 OP(DELETE_DEREF) {
-    PyCellObject *cell = (PyCellObject *)SLOT(ARG);
-    PyObject *old = cell->ob_ref;
+    PyObject *old = DO_CELL_GET(SLOT(ARG));
     if (UNLIKELY(old == NULL)) {
         error_unbound_cell(r->code->py, ARG);
         FAIL();
     }
-    cell->ob_ref = NULL;
+    int failed = DO_CELL_SET(SLOT(ARG), NULL);
     Py_DECREF(old);
+    if (failed < 0)
+        FAIL();
     NEXT();
 }

@@ -17,6 +17,7 @@
 #include "src/interp/raise.h"
 #include "src/interp/run.h"
 #include "src/interp/unpack.h"
+#include "src/interp/unwind.h"
 
 _Thread_local interp_thread interp_here;
 
@@ -66,6 +67,18 @@ static PyObject *call(PyThreadState *ts, PyObject *callable, PyObject *const *ar
     return _Py_CheckFunctionResult(ts, callable, result, NULL);
 }
 
+static int set_cell(PyObject *cell, PyObject *value) {
+    PyObject *old = PyCell_GET(cell);
+    PyCell_SET(cell, Py_XNewRef(value));
+    Py_XDECREF(old);
+    return 0;
+}
+
+static PyObject *length_of(PyObject *o) {
+    Py_ssize_t length = PyObject_Length(o);
+    return length < 0 ? NULL : PyLong_FromSsize_t(length);
+}
+
 static int get_method(PyObject *o, PyObject *name, PyObject **value) {
     return _PyObject_GetMethod(o, name, value);
 }
@@ -106,6 +119,46 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
 #define DO_STORE_NAME(locals, name, value) FAULTY(store_name(locals, name, value), -1)
 #define DO_EXCEPT_MATCH(exception, type) FAULTY(except_match(exception, type), -1)
 #define DO_WITH_EXIT(leave, exception) FAULTY(with_exit(leave, exception), NULL)
+#define DO_CELL_GET(cell) Py_XNewRef(PyCell_GET(cell))
+#define DO_CELL_SET(cell, value) set_cell(cell, value)
+#define DO_BUILD_SET(items, count) build_set(items, count)
+#define DO_BUILD_MAP(keys, key_step, values, value_step, count)                                    \
+    build_map(keys, key_step, values, value_step, count)
+#define DO_BUILD_SLICE(parts, count) build_slice(parts, count)
+#define DO_BUILD_STRING(parts, count) build_string(parts, count)
+#define DO_CONVERT(value, conversion) convert_value(value, conversion)
+#define DO_LENGTH(o) length_of(o)
+#define DO_TYPE(o) Py_TYPE(o)
+#define DO_MATCH_KEYS(subject, keys) match_keys(subject, keys)
+#define DO_MATCH_CLASS(subject, type, positional, names)                                           \
+    match_class(subject, type, positional, names)
+#define DO_PREPARE_STAR(callable, args, keywords) call_prepare_star(callable, args, keywords)
+#define DO_MAKE_FUNCTION(globals, sp, flags) call_make_function(globals, sp, flags)
+#define DO_BUILD_CLASS(builtins) load_build_class(builtins)
+#define DO_PRINT_EXPR(value) print_expr(value)
+#define DO_INTRINSIC_1(number, value) py_intrinsic_1(ts, number, value)
+#define DO_INTRINSIC_2(number, first, second) py_intrinsic_2(ts, number, first, second)
+#define DO_EXCEPT_STAR_MATCH(exception, type, match, rest)                                         \
+    except_star_match(exception, type, match, rest)
+#define DO_RAISE(exception, cause) raise_varargs(ts, exception, cause)
+#define DO_LOAD_DICT_OR_CELL(dict, cell, code, index) load_dict_or_cell(dict, cell, code, index)
+#define DO_DELETE_NAME(locals, name) delete_name(locals, name)
+#define DO_DELETE_GLOBAL(globals, name) delete_global(globals, name)
+#define DO_LOAD_LOCALS(locals) load_locals(locals)
+#define DO_LOAD_DICT_OR_GLOBAL(dict, globals, builtins, name)                                      \
+    load_dict_or_global(dict, globals, builtins, name)
+#define DO_SETUP_ANNOTATIONS(locals) setup_annotations(locals)
+#define DO_IMPORT_NAME(globals, builtins, locals, name, fromlist, level)                           \
+    import_name(globals, builtins, locals, name, fromlist, level)
+#define DO_IMPORT_FROM(module, name) import_from(module, name)
+#define DO_IMPORT_STAR(module, locals) import_star(module, locals)
+#define DO_YIELD_FROM_ITER(o, flags) get_yield_from_iter(o, flags)
+#define DO_AWAITABLE(o, how) py_get_awaitable(o, how)
+#define DO_AITER(o) get_aiter(o)
+#define DO_ANEXT(o) get_anext(o)
+#define DO_WITH_LOOKUP(manager, async, enter, leave) with_lookup(manager, async, enter, leave)
+#define DO_POLL() py_poll(ts)
+#define LOOP_ABANDONED(r) ((r)->thread->abandoning && image_is_abandoning())
 
 // Arguments of a Python function are lent: run.h says what for.
 #define LEND(function, first, number)                                                              \
@@ -120,33 +173,6 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
         }                                                                                          \
     } while (0)
 #define UNLEND() (r->thread->lent.callee = NULL)
-
-// --- exceptions ---
-
-// Under memory pressure the frame object may be missing: the exception then goes without this
-// entry.
-static void run_note_traceback(run *r) {
-    if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_SystemError, "error return without exception set");
-    if (py_frame_incomplete(r->frame))
-        return;
-    if (r->frame->frame_obj != NULL) {
-        PyTraceBack_Here(r->frame->frame_obj);
-        return;
-    }
-    py_raised aside = py_put_aside();
-    PyFrameObject *object = PyThreadState_GetFrame(r->ts);
-    py_put_on(aside);
-    if (object == NULL)
-        return;
-    PyTraceBack_Here(object);
-    Py_DECREF(object);
-}
-
-static const region *run_find_handler(const code *c, long unit) {
-    insn at = {.at = (uint32_t)unit};
-    return c->region_count ? code_region(c, &at) : NULL;
-}
 
 // --- the loop ---
 

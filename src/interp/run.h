@@ -65,6 +65,8 @@ typedef struct run {
     long failing;    // where a thrown exception is looked up
     bool moved;      // the frame was filled from an image: who did that takes the next one, too
     bool to_cpython; // a stop hands the frame to CPython
+    struct world *world; // the trace it belongs to; NULL in the plain build
+    struct names *globals, *builtins; // a trace's view of the frame's namespaces; NULL until needed
     py_entry entry;
 } run;
 

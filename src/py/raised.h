@@ -50,6 +50,15 @@ static inline py_raised py_put_aside(void) {
     return r;
 }
 
+// Borrowed; NULL if it has been through no frame yet.
+static inline PyObject *py_raised_traceback(const py_raised *r) {
+#if PY_VERSION_HEX >= 0x030c0000
+    return r->value ? ((PyBaseExceptionObject *)r->value)->traceback : NULL;
+#else
+    return r->traceback;
+#endif
+}
+
 static inline void py_put_on(py_raised r) {
 #if PY_VERSION_HEX >= 0x030c0000
     PyErr_SetRaisedException(r.value);

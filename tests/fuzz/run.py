@@ -97,7 +97,8 @@ def fork(task):
 class Run:
     """Hands batches to children and counts what comes back."""
 
-    def __init__(self, seeds, every, out):
+    def __init__(self, seeds, every, out, work=work, source=program_of_seed):
+        self.work, self.source = work, source
         self.todo = list(seeds)
         self.total = len(self.todo)
         self.every, self.out = every, out
@@ -107,7 +108,7 @@ class Run:
 
     def start(self):
         seeds, self.todo = self.todo[:BATCH], self.todo[BATCH:]
-        process, pipe = fork(functools.partial(work, seeds, self.every, self.out))
+        process, pipe = fork(functools.partial(self.work, seeds, self.every, self.out))
         self.children[pipe] = [process, seeds, ""]
 
     def read(self, pipe):
@@ -132,7 +133,7 @@ class Run:
         died_at = seeds.pop(0)
         why = "hung" if status == -signal.SIGALRM else f"ended with status {status}"
         found = {"child": f"the process {why}"}
-        save(self.out, died_at, source_or_why(died_at), found)
+        save(self.out, died_at, source_or_why(self.source, died_at), found)
         self.bad.append(died_at)
         self.todo = seeds + self.todo
 
@@ -156,9 +157,9 @@ class Run:
         print()
 
 
-def source_or_why(seed):
+def source_or_why(source, seed):
     try:
-        return program_of_seed(seed)
+        return source(seed)
     except Exception as exc:
         return f"# not made: {exc!r}\n"
 

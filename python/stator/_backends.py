@@ -1,0 +1,221 @@
+"""Hands a graph to a backend: as a `torch.fx.GraphModule`, in the contexts torch's own expect."""
+
+import contextlib
+import inspect
+import itertools
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch.fx
+from torch._dynamo import callback, convert_frame, exc
+from torch._dynamo.source import LocalSource
+from torch._guards import (
+    CompileContext,
+    CompileId,
+    GuardSource,
+    Source,
+    TracingContext,
+    compile_context,
+    tracing,
+)
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx._lazy_graph_module import _make_graph_module
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    ShapeEnv,
+    StatefulSymbolicContext,
+)
+
+from stator import _engine
+
+Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
+
+_frame_ids = itertools.count()
+
+# -- sources --
+
+
+class PlaceSource(Source):
+    """Where an input comes from, as Python text. Two are equal if their texts are."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @property
+    def _name_template(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlaceSource) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"PlaceSource({self.text!r})"
+
+
+def _set_attribute(name: str, function: Callable[[PlaceSource], Any]) -> None:
+    # What were methods in older versions of torch are properties in newer ones.
+    was_method = callable(inspect.getattr_static(Source, name))
+    setattr(PlaceSource, name, function if was_method else property(function))
+
+
+_set_attribute("name", lambda source: source.text)
+_set_attribute("guard_source", lambda source: GuardSource.LOCAL)
+
+_LOCAL = re.compile(r"L\['(\w+)'\]")
+
+
+def _source(text: str) -> Source:
+    local = _LOCAL.fullmatch(text)
+    return LocalSource(local[1], is_input=True) if local else PlaceSource(text)
+
+
+# -- graphs --
+
+
+def _stack_trace(stack: tuple[tuple[str, int, str], ...]) -> str:
+    lines = []
+    for file, line, function in stack:
+        text = linecache.getline(file, line).strip()
+        lines.append(f'  File "{file}", line {line}, in {function}\n    {text}\n')
+    return "".join(lines)
+
+
+def _argument(value: Any, nodes: dict[Any, torch.fx.Node]) -> Any:
+    if isinstance(value, _engine.Node):
+        return nodes[value]
+    if type(value) in (tuple, list):
+        return type(value)(_argument(item, nodes) for item in value)
+    if type(value) is dict:
+        return {key: _argument(item, nodes) for key, item in value.items()}
+    if isinstance(value, slice):
+        return slice(*(_argument(part, nodes) for part in (value.start, value.stop, value.step)))
+    return value
+
+
+def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
+    """The graph as a module whose forward takes the inputs in order and returns a tuple."""
+    result = torch.fx.Graph()
+    nodes: dict[Any, torch.fx.Node] = {}
+    for node in graph.nodes:
+        args = _argument(node.args, nodes)
+        kwargs = _argument(node.kwargs, nodes)
+        made = result.create_node(node.op, node.target, args, kwargs, name=node.name)
+        if node.meta is not None:
+            made.meta["example_value"] = node.meta
+        if node.stack:
+            made.meta["stack_trace"] = _stack_trace(node.stack)
+        nodes[node] = made
+    return _make_graph_module(torch.nn.Module(), result, class_name="GraphModule")
+
+
+# -- handing over --
+
+
+def _context_of(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
+    dims = tensor.dim()
+    return StatefulSymbolicContext(
+        dynamic_sizes=[DimDynamic.STATIC] * dims,
+        constraint_sizes=[None] * dims,
+        tensor_source=source,
+        shape_env_to_source_to_symbol_cache={},
+    )
+
+
+def _label_inputs(
+    module: torch.fx.GraphModule,
+    examples: list[Any],
+    sources: list[Source],
+    context: TracingContext,
+) -> None:
+    placeholders = module.graph.find_nodes(op="placeholder")
+    for node, example, source in zip(placeholders, examples, sources, strict=True):
+        node._dynamo_source = source
+        static = isinstance(example, torch.nn.Parameter)
+        node.meta["tensor_dict"] = {"_dynamo_static_input_type": "unguarded"} if static else {}
+        if isinstance(example, torch.Tensor):
+            context.tensor_to_context[example] = _context_of(example, source)
+
+
+def _session() -> contextlib.AbstractContextManager[Any]:
+    make = getattr(torch.compiler, "_compile_session_context", contextlib.nullcontext)
+    return make()
+
+
+@contextlib.contextmanager
+def _compiling(compile_id: CompileId, context: TracingContext) -> Iterator[None]:
+    with (
+        convert_frame.compile_lock,
+        _session(),
+        callback.callback_handler.install_callbacks(
+            callback.CallbackTrigger.DYNAMO, str(compile_id)
+        ),
+        compile_context(CompileContext(compile_id)),
+        tracing(context),
+    ):
+        yield
+
+
+def _call_backend(backend: Backend, module: torch.fx.GraphModule, examples: list[Any]) -> Any:
+    try:
+        return backend(module, examples)
+    except (exc.ShortenTraceback, exc.SkipFrame, IndexError):
+        raise  # as Dynamo does: an IndexError of an operation is the user's own
+    except Exception as error:
+        failed = exc.BackendCompilerFailed(backend, error, inspect.currentframe())
+        raise failed.with_traceback(error.__traceback__) from None
+
+
+def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Callable[..., Any]:
+    """Calls the backend with real example inputs. Its result takes them positionally."""
+    module = to_fx(graph)
+    context = TracingContext(FakeTensorMode(shape_env=ShapeEnv(tracked_fakes=[])))
+    compile_id = CompileId(frame_id=next(_frame_ids), frame_compile_id=0)
+    module.meta["dynamo_compile_id"] = compile_id
+    module._param_name_to_source = {}  # type: ignore[assignment]
+    module._source_to_user_stacks = {}  # type: ignore[assignment]
+    _label_inputs(module, examples, [_source(text) for text in graph.sources], context)
+    with _compiling(compile_id, context):
+        compiled = _call_backend(backend, module, examples)
+    if not callable(compiled):
+        return compiled  # type: ignore[no-any-return]
+    return _keeping(compiled, graph, context)
+
+
+def _keeping(
+    compiled: Callable[..., Any], graph: _engine.Graph, context: TracingContext
+) -> Callable[..., Any]:
+    """Keeps what a call needs: its context, in which a backward pass may be compiled later; and
+    torch's state, where the graph sets it and an error would leave it set."""
+    if graph.keeper is None:
+        with contextlib.suppress(AttributeError, TypeError):
+            compiled._stator_context = context  # type: ignore[attr-defined]
+        return compiled
+    save, restore = graph.keeper
+
+    def call(*args: Any) -> Any:
+        state = save()
+        try:
+            return compiled(*args)
+        except BaseException:
+            restore(state)
+            raise
+
+    call._stator_context = context  # type: ignore[attr-defined]
+    return call
+
+
+def resolve(backend: str | Backend) -> Callable[[_engine.Graph, list[Any]], Callable[..., Any]]:
+    """What the engine calls with a graph and its example inputs."""
+    function = torch._dynamo.lookup_backend(backend)
+
+    def call(graph: _engine.Graph, examples: list[Any]) -> Callable[..., Any]:
+        return hand_over(graph, examples, function)
+
+    return call

@@ -1,0 +1,512 @@
+"""What the engine asks of torch: which callables become nodes, and how fakes are made and run.
+
+Nothing here decides about a trace: it has tables, and functions that C calls with the hook off.
+"""
+
+import logging
+import operator
+import os
+import threading
+from collections.abc import Callable, Iterator
+from types import (
+    BuiltinFunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import torch
+import torch._dynamo  # before any table: importing it replaces some of torch's functions
+import torch.overrides
+from torch._C._dynamo.guards import GlobalStateGuard
+from torch._dynamo import trace_rules
+from torch._dynamo.variables import TorchInGraphFunctionVariable
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+
+from stator import _engine
+
+Row = tuple[str, Any]  # kind (src/torch/kinds.def), extra
+
+# -- fakes --
+
+
+class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
+    """Notes what cannot be run twice: that something wrote to a tensor, or drew random numbers."""
+
+    stator_wrote = False
+    stator_random = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func._schema.is_mutable:
+            self.stator_wrote = True
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self.stator_random = True
+        return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+
+def make_mode() -> FakeTensorMode:
+    return _Mode(static_shapes=True)
+
+
+def fake_of(mode: FakeTensorMode, tensor: torch.Tensor) -> Any:
+    return mode.from_tensor(tensor, static_shapes=True)
+
+
+_running = threading.local()
+
+
+def _log_filter(record: logging.LogRecord) -> bool:
+    """What fails on fakes is a break; the error is eager's to report."""
+    return not getattr(_running, "fakes", False)
+
+
+logging.getLogger("torch._subclasses.fake_tensor").addFilter(_log_filter)
+
+
+def run(
+    mode: FakeTensorMode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> Any:
+    _running.fakes = True
+    try:
+        with mode:
+            return function(*args, **kwargs) if kwargs else function(*args)
+    finally:
+        _running.fakes = False
+
+
+def refusal(tensor: torch.Tensor) -> str | None:
+    """Why a tensor of a plain class cannot be an input."""
+    if tensor.layout is not torch.strided:
+        return f"has the layout {tensor.layout}"
+    if tensor.is_nested:
+        return "is nested"
+    if tensor.is_quantized:
+        return "is quantized"
+    if hasattr(tensor, "has_names") and tensor.has_names():  # torch < 2.13
+        return "has named dimensions"
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return "belongs to a functorch transform"
+    return None
+
+
+def describe(tensor: torch.Tensor) -> str:
+    layout = "" if tensor.layout is torch.strided else f", {tensor.layout}"
+    try:
+        shape, stride = f"{tuple(tensor.shape)}", f", stride {tensor.stride()}"
+    except RuntimeError:  # nested, sparse
+        shape, stride = "unknown", ""
+    flags = "".join(
+        f", {name}"
+        for name, on in (
+            ("requires_grad", tensor.requires_grad),
+            ("conj", tensor.is_conj()),
+            ("neg", tensor.is_neg()),
+            ("inference", tensor.is_inference()),
+        )
+        if on
+    )
+    return (
+        f"a {type(tensor).__name__} of {tensor.dtype} on {tensor.device}, size {shape}{stride}"
+        f"{layout}{flags}"
+    )
+
+
+def key_bits(tensor: torch.Tensor) -> int:
+    return torch._C._dispatch_keys(tensor).raw_repr()
+
+
+# -- state --
+
+
+def state_refusal() -> str | None:
+    """What is on that a trace could not stand."""
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return "a functorch transform is on"
+    if torch._C._len_torch_dispatch_stack() > 0:
+        return "a torch dispatch mode is on"
+    if torch._C._get_tracing_state() is not None:
+        return "torch.jit.trace is on"
+    if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+        return "saved-tensor hooks are on"
+    if torch.autograd.forward_ad._current_level >= 0:
+        return "forward-mode differentiation is on"
+    return None
+
+
+_AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "xla")
+
+
+def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
+    found = []
+    for device in _AUTOCAST_DEVICES:
+        try:
+            found.append(
+                (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+            )
+        except RuntimeError:
+            continue
+    return found
+
+
+def save_state() -> tuple[Any, ...]:
+    return torch.is_grad_enabled(), _autocast_state(), torch.is_autocast_cache_enabled()
+
+
+def restore_state(state: tuple[Any, ...]) -> None:
+    grad, autocast, cache = state
+    torch._C._set_grad_enabled(grad)
+    for device, enabled, dtype in autocast:
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+    torch.set_autocast_cache_enabled(cache)
+    torch.clear_autocast_cache()
+
+
+# -- callables --
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+# Functions of torch._C._VariableFunctions that are no tensor operations.
+_NO_OPERATIONS = _words("""
+    _functionalize _sync _enable_functional _disable_functional _to_functional _from_functional
+    _is_functional _freeze_functional _mirror_autograd _propagate_xla from_file frombuffer
+    from_numpy _cufft _use_cudnn sparse_ _sparse_ _nested _resize_output
+""")
+
+# Tensor methods that are not simply nodes.
+_METHODS: dict[str, Row] = {
+    "__iter__": ("iterate", None),
+    "storage_offset": ("offset", "storage_offset"),
+    **dict.fromkeys(
+        ("data_ptr", "numpy", "tolist", "__array__", "__array_wrap__", "__dlpack__", "__contains__",
+         "__dlpack_device__", "__format__", "__repr__", "__hash__", "__dir__", "const_data_ptr",
+         "_use_count", "is_set_to", "_is_view", "is_shared", "is_pinned", "_version"),
+        ("value", "a tensor's memory or value is asked for"),
+    ),
+    **dict.fromkeys(
+        ("backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad",
+         "requires_grad_", "set_", "resize_", "resize", "resize_as_", "resize_as", "share_memory_",
+         "pin_memory", "storage", "untyped_storage", "_typed_storage", "storage_type", "apply_",
+         "map_", "map2_", "__deepcopy__", "__reduce_ex__", "_reduce_ex_internal", "__setstate__",
+         "module_load", "reinforce", "as_subclass", "_make_subclass", "_fix_weakref",
+         "record_stream", "_view_func", "_view_func_unsafe", "_rev_view_func_unsafe", "new", "type",
+         "_clear_non_serializable_cached_data", "_dtensor__new__", "_make_wrapper_subclass",
+         "rename", "rename_", "refine_names", "align_to", "align_as", "names", "has_names",
+         "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr",
+         "to_sparse_bsc", "to_mkldnn", "sparse_resize_", "sparse_resize_and_clear_", "__delitem__"),
+        ("refused", "a tensor method that has effects beyond tensors"),
+    ),
+}  # fmt: skip
+
+# What becomes of a tensor's attributes that are getsets; others stop the trace.
+_ATTRIBUTES: dict[str, Any] = {
+    **dict.fromkeys(
+        ("shape", "dtype", "device", "layout", "ndim", "itemsize", "nbytes", "requires_grad",
+         "is_cpu", "is_cuda", "is_ipu", "is_maia", "is_meta", "is_mkldnn", "is_mps", "is_mtia",
+         "is_nested", "is_quantized", "is_sparse", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu",
+         "_has_symbolic_sizes_strides", "names"),
+        "fold",
+    ),
+    **dict.fromkeys(("T", "H", "mT", "mH", "real", "imag"), "node"),
+    **dict.fromkeys(("grad", "_grad"), "grad"),
+    **dict.fromkeys(("_version", "_cdata"), "value"),
+    "is_leaf": "leaf",
+    "data": torch._C._autograd._get_data_attr,  # type: ignore[attr-defined]
+}  # fmt: skip
+
+# Asked for real, and asked again before each call: C functions without effect.
+_ASKED = _words("""
+    torch._C._get_cudnn_enabled torch._C._get_cudnn_benchmark torch._C._get_cudnn_deterministic
+    torch._C._get_cudnn_allow_tf32 torch._C._get_mkldnn_enabled torch._C._get_nnpack_enabled
+    torch._C._get_flash_sdp_enabled torch._C._get_mem_efficient_sdp_enabled
+    torch._C._get_math_sdp_enabled torch._C._get_cudnn_sdp_enabled
+    torch._C._get_overrideable_sdp_enabled torch._C._get_float32_matmul_precision
+    torch._C._get_privateuse1_backend_name torch._C._are_functorch_transforms_active
+    torch._C._get_tracing_state torch._C._is_tracing torch._C._is_torch_function_enabled
+    torch._C._is_torch_function_all_disabled torch._C._is_fwd_grad_enabled
+    torch._C._get_linalg_preferred_backend torch._C._get_blas_preferred_backend
+    torch._C._len_torch_function_stack torch._C._len_torch_dispatch_stack
+    torch._C._autograd._profiler_enabled torch._C._accelerator_getAccelerator
+    torch._C._cuda_isInBadFork torch._C._cuda_getDeviceCount torch._C._get_qengine
+    torch._C._get_deterministic_fill_uninitialized_memory torch._C._get_warnAlways
+    torch._C._functorch.peek_interpreter_stack torch._C._functorch.maybe_current_level
+    torch._C._functorch.get_dynamic_layer_stack_depth torch._C._is_multithreading_enabled
+    torch._C._get_mkldnn_deterministic torch.is_anomaly_enabled
+    torch.is_anomaly_check_nan_enabled torch.is_vulkan_available
+    torch._C._is_default_mobile_cpu_allocator_set torch._C._has_mkldnn torch._C._get_accelerator
+    torch._C._is_view_replay_enabled
+""")
+
+# Asked for real; the guard of torch's state holds them.
+_QUESTIONS = _words("""
+    torch.is_grad_enabled torch.is_inference_mode_enabled torch.get_default_dtype
+    torch.is_autocast_enabled torch.is_autocast_cpu_enabled torch.is_autocast_cache_enabled
+    torch.get_autocast_dtype torch.get_autocast_gpu_dtype torch.get_autocast_cpu_dtype
+    torch._C._is_any_autocast_enabled torch._C._is_autocast_available torch.get_num_threads
+    torch._C._get_deterministic_algorithms torch._C._get_deterministic_algorithms_warn_only
+    torch._C._get_cublas_allow_tf32 torch._C._get_cublas_allow_fp16_reduced_precision_reduction
+    torch._C._get_cublas_allow_bf16_reduced_precision_reduction
+""")
+
+# Functions of their arguments alone, which are plain values.
+_PLAIN = _words("""
+    torch.device torch.Size torch.finfo torch.iinfo torch.promote_types torch.can_cast
+    torch._C._get_device_index torch._C._nn._parse_to
+""")
+
+_PLAIN_TYPES = (torch.Size, torch.dtype, torch.device, torch.finfo, torch.iinfo, torch.layout,
+                torch.memory_format)  # fmt: skip
+
+_CONSTANTS: dict[str, Any] = {
+    "torch.jit.is_scripting": False,
+    "torch.jit._script.is_scripting": False,
+    "torch._jit_internal.is_scripting": False,
+    "torch.jit.is_tracing": False,
+    "torch.onnx.is_in_onnx_export": False,
+    "torch.fx._symbolic_trace.is_fx_tracing": False,
+    "torch.fx._symbolic_trace.is_fx_symbolic_tracing": False,
+    "torch.compiler.is_compiling": True,
+    "torch.compiler.is_dynamo_compiling": True,
+    "torch._dynamo.external_utils.is_compiling": True,
+    "torch._utils.is_compiling": True,
+    "torch._dynamo.eval_frame._is_in_optimized_module": True,
+    "torch.nn.modules.activation._is_make_fx_tracing": True,
+    "torch._C._log_api_usage_once": None,
+    "torch._C._log_api_usage_metadata": None,
+}
+
+_OVERRIDES = _words("""
+    torch._C._has_torch_function torch._C._has_torch_function_unary
+    torch._C._has_torch_function_variadic
+""")
+
+_SETTERS = ("torch._C._set_grad_enabled",)
+
+# Known to change what a trace cannot hold back.
+_STATE = _words("""
+    torch.manual_seed torch.seed torch.random.manual_seed torch.set_rng_state
+    torch.get_rng_state torch.random.set_rng_state torch.random.get_rng_state
+    torch.set_default_dtype torch._C._set_default_dtype torch.set_default_device
+    torch.set_num_threads torch._C._set_deterministic_algorithms
+    torch.use_deterministic_algorithms torch._C._set_cublas_allow_tf32
+    torch._C._set_cudnn_enabled torch._C._set_cudnn_benchmark
+    torch._C._set_float32_matmul_precision torch.set_autocast_enabled torch.set_autocast_dtype
+    torch.set_autocast_cache_enabled torch.autocast_increment_nesting torch.clear_autocast_cache
+    torch.autocast_decrement_nesting torch._C._InferenceMode
+    torch._C._push_on_torch_function_stack torch._C._pop_torch_function_stack
+    torch._C._set_multithreading_enabled
+""")
+
+_REFUSED = _words("""
+    torch.autograd.backward torch.autograd.grad torch.Tensor torch._C.TensorBase
+    torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence
+    torch.from_numpy torch.frombuffer torch.from_dlpack
+""")
+
+
+def _find(path: str) -> Any:
+    """The object at a dotted path, or None where this torch has none."""
+    found: Any = torch
+    for name in path.split(".")[1:]:
+        found = getattr(found, name, None)
+    return found
+
+
+def _builtins() -> Iterator[Any]:
+    """Tensor operations that are C functions."""
+    for home in ("_VariableFunctions", "_nn", "_linalg", "_fft", "_special"):
+        namespace = getattr(torch._C, home)
+        for name in dir(namespace):
+            function = getattr(namespace, name)
+            if callable(function) and not name.startswith(("__", *_NO_OPERATIONS)):
+                yield function
+
+
+def _kept_whole() -> Iterator[Any]:
+    """Python functions that Dynamo puts into graphs as they are."""
+    for home, functions in torch.overrides.get_overridable_functions().items():
+        if home is torch.Tensor:
+            continue
+        for function in functions:
+            if trace_rules.lookup_inner(function) is TorchInGraphFunctionVariable:
+                yield function
+
+
+_METHOD_TYPES = (MethodDescriptorType, WrapperDescriptorType)
+
+
+def _tensor_methods() -> Iterator[tuple[Any, Row]]:
+    for base in (torch._C.TensorBase, torch.Tensor):
+        for name, method in vars(base).items():
+            is_method = isinstance(method, _METHOD_TYPES) or hasattr(method, "__code__")
+            if is_method:
+                yield method, _METHODS.get(name, ("method", name))
+
+
+def _listed() -> Iterator[tuple[Any, Row]]:
+    lists: tuple[tuple[str, Any], ...] = (
+        ("asked", _ASKED),
+        ("question", _QUESTIONS),
+        ("plain", _PLAIN),
+        ("overrides", _OVERRIDES),
+        ("setter", _SETTERS),
+        ("state", _STATE),
+        ("refused", _REFUSED),
+    )
+    for kind, paths in lists:
+        for path in paths:
+            found = _find(path)
+            if kind != "asked" or isinstance(found, BuiltinFunctionType):
+                yield found, (kind, path)
+    for path, value in _CONSTANTS.items():
+        yield _find(path), ("constant", value)
+    for plain in _PLAIN_TYPES:
+        for name, method in vars(plain).items():
+            if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
+                yield method, ("plain", name)
+    modes = torch.amp.autocast_mode
+    yield torch.autocast.__enter__, ("enter_autocast", modes._enter_autocast)
+    yield torch.autocast.__exit__, ("exit_autocast", modes._exit_autocast)
+
+
+def rows() -> list[tuple[Any, Row]]:
+    """Every callable of torch that the engine knows; the last row of a callable holds."""
+    table: dict[int, tuple[Any, Row]] = {}
+    for function in (*_builtins(), *_kept_whole()):
+        table[id(function)] = function, ("operation", None)
+    for function, row in (*_tensor_methods(), *_listed()):
+        if function is not None:
+            table[id(function)] = function, row
+    return list(table.values())
+
+
+def fields() -> list[Any]:
+    """Fields of immutable types of torch's, which may be read at any time."""
+    kinds = (GetSetDescriptorType, MemberDescriptorType)
+    return [field for plain in _PLAIN_TYPES for field in vars(plain).values()
+            if isinstance(field, kinds)]  # fmt: skip
+
+
+def attributes() -> dict[str, tuple[Any, Any]]:
+    found = {}
+    for name, how in _ATTRIBUTES.items():
+        descriptor = getattr(torch.Tensor, name, None)
+        if descriptor is not None:
+            found[name] = descriptor, how
+    return found
+
+
+# -- attaching --
+
+_BINARY = _words("""
+    add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor iadd iand ifloordiv
+    ilshift imatmul imul imod ior ipow irshift isub itruediv ixor
+""")  # in the order of BINARY_OP's argument
+_COMPARE = _words("lt le eq ne gt ge")
+
+
+def _samples() -> list[tuple[torch.Tensor, tuple[Any, ...]]]:
+    """Tensors of many kinds, each with what reading its memory must give."""
+    base = torch.zeros(4, 6)
+    tensors = [
+        base,
+        base[1:, ::2],
+        base.t(),
+        torch.zeros(()),
+        torch.zeros(2, 1, 3, 1, 2, 1, 2, dtype=torch.int64),
+        torch.zeros(3, dtype=torch.complex64).conj(),
+        torch.zeros(3, dtype=torch.bfloat16, requires_grad=True),
+        torch.zeros(3, dtype=torch.bool, device="meta"),
+        torch.nn.Parameter(torch.zeros(2, 2, dtype=torch.float64)),
+    ]
+    return [(tensor, _seen(tensor)) for tensor in tensors]
+
+
+def _seen(tensor: torch.Tensor) -> tuple[Any, ...]:
+    index = tensor.device.index
+    return (
+        key_bits(tensor),
+        tuple(tensor.shape),
+        tensor.stride(),
+        _DTYPES[tensor.dtype],
+        _DEVICES[tensor.device.type],
+        -1 if index is None else index,
+        int(tensor.requires_grad),
+        tensor.storage_offset(),
+    )
+
+
+# c10::ScalarType and c10::DeviceType, as far as samples go.
+_DTYPES = {
+    torch.float32: 6,
+    torch.int64: 4,
+    torch.complex64: 9,
+    torch.bfloat16: 15,
+    torch.bool: 11,
+    torch.float64: 7,
+}
+_DEVICES = {"cpu": 0, "meta": 14}
+
+
+def settings() -> dict[str, Any]:
+    library = os.path.join(os.path.dirname(torch.__file__), "lib")
+    glue: dict[str, Callable[..., Any] | dict[str, Any]] = {
+        function.__name__: function
+        for function in (
+            make_mode, fake_of, run, refusal, describe, key_bits, state_refusal, save_state,
+            restore_state,
+        )
+    }  # fmt: skip
+    glue["cache_enabled"] = torch.is_autocast_cache_enabled
+    glue["unary"] = {
+        "neg": operator.neg,
+        "pos": operator.pos,
+        "invert": operator.invert,
+        "abs": operator.abs,
+        "not_": operator.not_,
+    }
+    return {
+        "TensorBase": torch._C.TensorBase,
+        "Tensor": torch.Tensor,
+        "Parameter": torch.nn.Parameter,
+        "Buffer": torch.nn.Buffer,
+        "FakeTensor": FakeTensor,
+        "Size": torch.Size,
+        "dtype": torch.dtype,
+        "device": torch.device,
+        "layout": torch.layout,
+        "memory_format": torch.memory_format,
+        "OpOverload": torch._ops.OpOverload,
+        "OpOverloadPacket": torch._ops.OpOverloadPacket,
+        "set_grad_enabled": torch._C._set_grad_enabled,
+        "fields": fields(),
+        "glue": glue,
+        "data_dependent": (DataDependentOutputException, DynamicOutputShapeException),
+        "attributes": attributes(),
+        "getitem": operator.getitem,
+        "setitem": operator.setitem,
+        "getattr": getattr,
+        "GlobalStateGuard": GlobalStateGuard,
+        "libc10": os.path.join(library, "libc10.so"),
+        "libtorch_cpu": os.path.join(library, "libtorch_cpu.so"),
+        "samples": _samples(),
+        "rows": rows(),
+        "binary": [getattr(operator, name) for name in _BINARY],
+        "compare": [getattr(operator, name) for name in _COMPARE],
+    }
+
+
+def attach() -> None:
+    """Makes torch known to the engine; from then on tensors are traced."""
+    if not _engine.torch_attached():
+        _engine.torch_attach(settings())

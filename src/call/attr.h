@@ -1,0 +1,21 @@
+// Attributes, by the order of PyObject_GenericGetAttr: type MRO, data descriptors, instance dict,
+// other descriptors, __getattr__; each step through the door. Results are new references; NULL or
+// -1 comes with an exception or a break.
+#pragma once
+
+#include "src/world/world.h"
+
+PyObject *attr_get(world *w, PyObject *o, PyObject *name);
+// As LOAD_METHOD: 1 if *value is a plain function to be called with `o` first, else 0.
+int attr_get_method(world *w, PyObject *o, PyObject *name, PyObject **value);
+int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value); // NULL deletes
+PyObject *attr_super(world *w, PyTypeObject *type, PyObject *self, PyObject *name);
+// A special method by the type, bound; NULL without an exception if there is none.
+PyObject *attr_special(world *w, PyObject *o, PyObject *name);
+// object.__getattribute__ and object.__setattr__: the same, whatever the type says about
+// attributes.
+PyObject *attr_get_generic(world *w, PyObject *o, PyObject *name);
+int attr_set_generic(world *w, PyObject *o, PyObject *name, PyObject *value); // NULL deletes
+// type.__getattribute__ and type.__setattr__.
+PyObject *attr_get_class(world *w, PyObject *class, PyObject *name);
+int attr_set_class(world *w, PyObject *class, PyObject *name, PyObject *value); // NULL deletes

@@ -1,0 +1,99 @@
+// Attributes of classes, and of super objects: lookups that walk an MRO on their own.
+#include "src/call/call.h"
+#include "src/call/descr.h"
+#include "src/call/words.h"
+
+// --- classes ---
+
+// type.__getattribute__: a data descriptor of the metatype, then the class's own MRO, then the
+// metatype's other attributes.
+PyObject *attr_get_class(world *w, PyObject *class, PyObject *name) {
+    PyTypeObject *type = (PyTypeObject *)class, *meta = Py_TYPE(class);
+    descr of_meta, own;
+    if (descr_find(w, meta, name, &of_meta) != ST_OK)
+        return NULL;
+    if (of_meta.data && of_meta.gets)
+        return descr_get(w, &of_meta, class, meta);
+    if (descr_find(w, type, name, &own) != ST_OK)
+        return NULL;
+    if (own.found != NULL)
+        return descr_get(w, &own, NULL, type);
+    if (of_meta.found != NULL)
+        return descr_get(w, &of_meta, class, meta);
+    return attr_missing(w, class, name, PyType_Type.tp_getattro);
+}
+
+// --- the rest of an MRO ---
+
+// Whether a class has a name in its own namespace, guarded; types that cannot change need no guard.
+// 1, 0, -1 with an exception or a break.
+static int has_own(world *w, PyTypeObject *class, PyObject *name) {
+    PyObject *value = NULL;
+    if (!raw_is_python_class(class))
+        return raw_dict_get(raw_type_dict(class), name, &value) == RAW_FOUND;
+    record *r = type_source(w, class) ? record_of(w, (PyObject *)class) : NULL;
+    names *own = r ? names_of_object(w, r) : NULL;
+    value = own ? names_get(w, own, name) : NULL;
+    if (value == NULL)
+        return w->broken || PyErr_Occurred() ? -1 : 0;
+    Py_DECREF(value);
+    return 1;
+}
+
+status descr_find_after(world *w, PyTypeObject *type, PyTypeObject *after, PyObject *name,
+                        descr *d) {
+    *d = (descr){0};
+    if (raw_is_python_class(type))
+        TRY(type_guard_mro(w, type));
+    PyObject *mro = type->tp_mro;
+    Py_ssize_t n = PyTuple_GET_SIZE(mro), i = 0;
+    while (i < n && PyTuple_GET_ITEM(mro, i) != (PyObject *)after)
+        i++;
+    for (i++; i < n; i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        int own = has_own(w, base, name);
+        if (own != 0) // the first in a class's MRO is the class
+            return own < 0 ? failed(w) : descr_find(w, base, name, d);
+    }
+    return ST_OK;
+}
+
+// --- super ---
+
+// The class whose MRO super(type, self) walks (supercheck), known to the world. NULL with a break
+// where only self.__class__ could tell, or with CPython's TypeError.
+static PyTypeObject *start_of(world *w, PyTypeObject *type, PyObject *self) {
+    PyTypeObject *start = Py_TYPE(self);
+    if (PyType_Check(self) && PyType_IsSubtype((PyTypeObject *)self, type))
+        start = (PyTypeObject *)self;
+    else if (!PyType_IsSubtype(start, type)) {
+        world_break(w, REASON_ATTRIBUTE, "super() of an object that is no instance");
+        return NULL;
+    }
+    if (raw_is_python_class(start))
+        if (class_value(w, start) == NULL || type_guard_mro(w, start) != ST_OK)
+            return NULL;
+    return start;
+}
+
+PyObject *attr_super(world *w, PyTypeObject *type, PyObject *self, PyObject *name) {
+    self = door_open(w, self);
+    if (self == NULL)
+        return NULL;
+    if (is_standin(self))
+        return world_break(w, REASON_ATTRIBUTE, "super() of a tensor");
+    PyTypeObject *start = start_of(w, type, self);
+    descr d = {0};
+    if (start == NULL)
+        return NULL;
+    if (name != word.class_ && descr_find_after(w, start, type, name, &d) != ST_OK)
+        return NULL;
+    if (d.found != NULL)
+        return descr_get(w, &d, self == (PyObject *)start ? NULL : self, start);
+    // The super object itself answers, or says that there is nothing.
+    PyObject *args[] = {(PyObject *)type, self};
+    PyObject *super = PyObject_Vectorcall((PyObject *)&PySuper_Type, args, 2, NULL);
+    PyObject *value = super ? PyObject_GenericGetAttr(super, name) : NULL;
+    Py_XDECREF(super);
+    return value;
+}

@@ -1,0 +1,60 @@
+// Calls and operators of a trace. Arguments are borrowed and may be lazies; results are new
+// references; NULL or -1 comes with an exception or a break (world.broken is set then).
+#pragma once
+
+#include "src/world/world.h"
+
+PyObject *call_any(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                   PyObject *keywords);
+PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keywords);
+// call_any(callable, first, *args).
+PyObject *call_with_first(world *w, PyObject *callable, PyObject *first, PyObject *const *args,
+                          size_t given, PyObject *keywords);
+// Calling a class, by its metaclass's __call__; and type.__call__ itself: __new__, then __init__.
+PyObject *call_class(world *w, PyObject *class, PyObject *const *args, size_t given,
+                     PyObject *keywords);
+PyObject *call_type_call(world *w, PyObject *class, PyObject *const *args, size_t given,
+                         PyObject *keywords);
+// One-time setup of the names and types this room knows. 0, or -1 with an exception.
+int call_setup(void);
+
+// A Python function, known to the world: PyObject_Vectorcall, after telling the hook to expect it.
+// Set by src/trace, which knows frames.
+extern PyObject *(*call_function)(world *w, PyObject *function, PyObject *const *args, size_t given,
+                                  PyObject *keywords);
+
+// Objects that stand in a Python function's place, and the function of one (borrowed): what calls
+// them calls the function. Set by src/hook, whose objects they are.
+extern PyTypeObject *call_compiled_type;
+extern PyObject *(*call_compiled_function)(PyObject *compiled);
+
+// A native call with the engine's checks around it: a break in a callback is seen even if native
+// code swallowed it, and an exception that a stand-in may have caused is not believed if
+// `suspicious`.
+PyObject *call_native(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                      PyObject *keywords, bool suspicious);
+
+PyObject *op_unary(world *w, unaryfunc function, PyObject *o);
+PyObject *op_binary(world *w, int kind, PyObject *left, PyObject *right);
+PyObject *op_compare(world *w, PyObject *left, PyObject *right, int kind);
+int op_truth(world *w, PyObject *o);
+int op_contains(world *w, PyObject *container, PyObject *value);
+PyObject *op_getitem(world *w, PyObject *container, PyObject *key);
+int op_setitem(world *w, PyObject *container, PyObject *key, PyObject *value); // NULL deletes
+PyObject *op_iter(world *w, PyObject *o);
+PyObject *op_next(world *w, PyObject *iterator); // NULL without an exception at the end
+PySendResult op_send(world *w, PyObject *receiver, PyObject *sent, PyObject **result);
+int op_unpack(world *w, PyObject *sequence, int before, int after, PyObject **top);
+PyObject *op_format(world *w, PyObject *value, int conversion, PyObject *spec);
+PyObject *op_convert(world *w, PyObject *value, int conversion); // !s, !r, !a
+int op_list_extend(world *w, PyObject *list, PyObject *iterable);
+int op_set_update(world *w, PyObject *set, PyObject *iterable);
+int op_set_add(world *w, PyObject *set, PyObject *value);
+int op_dict_update(world *w, PyObject *dict, PyObject *update, bool merge);
+int op_dict_set(world *w, PyObject *dict, PyObject *key, PyObject *value);
+int op_except_match(world *w, PyObject *exception, PyObject *type);
+PyObject *op_build_map(world *w, PyObject **keys, int key_step, PyObject **values, int value_step,
+                       Py_ssize_t count);
+PyObject *op_build_set(world *w, PyObject **items, Py_ssize_t count);
+PyObject *op_build_string(world *w, PyObject **items, Py_ssize_t count);
+PyObject *op_len(world *w, PyObject *o);

@@ -1,0 +1,101 @@
+// Calling classes: type.__call__ step by step, so that Python's __new__ and __init__ are
+// interpreted and the C ones below them run by their rules.
+#include "src/call/call.h"
+#include "src/call/descr.h"
+#include "src/call/rules.h"
+#include "src/call/words.h"
+
+// --- __new__ ---
+
+static PyObject *make(world *w, PyObject *class, PyObject *const *args, size_t given,
+                      PyObject *keywords) {
+    PyTypeObject *type = (PyTypeObject *)class;
+    descr d;
+    if (descr_find(w, type, word.new_, &d) != ST_OK)
+        return NULL;
+    if (d.found == NULL)
+        return world_break(w, REASON_NATIVE_CALL, "%s has no __new__", type->tp_name);
+    PyObject *callable = descr_get(w, &d, NULL, type);
+    PyObject *object = callable ? call_with_first(w, callable, class, args, given, keywords) : NULL;
+    Py_XDECREF(callable);
+    return object;
+}
+
+// --- __init__ ---
+
+static status check_none(world *w, PyObject *result) {
+    if (result == NULL)
+        return failed(w);
+    int none = door_is(w, result, Py_None);
+    if (none == 0) {
+        PyTypeObject *type = door_type(w, result);
+        if (type != NULL)
+            PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'",
+                         type->tp_name);
+    }
+    Py_DECREF(result);
+    return none == 1 ? ST_OK : failed(w);
+}
+
+static status init(world *w, PyObject *object, PyObject *const *args, size_t given,
+                   PyObject *keywords) {
+    PyTypeObject *type = Py_TYPE(object);
+    descr d;
+    TRY(descr_find(w, type, word.init, &d));
+    if (d.found == NULL)
+        return ST_OK;
+    if (PyFunction_Check(d.raw) || Py_IS_TYPE(d.raw, &PyWrapperDescr_Type))
+        return check_none(w, call_with_first(w, d.found, object, args, given, keywords));
+    PyObject *bound = descr_get(w, &d, object, type);
+    if (bound == NULL)
+        return failed(w);
+    PyObject *result = call_any(w, bound, args, given, keywords);
+    Py_DECREF(bound);
+    return check_none(w, result);
+}
+
+// --- classes ---
+
+// Where nothing but the trace keeps an object, its end would be the trace's.
+static status refuse_finalizer(world *w, PyTypeObject *type) {
+    if (type_lookup(w, type, word.del, NULL) != NULL)
+        return world_break_status(w, REASON_FINALIZER, "%s.__del__", type->tp_name);
+    return PyErr_Occurred() ? failed(w) : ST_OK;
+}
+
+// Whether a class is abstract is asked natively, so that it is guarded here.
+static status look_at_abstract(world *w, PyTypeObject *type) {
+    if (type_lookup(w, type, word.abstractmethods, NULL) == NULL && PyErr_Occurred())
+        return failed(w);
+    return ST_OK;
+}
+
+static PyObject *call_builtin_class(world *w, PyObject *class, PyObject *const *args, size_t given,
+                                    PyObject *keywords) {
+    const rule *row = rule_of(class);
+    if (row != NULL)
+        return rule_call(w, row, class, args, given, keywords);
+    return world_break(w, REASON_NATIVE_CALL, "%s", ((PyTypeObject *)class)->tp_name);
+}
+
+PyObject *call_type_call(world *w, PyObject *class, PyObject *const *args, size_t given,
+                         PyObject *keywords) {
+    PyTypeObject *type = (PyTypeObject *)class;
+    if (PyType_IsSubtype(type, &PyType_Type) && type != &PyType_Type)
+        return world_break(w, REASON_CLASS_STATEMENT, "calls the metaclass %s", type->tp_name);
+    if (!raw_is_python_class(type))
+        return call_builtin_class(w, class, args, given, keywords);
+    if (refuse_finalizer(w, type) != ST_OK || look_at_abstract(w, type) != ST_OK)
+        return NULL;
+    PyObject *made = make(w, class, args, given, keywords);
+    PyObject *object = made ? door_open(w, made) : NULL;
+    if (object == NULL) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    if (is_standin(object) || !PyObject_TypeCheck(object, type))
+        return made;
+    if (init(w, object, args, given, keywords) != ST_OK)
+        Py_CLEAR(made);
+    return made;
+}

@@ -1,0 +1,50 @@
+// Handlers of the rows that rules.def calls HANDLED: C functions that do, by way of the door and
+// the interpreter's own operations, what the C callable of that name would do.
+#pragma once
+
+#include "src/call/rules.h"
+
+#define HANDLER(name)                                                                              \
+    PyObject *handle_##name(world *w, PyObject *callable, PyObject *const *args, size_t given,     \
+                            PyObject *keywords)
+
+#define PURE(owners, names)
+#define STRUCT(owners, names, first, args, elements)
+#define OPAQUE(owners, names, why)
+#define HANDLED(owners, names, handler) HANDLER(handler);
+#include "src/call/rules.def"
+#undef PURE
+#undef STRUCT
+#undef OPAQUE
+#undef HANDLED
+
+// --- what handlers share (handlers_common.c) ---
+
+// The callable does not take these arguments: the native function says so itself.
+PyObject *handler_misuse(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                         PyObject *keywords);
+// Whether between `least` and `most` arguments were given, and no keywords.
+static inline bool handler_takes(size_t given, PyObject *keywords, size_t least, size_t most) {
+    return given >= least && given <= most && (keywords == NULL || PyTuple_GET_SIZE(keywords) == 0);
+}
+// A keyword argument; borrowed, or NULL.
+PyObject *handler_keyword(PyObject *const *args, size_t given, PyObject *keywords,
+                          const char *name);
+// An opened exact str; borrowed, or NULL with an exception or a break.
+PyObject *handler_name(world *w, PyObject *o);
+// The native callable itself, on arguments that were made ready.
+PyObject *handler_native(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                         PyObject *keywords);
+// All elements of an iterable, in order; a new list.
+PyObject *handler_gather(world *w, PyObject *iterable);
+// An attribute by its name; NULL with an exception or a break.
+PyObject *handler_attr(world *w, PyObject *o, const char *name);
+// Whether a stand-in lies in `o` or in what it holds.
+bool handler_meets_standin(PyObject *o, int depth);
+PyObject *handler_bool(int truth); // -1: NULL
+
+// What the caller handles is hidden during a trace. That it handles nothing is guarded: then what the
+// trace sees (sys.exception(), the __context__ of an exception) is all there is.
+status raised_nothing_outside(world *w);
+// Rows that handlers_raised.c gives to Python functions.
+status raised_setup(void);

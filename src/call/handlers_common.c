@@ -1,0 +1,90 @@
+// What handlers of all families share: arguments read, iterables gathered, native calls made.
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/handlers.h"
+#include "src/call/native.h"
+
+PyObject *handler_misuse(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                         PyObject *keywords) {
+    PyObject *result = PyObject_Vectorcall(callable, args, given, keywords);
+    if (result == NULL)
+        return NULL;
+    // It took them after all: what it did with unopened arguments is not believed.
+    Py_DECREF(result);
+    return world_break(w, REASON_NATIVE_CALL, "%R with these arguments", callable);
+}
+
+PyObject *handler_keyword(PyObject *const *args, size_t given, PyObject *keywords,
+                          const char *name) {
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, i), name) == 0)
+            return args[given + i];
+    return NULL;
+}
+
+PyObject *handler_name(world *w, PyObject *o) {
+    PyObject *name = door_open(w, o);
+    if (name == NULL || PyUnicode_CheckExact(name))
+        return name;
+    if (!PyUnicode_Check(name) && !is_standin(name)) {
+        PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'",
+                     Py_TYPE(name)->tp_name);
+        return NULL;
+    }
+    return world_break(w, REASON_ATTRIBUTE, "a name that is a %s object", Py_TYPE(name)->tp_name);
+}
+
+PyObject *handler_native(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                         PyObject *keywords) {
+    bool suspicious = false;
+    for (size_t i = 0; i < given && !suspicious; i++)
+        suspicious = handler_meets_standin(args[i], 3);
+    return call_native(w, callable, args, given, keywords, suspicious);
+}
+
+PyObject *handler_gather(world *w, PyObject *iterable) {
+    PyObject *iterator = op_iter(w, iterable);
+    PyObject *list = iterator ? PyList_New(0) : NULL, *item = NULL;
+    while (list && (item = op_next(w, iterator))) {
+        if (PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_DECREF(item);
+    }
+    if (list && (w->broken || PyErr_Occurred()))
+        Py_CLEAR(list);
+    Py_XDECREF(iterator);
+    return list;
+}
+
+PyObject *handler_attr(world *w, PyObject *o, const char *name) {
+    PyObject *text = PyUnicode_InternFromString(name);
+    PyObject *value = text ? attr_get(w, o, text) : NULL;
+    Py_XDECREF(text);
+    return value;
+}
+
+static bool any_standin(PyObject *const *items, Py_ssize_t count, int depth) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (handler_meets_standin(items[i], depth))
+            return true;
+    return false;
+}
+
+bool handler_meets_standin(PyObject *o, int depth) {
+    if (is_standin(o) || is_lazy(o) || depth == 0)
+        return true;
+    if (PyTuple_Check(o))
+        return any_standin(((PyTupleObject *)o)->ob_item, PyTuple_GET_SIZE(o), depth - 1);
+    if (PyList_Check(o))
+        return any_standin(((PyListObject *)o)->ob_item, PyList_GET_SIZE(o), depth - 1);
+    Py_ssize_t at = 0;
+    PyObject *key, *value;
+    while (PyDict_Check(o) && PyDict_Next(o, &at, &key, &value))
+        if (handler_meets_standin(key, depth - 1) || handler_meets_standin(value, depth - 1))
+            return true;
+    return false;
+}
+
+PyObject *handler_bool(int truth) {
+    return truth < 0 ? NULL : PyBool_FromLong(truth);
+}

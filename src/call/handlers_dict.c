@@ -1,0 +1,419 @@
+// Handlers of dict and its kin. An outside dict that is asked by key stays a lazy, and one key is
+// guarded; all else runs natively on the twin.
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/handlers.h"
+#include "src/call/native.h"
+#include "src/call/special.h"
+
+#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+
+static bool went_wrong(const world *w) {
+    return w->broken || PyErr_Occurred();
+}
+
+// --- by key ---
+
+// 1: the dict is outside and asked by key, a new reference to which is in *opened; 0: it is to be
+// opened as a whole; -1.
+static int keyed(world *w, PyObject *dict, PyObject *key, names **n, PyObject **opened) {
+    if (!is_lazy(dict) || ((lazy *)dict)->inside)
+        return 0;
+    record *r = door_dict(w, dict);
+    if (!r || r->inside || PyODict_Check(r->outside))
+        return went_wrong(w) ? -1 : 0;
+    *opened = native_open(w, key, P_HASH);
+    if (!*opened)
+        return -1;
+    if (raw_key_simple(*opened) && !is_standin(*opened) && (*n = names_of_dict(w, r)))
+        return 1;
+    Py_CLEAR(*opened);
+    return went_wrong(w) ? -1 : 0;
+}
+
+// dict's own C method on the twin: the key is made ready, what follows it is only moved. A dict
+// whose order is kept elsewhere must not be written to behind its back.
+static PyObject *natively(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                          bool writes) {
+    PyObject *ready[3] = {NULL}, *result = NULL;
+    for (size_t i = 0; i < given; i++)
+        ready[i] = Py_NewRef(args[i]);
+    status st = protocol_open(w, &ready[0], P_NONE);
+    if (st == ST_OK && given > 1)
+        st = protocol_open(w, &ready[1], P_HASH);
+    if (st == ST_OK && (is_standin(ready[0]) || (writes && PyODict_Check(ready[0]))))
+        st = world_break_status(w, REASON_NATIVE_CALL, "dict's own method on a %s object",
+                                Py_TYPE(ready[0])->tp_name);
+    if (st == ST_OK)
+        result = call_native(w, callable, ready, given, NULL, given > 1 && is_standin(ready[1]));
+    for (size_t i = 0; i < given; i++)
+        Py_DECREF(ready[i]);
+    return result;
+}
+
+HANDLER(dict_get) {
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    names *n;
+    PyObject *key;
+    int by_key = keyed(w, args[0], args[1], &n, &key);
+    if (by_key <= 0)
+        return by_key < 0 ? NULL : natively(w, callable, args, given, false);
+    PyObject *value = names_get(w, n, key);
+    Py_DECREF(key);
+    if (value || went_wrong(w))
+        return value;
+    return Py_NewRef(given == 3 ? args[2] : Py_None);
+}
+
+HANDLER(dict_setdefault) {
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    names *n;
+    PyObject *key;
+    int by_key = keyed(w, args[0], args[1], &n, &key);
+    if (by_key <= 0)
+        return by_key < 0 ? NULL : natively(w, callable, args, given, true);
+    PyObject *value = names_get(w, n, key);
+    if (!value && !went_wrong(w)) {
+        value = Py_NewRef(given == 3 ? args[2] : Py_None);
+        if (names_set(w, n, key, value) != ST_OK)
+            Py_CLEAR(value);
+    }
+    Py_DECREF(key);
+    return value;
+}
+
+HANDLER(dict_pop) {
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    names *n;
+    PyObject *key;
+    int by_key = keyed(w, args[0], args[1], &n, &key);
+    if (by_key <= 0)
+        return by_key < 0 ? NULL : natively(w, callable, args, given, true);
+    PyObject *value = names_get(w, n, key);
+    if (value && names_set(w, n, key, NULL) != ST_OK)
+        Py_CLEAR(value);
+    else if (!value && !went_wrong(w) && given == 3)
+        value = Py_NewRef(args[2]);
+    else if (!value && !went_wrong(w))
+        _PyErr_SetKeyError(key);
+    Py_DECREF(key);
+    return value;
+}
+
+// Whether a dict's own C method is what its type uses: then the interpreter's operation does the
+// same.
+static int is_plain(world *w, PyObject *dict) {
+    PyTypeObject *type = door_type(w, dict);
+    return type ? !raw_is_python_class(type) && !PyType_IsSubtype(type, &PyODict_Type) : -1;
+}
+
+HANDLER(dict_getitem) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    int plain = is_plain(w, args[0]);
+    if (plain)
+        return plain < 0 ? NULL : op_getitem(w, args[0], args[1]);
+    PyObject *self = door_open(w, args[0]);
+    if (!self || special_open(w, self, SPECIAL_missing) != ST_OK)
+        return NULL;
+    return natively(w, callable, args, given, false);
+}
+
+HANDLER(dict_contains) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    int plain = is_plain(w, args[0]);
+    if (plain)
+        return plain < 0 ? NULL : handler_bool(op_contains(w, args[0], args[1]));
+    return natively(w, callable, args, given, false);
+}
+
+HANDLER(dict_setitem) {
+    if (!handler_takes(given, keywords, 3, 3))
+        return MISUSE();
+    int plain = is_plain(w, args[0]);
+    if (plain <= 0)
+        return plain < 0 ? NULL : natively(w, callable, args, given, true);
+    return op_setitem(w, args[0], args[1], args[2]) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+HANDLER(dict_delitem) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    int plain = is_plain(w, args[0]);
+    if (plain <= 0)
+        return plain < 0 ? NULL : natively(w, callable, args, given, true);
+    return op_setitem(w, args[0], args[1], NULL) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+HANDLER(dict_len) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    int plain = is_plain(w, args[0]);
+    if (plain)
+        return plain < 0 ? NULL : op_len(w, args[0]);
+    return natively(w, callable, args, given, false);
+}
+
+// --- filling ---
+
+// How one entry goes in: dict's own way, or by the type's __setitem__.
+typedef int (*store)(world *w, PyObject *dict, PyObject *key, PyObject *value);
+
+static int store_pair(world *w, PyObject *dict, PyObject *pair, store put) {
+    PyObject *both = handler_gather(w, pair);
+    int failed = -1;
+    if (both && PyList_GET_SIZE(both) == 2)
+        failed = put(w, dict, PyList_GET_ITEM(both, 0), PyList_GET_ITEM(both, 1));
+    else if (both || !went_wrong(w))
+        world_break(w, REASON_NATIVE_ERROR, "an update sequence whose elements are no pairs");
+    Py_XDECREF(both);
+    return failed;
+}
+
+static int store_pairs(world *w, PyObject *dict, PyObject *pairs, store put) {
+    PyObject *iterator = op_iter(w, pairs), *pair;
+    int failed = iterator ? 0 : -1;
+    while (!failed && (pair = op_next(w, iterator))) {
+        failed = store_pair(w, dict, pair, put);
+        Py_DECREF(pair);
+    }
+    Py_XDECREF(iterator);
+    return failed || went_wrong(w) ? -1 : 0;
+}
+
+static int store_keywords(world *w, PyObject *dict, PyObject *const *values, PyObject *names,
+                          store put) {
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
+        if (put(w, dict, PyTuple_GET_ITEM(names, i), values[i]) < 0)
+            return -1;
+    return 0;
+}
+
+// dict_update_arg: what has keys is a mapping, else it gives pairs. 1, 0, -1.
+static int is_mapping(world *w, PyObject *o) {
+    if (PyDict_Check(o))
+        return 1;
+    if (is_standin(o))
+        return world_break(w, REASON_NATIVE_CALL, "a dict made from a tensor"), -1;
+    PyObject *keys = handler_attr(w, o, "keys");
+    if (!keys && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        return 0;
+    }
+    Py_XDECREF(keys);
+    return keys ? 1 : -1;
+}
+
+static int update(world *w, PyObject *dict, PyObject *other) {
+    PyObject *opened = door_open(w, other);
+    int mapping = opened ? is_mapping(w, opened) : -1;
+    if (mapping < 0)
+        return -1;
+    return mapping ? op_dict_update(w, dict, opened, false)
+                   : store_pairs(w, dict, opened, op_dict_set);
+}
+
+static int fill(world *w, PyObject *dict, PyObject *const *args, size_t given, PyObject *keywords) {
+    if (given && update(w, dict, args[0]) < 0)
+        return -1;
+    return store_keywords(w, dict, args + given, keywords, op_dict_set);
+}
+
+HANDLER(dict) {
+    if (given > 1)
+        return MISUSE();
+    PyObject *dict = PyDict_New();
+    if (dict && fill(w, dict, args, given, keywords) < 0)
+        Py_CLEAR(dict);
+    return dict;
+}
+
+// The dict itself, opened: inside or a twin. NULL with an exception or a break.
+static PyObject *open_dict(world *w, PyObject *o) {
+    PyObject *dict = door_open(w, o);
+    if (!dict || (PyDict_Check(dict) && !PyODict_Check(dict)))
+        return dict;
+    return world_break(w, REASON_NATIVE_CALL, "dict's own method on a %s object",
+                       Py_TYPE(dict)->tp_name);
+}
+
+HANDLER(dict_update) {
+    if (given < 1 || given > 2)
+        return MISUSE();
+    PyObject *dict = open_dict(w, args[0]);
+    return dict && fill(w, dict, args + 1, given - 1, keywords) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+HANDLER(dict_or) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    bool swapped = PyUnicode_CompareWithASCIIString(PyDescr_NAME(callable), "__ror__") == 0;
+    PyObject *left = door_open(w, args[swapped]),
+             *right = left ? door_open(w, args[!swapped]) : NULL;
+    if (!right)
+        return NULL;
+    if (!PyDict_Check(left) || !PyDict_Check(right))
+        return Py_NewRef(Py_NotImplemented);
+    PyObject *both = PyDict_Copy(left);
+    if (both && op_dict_update(w, both, right, false) < 0)
+        Py_CLEAR(both);
+    return both;
+}
+
+HANDLER(dict_ior) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *dict = open_dict(w, args[0]);
+    return dict && update(w, dict, args[1]) == 0 ? Py_NewRef(dict) : NULL;
+}
+
+// --- OrderedDict ---
+
+static int update_ordered(world *w, PyObject *dict, PyObject *other) {
+    PyObject *opened = door_open(w, other);
+    int mapping = opened ? is_mapping(w, opened) : -1;
+    if (mapping < 0)
+        return -1;
+    if (!mapping)
+        return store_pairs(w, dict, opened, op_setitem);
+    PyObject *items = handler_attr(w, opened, "items");
+    PyObject *pairs = items && PyDict_Check(opened) ? call_any(w, items, NULL, 0, NULL) : NULL;
+    int failed = pairs ? store_pairs(w, dict, pairs, op_setitem) : -1;
+    if (items && !pairs && !went_wrong(w))
+        world_break(w, REASON_NATIVE_CALL, "an OrderedDict made from a %s object",
+                    Py_TYPE(opened)->tp_name);
+    Py_XDECREF(items);
+    Py_XDECREF(pairs);
+    return failed;
+}
+
+// The call, __init__ and update take the same arguments; entries go in by the type's __setitem__.
+HANDLER(ordered_update) {
+    bool call = PyType_Check(callable);
+    size_t first = call ? 0 : 1;
+    if (given < first || given > first + 1)
+        return MISUSE();
+    PyObject *dict = call ? PyObject_CallNoArgs(callable) : Py_XNewRef(door_open(w, args[0]));
+    int failed = dict ? 0 : -1;
+    if (dict && !PyODict_Check(dict)) {
+        world_break(w, REASON_NATIVE_CALL, "OrderedDict's own method on a %s object",
+                    Py_TYPE(dict)->tp_name);
+        failed = -1;
+    }
+    if (!failed && given > first)
+        failed = update_ordered(w, dict, args[first]);
+    if (!failed)
+        failed = store_keywords(w, dict, args + given, keywords, op_setitem);
+    if (failed)
+        Py_CLEAR(dict);
+    else if (!call)
+        Py_SETREF(dict, Py_NewRef(Py_None));
+    return dict;
+}
+
+// --- defaultdict ---
+
+// A factory that native code may call by itself: C types without arguments, Python functions that
+// are known. Others go through a trampoline.
+static PyObject *open_factory(world *w, PyObject *factory) {
+    PyObject *o = native_open(w, factory, P_NONE);
+    if (!o || (PyType_Check(o) && !raw_is_python_class((PyTypeObject *)o) && rule_of(o)))
+        return o;
+    if (protocol_open(w, &o, P_CALL) != ST_OK)
+        Py_CLEAR(o);
+    return o;
+}
+
+// The empty defaultdict, or self with its factory set; new reference.
+static PyObject *start_default(world *w, PyObject *callable, PyObject *const *args, size_t given) {
+    bool call = PyType_Check(callable);
+    size_t at = call ? 0 : 1;
+    PyObject *dict = call ? NULL : door_open(w, args[0]);
+    PyObject *factory = given > at ? open_factory(w, args[at]) : Py_NewRef(Py_None);
+    if ((!call && !dict) || !factory) {
+        Py_XDECREF(factory);
+        return NULL;
+    }
+    PyObject *both[] = {dict, factory};
+    PyObject *made = call_native(w, callable, both + call, 2 - call, NULL, false);
+    Py_DECREF(factory);
+    if (made && !call)
+        Py_SETREF(made, Py_NewRef(dict));
+    return made;
+}
+
+HANDLER(defaultdict_update) {
+    bool call = PyType_Check(callable);
+    size_t first = call ? 1 : 2;
+    if (given > first + 1 || (!call && given == 0))
+        return MISUSE();
+    PyObject *dict = start_default(w, callable, args, given);
+    size_t more = given > first ? given - first : 0;
+    if (dict && fill(w, dict, args + given - more, more, keywords) < 0)
+        Py_CLEAR(dict);
+    if (dict && !call)
+        Py_SETREF(dict, Py_NewRef(Py_None));
+    return dict;
+}
+
+HANDLER(defaultdict_missing) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *dict = door_open(w, args[0]), *key = dict ? door_open(w, args[1]) : NULL;
+    PyObject *factory = key ? raw_field_get(RAW_DEFAULT_FACTORY, dict) : NULL;
+    if (!key)
+        return NULL;
+    int none = factory ? door_is(w, factory, Py_None) : 1;
+    if (none) {
+        if (none > 0)
+            _PyErr_SetKeyError(key);
+        return NULL;
+    }
+    PyObject *value = call_any(w, factory, NULL, 0, NULL);
+    if (value && op_setitem(w, dict, key, value) < 0)
+        Py_CLEAR(value);
+    return value;
+}
+
+// --- Counter ---
+
+// Whether a mapping's own get and __setitem__ are dict's, which is what _count_elements asks: 1, 0,
+// -1.
+static int counts_as_dict(world *w, PyObject *mapping) {
+    static const char *const names[] = {"get", "__setitem__"};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
+        PyObject *name = PyUnicode_InternFromString(names[i]), *raw = NULL;
+        if (!name)
+            return -1;
+        type_lookup(w, Py_TYPE(mapping), name, &raw);
+        PyObject *own = _PyType_Lookup(&PyDict_Type, name);
+        Py_DECREF(name);
+        if (went_wrong(w) || raw != own)
+            return went_wrong(w) ? -1 : 0;
+    }
+    return 1;
+}
+
+HANDLER(count_elements) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *mapping = native_open(w, args[0], P_NONE), *items = NULL, *result = NULL;
+    int plain = mapping && PyDict_Check(mapping) ? counts_as_dict(w, mapping) : 0;
+    if (mapping && plain == 0)
+        world_break(w, REASON_NATIVE_CALL, "_count_elements into a %s object",
+                    Py_TYPE(mapping)->tp_name);
+    if (mapping && plain > 0)
+        items = handler_gather(w, args[1]);
+    if (items && protocol_open_elements(w, &items, P_HASH) == ST_OK &&
+        protocol_open_elements(w, &mapping, P_NUMBER) == ST_OK) {
+        PyObject *both[] = {mapping, items};
+        result = handler_native(w, callable, both, 2, NULL);
+    }
+    Py_XDECREF(mapping);
+    Py_XDECREF(items);
+    return result;
+}

@@ -1,0 +1,517 @@
+// Handlers that go through iterables element by element: sums and extremes, sorting, reduce,
+// iterators.
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/handlers.h"
+#include "src/call/native.h"
+
+#include <opcode.h>
+
+#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+
+// Whether op_next's NULL was not the end.
+static bool went_wrong(const world *w) {
+    return w->broken || PyErr_Occurred();
+}
+
+// --- any, all ---
+
+static PyObject *find_truth(world *w, PyObject *iterable, int wanted) {
+    PyObject *iterator = op_iter(w, iterable), *item;
+    int truth = !wanted;
+    if (!iterator)
+        return NULL;
+    while (truth == !wanted && (item = op_next(w, iterator))) {
+        truth = op_truth(w, item);
+        Py_DECREF(item);
+    }
+    Py_DECREF(iterator);
+    return truth < 0 || went_wrong(w) ? NULL : PyBool_FromLong(truth);
+}
+
+HANDLER(any) {
+    return handler_takes(given, keywords, 1, 1) ? find_truth(w, args[0], 1) : MISUSE();
+}
+
+HANDLER(all) {
+    return handler_takes(given, keywords, 1, 1) ? find_truth(w, args[0], 0) : MISUSE();
+}
+
+// --- sum ---
+
+static bool is_number(PyObject *o) {
+    return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) ||
+           PyComplex_CheckExact(o);
+}
+
+// A sum in the making: numbers wait to be added natively, which has its own way of adding floats.
+typedef struct total {
+    PyObject *function; // sum itself
+    PyObject *value;    // strong
+    PyObject *waiting;  // strong, list
+} total;
+
+static int add_waiting(world *w, total *t) {
+    if (PyList_GET_SIZE(t->waiting) == 0)
+        return 0;
+    PyObject *args[] = {t->waiting, t->value};
+    PyObject *value = call_native(w, t->function, args, 2, NULL, false);
+    if (!value)
+        return -1;
+    Py_SETREF(t->value, value);
+    return PyList_SetSlice(t->waiting, 0, PyList_GET_SIZE(t->waiting), NULL);
+}
+
+static int add_item(world *w, total *t, PyObject *item) {
+    PyObject *opened = door_open(w, item);
+    if (!opened)
+        return -1;
+    if (is_number(opened) && is_number(t->value))
+        return PyList_Append(t->waiting, opened);
+    if (add_waiting(w, t) < 0)
+        return -1;
+    bool number = is_number(t->value);
+    PyObject *value = op_binary(w, NB_ADD, t->value, opened);
+    if (!value)
+        return -1;
+    Py_SETREF(t->value, value);
+    if (number && PyFloat_CheckExact(value)) {
+        // How sum adds floats from here on depends on what it has seen.
+        world_break(w, REASON_NATIVE_CALL, "sum() of objects that add up to a float");
+        return -1;
+    }
+    return 0;
+}
+
+// Says what sum says about a start that is a string.
+static int check_start(world *w, PyObject *function, PyObject **start) {
+    PyObject *opened = door_open(w, *start);
+    if (!opened)
+        return -1;
+    *start = opened;
+    if (!PyUnicode_Check(opened) && !PyBytes_Check(opened) && !PyByteArray_Check(opened))
+        return 0;
+    PyObject *none = PyTuple_New(0), *args[] = {none, opened};
+    PyObject *result = none ? call_native(w, function, args, 2, NULL, false) : NULL;
+    Py_XDECREF(none);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static PyObject *add_all(world *w, total *t, PyObject *iterable) {
+    PyObject *iterator = op_iter(w, iterable), *item;
+    int failed = iterator ? 0 : -1;
+    while (!failed && (item = op_next(w, iterator))) {
+        failed = add_item(w, t, item);
+        Py_DECREF(item);
+    }
+    Py_XDECREF(iterator);
+    if (failed || went_wrong(w) || add_waiting(w, t) < 0)
+        return NULL;
+    return Py_NewRef(t->value);
+}
+
+HANDLER(sum) {
+    PyObject *named = handler_keyword(args, given, keywords, "start"), *zero = PyLong_FromLong(0);
+    size_t extra = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0;
+    PyObject *start = given == 2 ? args[1] : named ? named : zero, *result = NULL;
+    if (given < 1 || given + extra > 2 || extra != (named != NULL)) {
+        Py_XDECREF(zero);
+        return MISUSE();
+    }
+    if (zero && check_start(w, callable, &start) == 0) {
+        total t = {callable, Py_NewRef(start), PyList_New(0)};
+        result = t.waiting ? add_all(w, &t, args[0]) : NULL;
+        Py_XDECREF(t.value);
+        Py_XDECREF(t.waiting);
+    }
+    Py_XDECREF(zero);
+    return result;
+}
+
+// --- min, max ---
+
+typedef struct best {
+    PyObject *key;          // borrowed: function, or NULL
+    int kind;               // Py_LT or Py_GT
+    PyObject *item, *value; // strong, or NULL: nothing yet
+} best;
+
+static int consider(world *w, best *b, PyObject *item) {
+    PyObject *value = b->key ? call_any(w, b->key, &item, 1, NULL) : Py_NewRef(item);
+    int better = value ? 1 : -1;
+    if (value && b->item) {
+        PyObject *result = op_compare(w, value, b->value, b->kind);
+        better = result ? op_truth(w, result) : -1;
+        Py_XDECREF(result);
+    }
+    if (better > 0) {
+        Py_XSETREF(b->item, Py_NewRef(item));
+        Py_XSETREF(b->value, Py_NewRef(value));
+    }
+    Py_XDECREF(value);
+    return better < 0 ? -1 : 0;
+}
+
+static int consider_all(world *w, best *b, PyObject *iterable) {
+    PyObject *iterator = op_iter(w, iterable), *item;
+    int failed = iterator ? 0 : -1;
+    while (!failed && (item = op_next(w, iterator))) {
+        failed = consider(w, b, item);
+        Py_DECREF(item);
+    }
+    Py_XDECREF(iterator);
+    return failed || went_wrong(w) ? -1 : 0;
+}
+
+static PyObject *nothing_to_compare(PyObject *callable) {
+    PyObject *none = PyTuple_New(0);
+    PyObject *result = none ? PyObject_CallOneArg(callable, none) : NULL;
+    Py_XDECREF(none);
+    return result;
+}
+
+static PyObject *extreme(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                         PyObject *keywords, int kind) {
+    PyObject *key = handler_keyword(args, given, keywords, "key");
+    PyObject *otherwise = handler_keyword(args, given, keywords, "default");
+    Py_ssize_t extra = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    if (given == 0 || extra != (key != NULL) + (otherwise != NULL) || (given > 1 && otherwise))
+        return MISUSE();
+    int none = key ? door_is(w, key, Py_None) : 1, failed = none < 0 ? -1 : 0;
+    best b = {.key = none ? NULL : key, .kind = kind};
+    if (!failed && given == 1)
+        failed = consider_all(w, &b, args[0]);
+    for (size_t i = 0; !failed && given > 1 && i < given; i++)
+        failed = consider(w, &b, args[i]);
+    Py_XDECREF(b.value);
+    if (!failed && !b.item)
+        return otherwise ? Py_NewRef(otherwise) : nothing_to_compare(callable);
+    if (failed)
+        Py_CLEAR(b.item);
+    return b.item;
+}
+
+HANDLER(min) {
+    return extreme(w, callable, args, given, keywords, Py_LT);
+}
+
+HANDLER(max) {
+    return extreme(w, callable, args, given, keywords, Py_GT);
+}
+
+// --- sorting ---
+
+// The keys are computed before, in the order in which list.sort asks for them: this hands them out.
+static PyObject *take_next(PyObject *keys, PyObject *item) {
+    (void)item;
+    return PyIter_Next(keys);
+}
+
+static PyMethodDef take_definition = {"key", take_next, METH_O, NULL};
+
+static PyObject *compute_keys(world *w, PyObject *items, PyObject *key) {
+    PyObject *keys = PyList_New(0);
+    for (Py_ssize_t i = 0; keys && i < PyList_GET_SIZE(items); i++) {
+        PyObject *item = PyList_GET_ITEM(items, i), *value = call_any(w, key, &item, 1, NULL);
+        if (!value || PyList_Append(keys, value) < 0)
+            Py_CLEAR(keys);
+        Py_XDECREF(value);
+    }
+    return keys;
+}
+
+static PyObject *sort_natively(world *w, PyObject *items, PyObject *key, PyObject *reverse) {
+    static PyObject *names;
+    if (!names && !(names = Py_BuildValue("(ss)", "key", "reverse")))
+        return NULL;
+    PyObject *sort = PyObject_GetAttrString((PyObject *)&PyList_Type, "sort");
+    PyObject *args[] = {items, key, reverse};
+    bool suspicious = handler_meets_standin(items, 3);
+    PyObject *done = sort ? call_native(w, sort, args, 1, names, suspicious) : NULL;
+    Py_XDECREF(sort);
+    return done;
+}
+
+static int sort_by(world *w, PyObject *items, PyObject *key, PyObject *reverse) {
+    PyObject *keys = compute_keys(w, items, key);
+    PyObject *iterator = NULL, *take = NULL, *done = NULL;
+    if (keys && protocol_open_elements(w, &keys, P_ORDER) == ST_OK)
+        iterator = PyObject_GetIter(keys);
+    if (iterator)
+        take = PyCFunction_New(&take_definition, iterator);
+    if (take)
+        done = sort_natively(w, items, take, reverse);
+    Py_XDECREF(keys);
+    Py_XDECREF(iterator);
+    Py_XDECREF(take);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+// Sorts a list that nobody else sees. `key` and `reverse` may be NULL.
+static int sort_items(world *w, PyObject *items, PyObject *key, PyObject *reverse) {
+    int none = key ? door_is(w, key, Py_None) : 1;
+    PyObject *order = reverse ? door_open(w, reverse) : Py_False;
+    if (none < 0 || !order)
+        return -1;
+    if (!value_immutable(order)) {
+        world_break(w, REASON_NATIVE_CALL, "sort() with reverse=%s", Py_TYPE(order)->tp_name);
+        return -1;
+    }
+    if (!none)
+        return sort_by(w, items, key, order);
+    if (protocol_open_elements(w, &items, P_ORDER) != ST_OK)
+        return -1;
+    PyObject *done = sort_natively(w, items, Py_None, order);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static bool knows_keywords(PyObject *const *args, size_t given, PyObject *keywords, PyObject **key,
+                           PyObject **reverse) {
+    *key = handler_keyword(args, given, keywords, "key");
+    *reverse = handler_keyword(args, given, keywords, "reverse");
+    return (keywords ? PyTuple_GET_SIZE(keywords) : 0) == (*key != NULL) + (*reverse != NULL);
+}
+
+HANDLER(sorted) {
+    PyObject *key, *reverse;
+    if (given != 1 || !knows_keywords(args, given, keywords, &key, &reverse))
+        return MISUSE();
+    PyObject *items = handler_gather(w, args[0]);
+    if (items && sort_items(w, items, key, reverse) < 0)
+        Py_CLEAR(items);
+    return items;
+}
+
+// While list.sort runs, the list is empty to whoever looks.
+HANDLER(list_sort) {
+    PyObject *key, *reverse, *list = given == 1 ? Py_XNewRef(door_open(w, args[0])) : NULL;
+    if (given != 1 || !knows_keywords(args, given, keywords, &key, &reverse))
+        return MISUSE();
+    if (!list || !PyList_Check(list)) {
+        Py_XDECREF(list);
+        return went_wrong(w) ? NULL : MISUSE();
+    }
+    PyObject *items = PyList_GetSlice(list, 0, PyList_GET_SIZE(list)), *type, *value, *traceback;
+    int failed = items ? PyList_SetSlice(list, 0, PyList_GET_SIZE(list), NULL) : -1;
+    if (!failed) {
+        failed = sort_items(w, items, key, reverse);
+        PyErr_Fetch(&type, &value, &traceback);
+        bool changed = PyList_GET_SIZE(list) != 0;
+        int put_back = PyList_SetSlice(list, 0, PyList_GET_SIZE(list), items);
+        PyErr_Restore(type, value, traceback);
+        if (changed && !failed)
+            world_break(w, REASON_NATIVE_CALL, "a list that is changed while it is sorted");
+        failed = failed || put_back || changed ? -1 : 0;
+    }
+    Py_XDECREF(items);
+    Py_DECREF(list);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+// --- reduce ---
+
+HANDLER(reduce) {
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    PyObject *iterator = op_iter(w, args[1]), *item;
+    PyObject *result = given == 3 ? Py_NewRef(args[2]) : NULL;
+    if (!iterator) {
+        Py_XDECREF(result);
+        return NULL;
+    }
+    bool failed = false;
+    while (!failed && (item = op_next(w, iterator))) {
+        PyObject *pair[] = {result, item};
+        PyObject *next = result ? call_any(w, args[0], pair, 2, NULL) : Py_NewRef(item);
+        failed = next == NULL;
+        Py_XSETREF(result, next);
+        Py_DECREF(item);
+    }
+    Py_DECREF(iterator);
+    if (failed || went_wrong(w))
+        Py_CLEAR(result);
+    else if (!result)
+        PyErr_SetString(PyExc_TypeError, "reduce() of empty iterable with no initial value");
+    return result;
+}
+
+// --- iterators ---
+
+HANDLER(len) {
+    return handler_takes(given, keywords, 1, 1) ? op_len(w, args[0]) : MISUSE();
+}
+
+HANDLER(iter) {
+    if (!handler_takes(given, keywords, 1, 2))
+        return MISUSE();
+    if (given == 1)
+        return op_iter(w, args[0]);
+    return world_break(w, REASON_NATIVE_CALL, "iter() with a sentinel");
+}
+
+// The __next__ that a class has from a builtin iterator: that one's own slot, as op_next would use it.
+static PyObject *next_by_slot(world *w, PyObject *iterator, PyObject *wrapper) {
+    if (record_of(w, iterator) != NULL)
+        return world_break(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(iterator)->tp_name);
+    PyObject *item = ((iternextfunc)((PyWrapperDescrObject *)wrapper)->d_wrapped)(iterator);
+    if (w->broken)
+        Py_CLEAR(item);
+    else if (!item && !PyErr_Occurred())
+        PyErr_SetNone(PyExc_StopIteration);
+    return item;
+}
+
+// A class's own __next__: the very exception it raises goes on.
+static PyObject *next_by_method(world *w, PyObject *iterator) {
+    PyObject *name = PyUnicode_InternFromString("__next__"), *raw = NULL;
+    if (name && type_lookup(w, Py_TYPE(iterator), name, &raw) && raw &&
+        Py_IS_TYPE(raw, &PyWrapperDescr_Type)) {
+        Py_DECREF(name);
+        return next_by_slot(w, iterator, raw);
+    }
+    PyObject *method = name ? attr_special(w, iterator, name) : NULL, *item = NULL;
+    if (method)
+        item = call_any(w, method, NULL, 0, NULL);
+    else if (!went_wrong(w))
+        PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator",
+                     Py_TYPE(iterator)->tp_name);
+    Py_XDECREF(name);
+    Py_XDECREF(method);
+    return item;
+}
+
+// The next element; at the end StopIteration is set, with a generator's return value.
+static PyObject *next_or_stop(world *w, PyObject *iterator) {
+    PyObject *opened = door_open(w, iterator), *item = NULL;
+    if (!opened)
+        return NULL;
+    if (raw_is_python_class(Py_TYPE(opened)) && !is_standin(opened))
+        return next_by_method(w, opened);
+    if (!PyGen_CheckExact(opened)) {
+        item = op_next(w, opened);
+        if (!item && !went_wrong(w))
+            PyErr_SetNone(PyExc_StopIteration);
+        return item;
+    }
+    PySendResult how = op_send(w, opened, Py_None, &item);
+    if (how != PYGEN_RETURN)
+        return how == PYGEN_NEXT ? item : NULL;
+    if (item == Py_None)
+        PyErr_SetNone(PyExc_StopIteration);
+    else
+        _PyGen_SetStopIterationValue(item);
+    Py_DECREF(item);
+    return NULL;
+}
+
+HANDLER(next) {
+    if (!handler_takes(given, keywords, 1, 2))
+        return MISUSE();
+    PyObject *item = next_or_stop(w, args[0]);
+    if (item || given == 1 || w->broken || !PyErr_ExceptionMatches(PyExc_StopIteration))
+        return item;
+    PyErr_Clear();
+    return Py_NewRef(args[1]);
+}
+
+HANDLER(iterator_next) {
+    return handler_takes(given, keywords, 1, 1) ? next_or_stop(w, args[0]) : MISUSE();
+}
+
+HANDLER(generator_send) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *item = NULL;
+    PySendResult how = op_send(w, args[0], args[1], &item);
+    if (how != PYGEN_RETURN)
+        return how == PYGEN_NEXT ? item : NULL;
+    if (item == Py_None)
+        PyErr_SetNone(PyExc_StopIteration);
+    else
+        _PyGen_SetStopIterationValue(item);
+    Py_DECREF(item);
+    return NULL;
+}
+
+// What is thrown gets a traceback, so it must not be an outside object.
+HANDLER(generator_throw) {
+    if (!handler_takes(given, keywords, 2, 4))
+        return MISUSE();
+    PyObject *opened[4];
+    for (size_t i = 0; i < given; i++) {
+        opened[i] = door_open(w, args[i]);
+        if (!opened[i])
+            return NULL;
+        if (i > 0 && PyExceptionInstance_Check(opened[i]) && record_of(w, opened[i]))
+            return world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside is thrown");
+    }
+    if (!PyGen_Check(opened[0]) || record_of(w, opened[0]))
+        return world_break(w, REASON_GENERATOR, "throw() into a generator from outside");
+    return call_native(w, callable, opened, given, NULL, false);
+}
+
+// --- reversed ---
+
+// The C types whose __reversed__ or sequence protocol only looks at what they hold.
+static bool reverses_natively(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    return !raw_is_python_class(type) &&
+           (PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o) || PyRange_Check(o) ||
+            PyDict_Check(o) || PyBytes_Check(o) || PyByteArray_Check(o) || PyDictViewSet_Check(o) ||
+            PyDictValues_Check(o) || strcmp(type->tp_name, "collections.deque") == 0);
+}
+
+HANDLER(reversed) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
+    if (!o)
+        return NULL;
+    if (reverses_natively(o) || value_immutable(o))
+        result = call_native(w, callable, &o, 1, NULL, false);
+    else if (is_standin(o) || !raw_is_python_class(Py_TYPE(o)))
+        world_break(w, REASON_NATIVE_CALL, "reversed() of a %s object", Py_TYPE(o)->tp_name);
+    else {
+        PyObject *name = PyUnicode_InternFromString("__reversed__");
+        PyObject *method = name ? attr_special(w, o, name) : NULL;
+        if (method)
+            result = call_any(w, method, NULL, 0, NULL);
+        else if (!went_wrong(w) && protocol_open(w, &o, P_ITEM | P_LEN) == ST_OK)
+            result = call_native(w, callable, &o, 1, NULL, false);
+        Py_XDECREF(name);
+        Py_XDECREF(method);
+    }
+    Py_DECREF(o);
+    return result;
+}
+
+// --- bisect ---
+
+// bisect and insort of a list: elements are compared, `key` is not supported.
+HANDLER(bisect) {
+    PyObject *key = handler_keyword(args, given, keywords, "key");
+    int none = key ? door_is(w, key, Py_None) : 1;
+    Py_ssize_t extra = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    if (none <= 0)
+        return none < 0 ? NULL : world_break(w, REASON_NATIVE_CALL, "bisect with a key function");
+    if (given < 2 || given > 4 || extra > (key != NULL))
+        return world_break(w, REASON_NATIVE_CALL, "bisect with keyword arguments");
+    PyObject *ready[4] = {NULL};
+    status st = ST_OK;
+    for (size_t i = 0; i < given; i++)
+        ready[i] = Py_NewRef(args[i]);
+    for (size_t i = 0; i < given && st == ST_OK; i++)
+        st = protocol_open(w, &ready[i], i == 0 ? P_NONE : i == 1 ? P_ORDER : P_ATTR);
+    if (st == ST_OK && !PyList_CheckExact(ready[0]))
+        st = world_break_status(w, REASON_NATIVE_CALL, "bisect of a %s object",
+                                Py_TYPE(ready[0])->tp_name);
+    if (st == ST_OK)
+        st = protocol_open_elements(w, &ready[0], P_ORDER);
+    PyObject *result = st == ST_OK ? handler_native(w, callable, ready, given, NULL) : NULL;
+    for (size_t i = 0; i < given; i++)
+        Py_DECREF(ready[i]);
+    return result;
+}

@@ -1,0 +1,504 @@
+// Handlers about objects and classes: attributes, types, instance checks, super, what object's own
+// methods do.
+#include "src/py/frame.h"
+
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/descr.h"
+#include "src/call/handlers.h"
+#include "src/call/native.h"
+#include "src/call/words.h"
+
+#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+
+// --- attributes ---
+
+static bool is_missing(const world *w) {
+    return !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError);
+}
+
+HANDLER(getattr) {
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    PyObject *name = handler_name(w, args[1]);
+    PyObject *value = name ? attr_get(w, args[0], name) : NULL;
+    if (value || !name || given == 2 || !is_missing(w))
+        return value;
+    PyErr_Clear();
+    return Py_NewRef(args[2]);
+}
+
+HANDLER(hasattr) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *name = handler_name(w, args[1]);
+    PyObject *value = name ? attr_get(w, args[0], name) : NULL;
+    if (!value && (!name || !is_missing(w)))
+        return NULL;
+    PyErr_Clear();
+    Py_XDECREF(value);
+    return PyBool_FromLong(value != NULL);
+}
+
+typedef int (*writer)(world *w, PyObject *o, PyObject *name, PyObject *value);
+
+static PyObject *set_attribute(world *w, PyObject *const *args, PyObject *value, writer set) {
+    PyObject *name = handler_name(w, args[1]);
+    return name && set(w, args[0], name, value) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+HANDLER(setattr) {
+    return handler_takes(given, keywords, 3, 3) ? set_attribute(w, args, args[2], attr_set)
+                                                : MISUSE();
+}
+
+HANDLER(delattr) {
+    return handler_takes(given, keywords, 2, 2) ? set_attribute(w, args, NULL, attr_set) : MISUSE();
+}
+
+HANDLER(generic_setattr) {
+    return handler_takes(given, keywords, 3, 3) ? set_attribute(w, args, args[2], attr_set_generic)
+                                                : MISUSE();
+}
+
+HANDLER(generic_delattr) {
+    return handler_takes(given, keywords, 2, 2) ? set_attribute(w, args, NULL, attr_set_generic)
+                                                : MISUSE();
+}
+
+// T.__getattribute__(o, name) of a C type T. Where the type of o has no other way, attr_get knows
+// what T does; from below a Python __getattribute__ only object's own is known.
+HANDLER(getattribute) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *name = handler_name(w, args[1]);
+    PyTypeObject *type = name ? door_type(w, args[0]) : NULL;
+    if (!type)
+        return NULL;
+    if (!raw_is_python_class(type) && !is_standin(args[0]))
+        return attr_get(w, args[0], name);
+    if (((PyWrapperDescrObject *)callable)->d_wrapped == (void *)PyObject_GenericGetAttr)
+        return attr_get_generic(w, args[0], name);
+    return world_break(w, REASON_ATTRIBUTE, "%s.__getattribute__ of a %s object",
+                       PyDescr_TYPE(callable)->tp_name, type->tp_name);
+}
+
+HANDLER(type_getattribute) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *name = handler_name(w, args[1]), *class = name ? door_open(w, args[0]) : NULL;
+    if (!class)
+        return NULL;
+    return PyType_Check(class) ? attr_get_class(w, class, name) : MISUSE();
+}
+
+static PyObject *set_on_class(world *w, PyObject *callable, PyObject *const *args,
+                              PyObject *value) {
+    PyObject *class = door_open(w, args[0]);
+    if (!class)
+        return NULL;
+    if (Py_IS_TYPE(class, &PyType_Type))
+        return set_attribute(w, args, value, attr_set);
+    return world_break(w, REASON_CLASS_WRITE, "%s of a %s object", PyDescr_NAME(callable),
+                       Py_TYPE(class)->tp_name);
+}
+
+HANDLER(type_setattr) {
+    return handler_takes(given, keywords, 3, 3) ? set_on_class(w, callable, args, args[2])
+                                                : MISUSE();
+}
+
+HANDLER(type_delattr) {
+    return handler_takes(given, keywords, 2, 2) ? set_on_class(w, callable, args, NULL) : MISUSE();
+}
+
+HANDLER(vars) {
+    if (given == 0 && handler_takes(given, keywords, 0, 0))
+        return world_break(w, REASON_FRAME, "vars()");
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *value = attr_get(w, args[0], word.dict);
+    if (!value && is_missing(w))
+        PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
+    return value;
+}
+
+HANDLER(globals) {
+    if (!handler_takes(given, keywords, 0, 0))
+        return MISUSE();
+    py_frame *frame = py_current_frame(PyThreadState_Get());
+    PyObject *dict = frame->f_globals;
+    record *known = record_of(w, dict);
+    if (known)
+        return names_as_object(w, names_of_dict(w, known));
+    record *function = record_of(w, py_frame_function(frame));
+    source *s =
+        function ? guard_source(w->guards, SOURCE_GLOBALS, function->source, NULL, 0) : NULL;
+    if (!s || !PyDict_CheckExact(dict))
+        return PyErr_Occurred() ? NULL : world_break(w, REASON_FRAME, "globals()");
+    names *n = names_of_globals(w, s, dict);
+    return n ? names_as_object(w, n) : NULL;
+}
+
+// --- what always breaks ---
+
+HANDLER(frame) {
+    (void)args, (void)given, (void)keywords;
+    return world_break(w, REASON_FRAME, "%s()", ((PyCFunctionObject *)callable)->m_ml->ml_name);
+}
+
+HANDLER(address) {
+    (void)args, (void)given, (void)keywords;
+    const rule *row = rule_of(callable);
+    return world_break(w, REASON_ADDRESS, "%s", row ? row->path : "");
+}
+
+HANDLER(class_statement) {
+    (void)args, (void)given, (void)keywords;
+    const rule *row = rule_of(callable);
+    return world_break(w, REASON_CLASS_STATEMENT, "%s", row ? row->path : "");
+}
+
+// --- object's own methods ---
+
+HANDLER(nothing) {
+    return given <= 1 && !keywords ? Py_NewRef(Py_None) : MISUSE();
+}
+
+HANDLER(not_implemented) {
+    return handler_takes(given, keywords, 2, 2) ? Py_NewRef(Py_NotImplemented) : MISUSE();
+}
+
+// object.__init__ looks at how many arguments there are, and at the type's __new__ and __init__.
+HANDLER(object_init) {
+    PyObject *self = given ? door_open(w, args[0]) : NULL;
+    if (given == 0)
+        return MISUSE();
+    if (!self)
+        return NULL;
+    if (is_standin(self))
+        return world_break(w, REASON_NATIVE_CALL, "object.__init__ of a tensor");
+    if (given == 1 && !keywords)
+        return Py_NewRef(Py_None);
+    size_t extra = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0;
+    PyObject **all = PyMem_New(PyObject *, given + extra);
+    if (!all)
+        return PyErr_NoMemory();
+    all[0] = self;
+    memcpy(all + 1, args + 1, (given + extra - 1) * sizeof(PyObject *));
+    PyObject *result = call_native(w, callable, all, given, keywords, false);
+    PyMem_Free(all);
+    return result;
+}
+
+HANDLER(object_eq) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    int same = door_is(w, args[0], args[1]);
+    return same < 0 ? NULL : Py_NewRef(same ? Py_True : Py_NotImplemented);
+}
+
+// The inverse of what the type's own == says.
+HANDLER(object_ne) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *name = PyUnicode_InternFromString("__eq__");
+    PyObject *method = name ? attr_special(w, args[0], name) : NULL;
+    PyObject *equal = method ? call_any(w, method, &args[1], 1, NULL) : NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(method);
+    int not = equal ? door_is(w, equal, Py_NotImplemented) : -1;
+    PyObject *result = NULL;
+    if (not > 0)
+        result = Py_NewRef(Py_NotImplemented);
+    int truth = not == 0 ? op_truth(w, equal) : -1;
+    if (truth >= 0)
+        result = PyBool_FromLong(!truth);
+    Py_XDECREF(equal);
+    return result;
+}
+
+static PyObject *call_special(world *w, PyObject *o, const char *special) {
+    PyObject *name = PyUnicode_InternFromString(special);
+    PyObject *method = name ? attr_special(w, o, name) : NULL;
+    PyObject *result = method ? call_any(w, method, NULL, 0, NULL) : NULL;
+    if (!method && !w->broken && !PyErr_Occurred())
+        world_break(w, REASON_PROTOCOL, "%s of a %s object", special, Py_TYPE(o)->tp_name);
+    Py_XDECREF(name);
+    Py_XDECREF(method);
+    return result;
+}
+
+HANDLER(object_str) {
+    return handler_takes(given, keywords, 1, 1) ? call_special(w, args[0], "__repr__") : MISUSE();
+}
+
+HANDLER(object_format) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *spec = door_open(w, args[1]), *self = spec ? door_open(w, args[0]) : NULL;
+    if (!self)
+        return NULL;
+    if (!PyUnicode_CheckExact(spec) || is_standin(self))
+        return world_break(w, REASON_NATIVE_CALL, "object.__format__");
+    if (PyUnicode_GET_LENGTH(spec) == 0)
+        return call_special(w, self, "__str__");
+    PyErr_Format(PyExc_TypeError, "unsupported format string passed to %.200s.__format__",
+                 Py_TYPE(self)->tp_name);
+    return NULL;
+}
+
+// What hash() makes of the number that __hash__ gave (slot_tp_hash).
+static PyObject *as_hash(world *w, PyObject *function, PyObject *number) {
+    Py_ssize_t hash = PyLong_AsSsize_t(number);
+    if (hash == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return call_native(w, function, &number, 1, NULL, false);
+    }
+    return PyLong_FromSsize_t(hash == -1 ? -2 : hash);
+}
+
+// hash() of an object of a Python class, by its own __hash__; that there is none is guarded as
+// well.
+static PyObject *hash_by_method(world *w, PyObject *function, PyObject *o) {
+    PyObject *name = PyUnicode_InternFromString("__hash__"), *result = NULL;
+    way own;
+    status st = name ? way_find(w, Py_TYPE(o), name, NULL, &own) : ST_ERROR;
+    Py_XDECREF(name);
+    if (st != ST_OK)
+        return NULL;
+    if (Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented)
+        return call_native(w, function, &o, 1, NULL, false);
+    PyObject *value = call_special(w, o, "__hash__");
+    PyObject *opened = value ? door_open(w, value) : NULL;
+    if (opened && PyLong_Check(opened))
+        result = as_hash(w, function, opened);
+    else if (opened)
+        PyErr_SetString(PyExc_TypeError, "__hash__ method should return an integer");
+    Py_XDECREF(value);
+    return result;
+}
+
+HANDLER(hash) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
+    if (!o)
+        return NULL;
+    status st = PyTuple_Check(o) ? protocol_open_elements(w, &o, P_HASH) : ST_OK;
+    if (st == ST_OK && raw_is_python_class(Py_TYPE(o)) && !is_standin(o))
+        result = hash_by_method(w, callable, o);
+    else if (st == ST_OK &&
+             (value_immutable(o) || Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented))
+        result = call_native(w, callable, &o, 1, NULL, false);
+    else if (st == ST_OK)
+        world_break(w, REASON_ADDRESS, "hash() of a %s object", Py_TYPE(o)->tp_name);
+    Py_DECREF(o);
+    return result;
+}
+
+HANDLER(callable) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyTypeObject *type = door_type(w, args[0]);
+    if (!type)
+        return NULL;
+    way call;
+    if (raw_is_python_class(type) && way_find(w, type, word.call, NULL, &call) != ST_OK)
+        return NULL;
+    return PyBool_FromLong(type->tp_call != NULL);
+}
+
+// --- types ---
+
+HANDLER(type) {
+    if (given != 1 || keywords)
+        return world_break(w, REASON_CLASS_STATEMENT, "type(name, bases, namespace)");
+    (void)callable;
+    PyTypeObject *type = door_type(w, args[0]);
+    return type ? Py_XNewRef(class_value(w, type)) : NULL;
+}
+
+HANDLER(type_call) {
+    PyObject *class = given ? door_open(w, args[0]) : NULL;
+    if (given == 0)
+        return MISUSE();
+    if (!class)
+        return NULL;
+    return PyType_Check(class) ? call_type_call(w, class, args + 1, given - 1, keywords) : MISUSE();
+}
+
+// "<class 'module.name'>", from names that are read through the door.
+HANDLER(type_repr) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *module = attr_get(w, args[0], word.module);
+    PyObject *name = module ? attr_get(w, args[0], word.qualname) : NULL;
+    PyObject *m = name ? door_open(w, module) : NULL, *n = m ? door_open(w, name) : NULL;
+    PyObject *text = NULL;
+    if (n && PyUnicode_CheckExact(n)) {
+        bool bare = !PyUnicode_Check(m) || PyUnicode_CompareWithASCIIString(m, "builtins") == 0;
+        text = bare ? PyUnicode_FromFormat("<class '%U'>", n)
+                    : PyUnicode_FromFormat("<class '%U.%U'>", m, n);
+    } else if (n)
+        world_break(w, REASON_ATTRIBUTE, "a class whose name is a %s object", Py_TYPE(n)->tp_name);
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return text;
+}
+
+// --- super ---
+
+// The cell of `__class__` in the running frame, and its first argument; new references.
+static int find_super(world *w, py_frame *frame, PyObject **type, PyObject **self) {
+    PyCodeObject *code = py_frame_code(frame);
+    PyObject **slots = py_frame_slots(frame), *first = code->co_argcount ? slots[0] : NULL;
+    if (first && PyCell_Check(first) &&
+        (_PyLocals_GetKind(code->co_localspluskinds, 0) & CO_FAST_CELL))
+        *self = cell_get(w, first);
+    else
+        *self = Py_XNewRef(first);
+    for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
+        PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+        if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0 && slots[i])
+            *type = cell_get(w, slots[i]);
+    }
+    if (*type && *self)
+        return 0;
+    if (!w->broken && !PyErr_Occurred())
+        world_break(w, REASON_FRAME, "super() without a class or an argument");
+    return -1;
+}
+
+static PyObject *make_super(world *w, PyObject *type, PyObject *self) {
+    PyObject *class = door_open(w, type), *object = class ? door_open(w, self) : NULL;
+    if (!object)
+        return NULL;
+    if (is_standin(object) || !PyType_Check(class))
+        return world_break(w, REASON_ATTRIBUTE, "super() of a %s object", Py_TYPE(object)->tp_name);
+    PyTypeObject *start = PyType_Check(object) ? (PyTypeObject *)object : Py_TYPE(object);
+    if (!PyType_IsSubtype(start, (PyTypeObject *)class) &&
+        !PyObject_TypeCheck(object, (PyTypeObject *)class))
+        return world_break(w, REASON_ATTRIBUTE, "super() of an object that is no instance");
+    PyObject *parts[] = {class, object};
+    return call_native(w, (PyObject *)&PySuper_Type, parts, 2, NULL, false);
+}
+
+HANDLER(super) {
+    PyObject *type = NULL, *self = NULL, *result = NULL;
+    if (given == 1 || !handler_takes(given, keywords, 0, 2))
+        return given == 1 ? world_break(w, REASON_NATIVE_CALL, "super(type)") : MISUSE();
+    if (given == 2)
+        return make_super(w, args[0], args[1]);
+    if (find_super(w, py_current_frame(PyThreadState_Get()), &type, &self) == 0)
+        result = make_super(w, type, self);
+    Py_XDECREF(type);
+    Py_XDECREF(self);
+    return result;
+}
+
+// --- property ---
+
+static PyObject *call_accessor(world *w, PyObject *property, const char *which,
+                               PyObject *const *args, size_t count, const char *missing) {
+    PyObject *function = handler_attr(w, property, which), *result = NULL;
+    int none = function ? door_is(w, function, Py_None) : -1;
+    if (none == 0)
+        result = call_any(w, function, args, count, NULL);
+    else if (none > 0)
+        world_break(w, REASON_ATTRIBUTE, "a property without %s", missing);
+    Py_XDECREF(function);
+    return result;
+}
+
+HANDLER(property_get) {
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    int none = door_is(w, args[1], Py_None);
+    if (none)
+        return none < 0 ? NULL : Py_NewRef(args[0]);
+    return call_accessor(w, args[0], "fget", args + 1, 1, "a getter");
+}
+
+HANDLER(property_set) {
+    if (!handler_takes(given, keywords, 3, 3))
+        return MISUSE();
+    PyObject *result = call_accessor(w, args[0], "fset", args + 1, 2, "a setter");
+    if (result)
+        Py_SETREF(result, Py_NewRef(Py_None));
+    return result;
+}
+
+HANDLER(property_delete) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *result = call_accessor(w, args[0], "fdel", args + 1, 1, "a deleter");
+    if (result)
+        Py_SETREF(result, Py_NewRef(Py_None));
+    return result;
+}
+
+// --- partial, weak references, context variables ---
+
+// A partial of a partial takes the inner one apart natively.
+HANDLER(partial) {
+    size_t at = PyType_Check(callable) ? 0 : 1,
+           all = given + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+    PyObject **opened = PyMem_New(PyObject *, all + 1), *result = NULL;
+    if (!opened)
+        return PyErr_NoMemory();
+    memcpy(opened, args, all * sizeof(PyObject *));
+    bool ready = true;
+    for (size_t i = 0; i <= at && i < given && ready; i++)
+        ready = (opened[i] = door_open(w, args[i])) != NULL;
+    if (ready && given > at && PyObject_TypeCheck(opened[at], word.partial) &&
+        record_itself(w, opened[at]))
+        world_break(w, REASON_NATIVE_CALL, "a partial of a partial from outside");
+    else if (ready)
+        result =
+            call_native(w, callable, opened, given, keywords, given > at && is_standin(opened[at]));
+    PyMem_Free(opened);
+    return result;
+}
+
+HANDLER(weakref_call) {
+    PyObject *self = given == 1 && !keywords ? door_open(w, args[0]) : NULL;
+    if (given != 1 || keywords)
+        return MISUSE();
+    record *r = self ? record_of(w, self) : NULL;
+    PyObject *object = r ? raw_weakref_get(self) : NULL;
+    if (!object)
+        return !self || PyErr_Occurred() ? NULL
+                                         : world_break(w, REASON_NATIVE_CALL, "a weak reference");
+    source *s = guard_source(w->guards, SOURCE_WEAKREF, r->source, NULL, 0);
+    return s ? door_load(w, s, object) : NULL;
+}
+
+HANDLER(context_get) {
+    if (!handler_takes(given, keywords, 1, 2))
+        return MISUSE();
+    PyObject *variable = door_open(w, args[0]);
+    PyObject *value = variable ? context_get(w, variable) : NULL;
+    if (value || w->broken || PyErr_Occurred())
+        return value;
+    return given == 2 ? Py_NewRef(args[1])
+                      : world_break(w, REASON_NATIVE_CALL, "a context variable's default");
+}
+
+// --- exceptions ---
+
+// What the text of an exception shows of its arguments is opened first.
+HANDLER(exception_text) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *self = door_open(w, args[0]);
+    if (!self)
+        return NULL;
+    if (!PyExceptionInstance_Check(self) || record_of(w, self))
+        return world_break(w, REASON_NATIVE_CALL, "the text of an exception from outside");
+    PyObject *owned = Py_NewRef(self);
+    status st = protocol_open_elements(w, &owned, P_STR | P_REPR);
+    PyObject *text = st == ST_OK ? call_native(w, callable, &owned, 1, NULL, false) : NULL;
+    Py_DECREF(owned);
+    return text;
+}

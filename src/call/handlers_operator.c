@@ -1,0 +1,266 @@
+// Handlers of operators: builtin functions and the operator module, by the interpreter's own
+// operations, so that stand-ins record what is done to them.
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/handlers.h"
+
+#include <opcode.h>
+
+#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+
+static const char *name_of(PyObject *callable) {
+    return ((PyCFunctionObject *)callable)->m_ml->ml_name;
+}
+
+// --- unary and binary operators ---
+
+HANDLER(unary) {
+    static const struct {
+        const char *name;
+        unaryfunc function;
+    } rows[] = {{"abs", PyNumber_Absolute},
+                {"neg", PyNumber_Negative},
+                {"pos", PyNumber_Positive},
+                {"invert", PyNumber_Invert},
+                {"inv", PyNumber_Invert}};
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(rows); i++)
+        if (strcmp(rows[i].name, name_of(callable)) == 0)
+            return op_unary(w, rows[i].function, args[0]);
+    return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(callable));
+}
+
+static int binary_kind(const char *name) {
+    static const struct {
+        const char *name;
+        int kind;
+    } rows[] = {
+        {"add", NB_ADD},
+        {"sub", NB_SUBTRACT},
+        {"mul", NB_MULTIPLY},
+        {"matmul", NB_MATRIX_MULTIPLY},
+        {"floordiv", NB_FLOOR_DIVIDE},
+        {"truediv", NB_TRUE_DIVIDE},
+        {"mod", NB_REMAINDER},
+        {"lshift", NB_LSHIFT},
+        {"rshift", NB_RSHIFT},
+        {"and_", NB_AND},
+        {"xor", NB_XOR},
+        {"or_", NB_OR},
+        {"pow", NB_POWER},
+        {"iadd", NB_INPLACE_ADD},
+        {"isub", NB_INPLACE_SUBTRACT},
+        {"imul", NB_INPLACE_MULTIPLY},
+        {"imatmul", NB_INPLACE_MATRIX_MULTIPLY},
+        {"ifloordiv", NB_INPLACE_FLOOR_DIVIDE},
+        {"itruediv", NB_INPLACE_TRUE_DIVIDE},
+        {"imod", NB_INPLACE_REMAINDER},
+        {"ilshift", NB_INPLACE_LSHIFT},
+        {"irshift", NB_INPLACE_RSHIFT},
+        {"iand", NB_INPLACE_AND},
+        {"ixor", NB_INPLACE_XOR},
+        {"ior", NB_INPLACE_OR},
+        {"ipow", NB_INPLACE_POWER},
+    };
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(rows); i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].kind;
+    return -1;
+}
+
+HANDLER(binary) {
+    int kind = binary_kind(name_of(callable));
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    if (kind < 0)
+        return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(callable));
+    return op_binary(w, kind, args[0], args[1]);
+}
+
+static PyObject *power_modulo(world *w, PyObject *callable, PyObject *const *args) {
+    PyObject *exact[3] = {NULL};
+    status st = ST_OK;
+    for (int i = 0; i < 3; i++)
+        exact[i] = Py_NewRef(args[i]);
+    for (int i = 0; i < 3 && st == ST_OK; i++)
+        st = rule_open_exact(w, rule_of(callable), &exact[i]);
+    PyObject *result = st == ST_OK ? call_native(w, callable, exact, 3, NULL, false) : NULL;
+    for (int i = 0; i < 3; i++)
+        Py_DECREF(exact[i]);
+    return result;
+}
+
+// pow(base, exp, mod=None), each also by keyword.
+HANDLER(pow) {
+    static const char *const names[] = {"base", "exp", "mod"};
+    PyObject *all[3] = {NULL, NULL, Py_None};
+    size_t extra = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0, found = given;
+    if (given + extra < 2 || given + extra > 3)
+        return MISUSE();
+    for (size_t i = 0; i < 3; i++) {
+        PyObject *named = i < given ? args[i] : handler_keyword(args, given, keywords, names[i]);
+        found += named && i >= given;
+        all[i] = named ? named : all[i];
+    }
+    if (found != given + extra || !all[0] || !all[1])
+        return MISUSE();
+    int none = door_is(w, all[2], Py_None);
+    if (none < 0)
+        return NULL;
+    return none ? op_binary(w, NB_POWER, all[0], all[1]) : power_modulo(w, callable, all);
+}
+
+// --- comparing, truth, identity ---
+
+HANDLER(compare) {
+    static const char *const names[] = {[Py_LT] = "lt", [Py_LE] = "le", [Py_EQ] = "eq",
+                                        [Py_NE] = "ne", [Py_GT] = "gt", [Py_GE] = "ge"};
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    for (int kind = 0; kind < (int)Py_ARRAY_LENGTH(names); kind++)
+        if (strcmp(names[kind], name_of(callable)) == 0)
+            return op_compare(w, args[0], args[1], kind);
+    return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(callable));
+}
+
+HANDLER(truth) {
+    if (given == 0 && PyType_Check(callable) && handler_takes(given, keywords, 0, 0))
+        Py_RETURN_FALSE;
+    return handler_takes(given, keywords, 1, 1) ? handler_bool(op_truth(w, args[0])) : MISUSE();
+}
+
+HANDLER(not) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    int truth = op_truth(w, args[0]);
+    return truth < 0 ? NULL : PyBool_FromLong(!truth);
+}
+
+HANDLER(is) {
+    bool negated = strncmp(name_of(callable), "is_not", 6) == 0;
+    bool none = strstr(name_of(callable), "none") != NULL;
+    if (!handler_takes(given, keywords, none ? 1 : 2, none ? 1 : 2))
+        return MISUSE();
+    int same = door_is(w, args[0], none ? Py_None : args[1]);
+    return same < 0 ? NULL : PyBool_FromLong(same != negated);
+}
+
+// --- subscripts ---
+
+HANDLER(contains) {
+    return handler_takes(given, keywords, 2, 2) ? handler_bool(op_contains(w, args[0], args[1]))
+                                                : MISUSE();
+}
+
+HANDLER(getitem) {
+    return handler_takes(given, keywords, 2, 2) ? op_getitem(w, args[0], args[1]) : MISUSE();
+}
+
+HANDLER(setitem) {
+    if (!handler_takes(given, keywords, 3, 3))
+        return MISUSE();
+    return op_setitem(w, args[0], args[1], args[2]) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+HANDLER(delitem) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    return op_setitem(w, args[0], args[1], NULL) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+// --- calls ---
+
+// o.__call__(...) of functions and methods, operator.call.
+HANDLER(call) {
+    return given >= 1 ? call_any(w, args[0], args + 1, given - 1, keywords) : MISUSE();
+}
+
+// What a getter or caller was made with, as its own __reduce__ tells: a new tuple (type or partial,
+// arguments). Of an outside one only if no guard is needed for it.
+static PyObject *taken_apart(world *w, PyObject *self) {
+    PyObject *reduced = PyObject_CallMethod(self, "__reduce__", NULL);
+    if (!reduced || !record_of(w, self))
+        return reduced;
+    PyObject *made_with = PyTuple_GET_ITEM(reduced, 1);
+    if (value_immutable(made_with) && PyType_Check(PyTuple_GET_ITEM(reduced, 0)))
+        return reduced;
+    Py_DECREF(reduced);
+    return world_break(w, REASON_NATIVE_CALL, "a %s that holds mutable objects",
+                       Py_TYPE(self)->tp_name);
+}
+
+typedef PyObject *(*picker)(world *w, PyObject *o, PyObject *what);
+
+// One result for one key, else a tuple of them.
+static PyObject *get_all(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                         PyObject *keywords, picker get) {
+    PyObject *self = given == 2 ? door_open(w, args[0]) : NULL;
+    if (given != 2 || keywords)
+        return MISUSE();
+    PyObject *reduced = self ? taken_apart(w, self) : NULL;
+    if (!reduced)
+        return NULL;
+    PyObject *keys = PyTuple_GET_ITEM(reduced, 1), *result = NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(keys);
+    if (count == 1)
+        result = get(w, args[1], PyTuple_GET_ITEM(keys, 0));
+    else
+        result = PyTuple_New(count);
+    for (Py_ssize_t i = 0; count != 1 && result && i < count; i++) {
+        PyObject *item = get(w, args[1], PyTuple_GET_ITEM(keys, i));
+        if (item)
+            PyTuple_SET_ITEM(result, i, item);
+        else
+            Py_CLEAR(result);
+    }
+    Py_DECREF(reduced);
+    return result;
+}
+
+HANDLER(itemgetter_call) {
+    return get_all(w, callable, args, given, keywords, op_getitem);
+}
+
+// "a.b.c", one attribute after the other.
+static PyObject *get_dotted(world *w, PyObject *o, PyObject *path) {
+    PyObject *dot = PyUnicode_FromString("."), *parts = dot ? PyUnicode_Split(path, dot, -1) : NULL;
+    PyObject *value = Py_NewRef(o);
+    for (Py_ssize_t i = 0; parts && value && i < PyList_GET_SIZE(parts); i++) {
+        PyObject *name = Py_NewRef(PyList_GET_ITEM(parts, i));
+        PyUnicode_InternInPlace(&name);
+        Py_SETREF(value, attr_get(w, value, name));
+        Py_DECREF(name);
+    }
+    if (!parts)
+        Py_CLEAR(value);
+    Py_XDECREF(dot);
+    Py_XDECREF(parts);
+    return value;
+}
+
+HANDLER(attrgetter_call) {
+    return get_all(w, callable, args, given, keywords, get_dotted);
+}
+
+// methodcaller reduces to (methodcaller, (name, *args)), with keywords to (partial, args).
+HANDLER(methodcaller_call) {
+    if (given != 2 || keywords)
+        return MISUSE();
+    PyObject *self = door_open(w, args[0]);
+    PyObject *reduced = self ? taken_apart(w, self) : NULL;
+    if (!reduced)
+        return NULL;
+    PyObject *with = PyTuple_GET_ITEM(reduced, 1), *result = NULL;
+    if (!PyType_Check(PyTuple_GET_ITEM(reduced, 0)))
+        world_break(w, REASON_NATIVE_CALL, "operator.methodcaller with keywords");
+    else {
+        PyObject *method = attr_get(w, args[1], PyTuple_GET_ITEM(with, 0));
+        if (method)
+            result = call_any(w, method, ((PyTupleObject *)with)->ob_item + 1,
+                              (size_t)PyTuple_GET_SIZE(with) - 1, NULL);
+        Py_XDECREF(method);
+    }
+    Py_DECREF(reduced);
+    return result;
+}

@@ -1,0 +1,94 @@
+// Handlers of what programs do with exceptions besides raising them: the one being handled,
+// tracebacks.
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/descr.h"
+#include "src/call/handlers.h"
+
+#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+
+// --- the exception being handled ---
+
+static bool nothing_handled(PyObject *object, void *data) {
+    (void)object, (void)data;
+    PyObject *handled = PyErr_GetHandledException();
+    bool nothing = handled == NULL || handled == Py_None;
+    Py_XDECREF(handled); // the handler has it
+    return nothing;
+}
+
+static PyObject *nothing_handled_text(const char *source, void *data) {
+    (void)source, (void)data;
+    return PyUnicode_FromString("sys.exception() is None");
+}
+
+static const guard_custom nothing_handled_guard = {
+    .name = "handled exception", .check = nothing_handled, .text = nothing_handled_text};
+
+status raised_nothing_outside(world *w) {
+    return guard_add_custom(w->guards, NULL, &nothing_handled_guard, NULL);
+}
+
+static bool is_handled_here(world *w, PyObject *exception) {
+    if (exception != Py_None)
+        return class_value(w, Py_TYPE(exception)) != NULL;
+    return raised_nothing_outside(w) == ST_OK;
+}
+
+HANDLER(exc_info) {
+    if (!handler_takes(given, keywords, 0, 0))
+        return MISUSE();
+    PyObject *all = call_native(w, callable, args, given, keywords, false);
+    if (all != NULL && !is_handled_here(w, PyTuple_GET_ITEM(all, 1)))
+        Py_CLEAR(all);
+    return all;
+}
+
+HANDLER(exception) {
+    if (!handler_takes(given, keywords, 0, 0))
+        return MISUSE();
+    PyObject *handled = call_native(w, callable, args, given, keywords, false);
+    if (handled != NULL && !is_handled_here(w, handled))
+        Py_CLEAR(handled);
+    return handled;
+}
+
+// --- tracebacks ---
+
+// An exception of this trace gets a traceback of this trace, or none.
+HANDLER(with_traceback) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *self = door_open(w, args[0]), *traceback = self ? door_open(w, args[1]) : NULL;
+    if (traceback == NULL)
+        return NULL;
+    if (record_of(w, self) != NULL || record_of(w, traceback) != NULL)
+        return world_break(w, REASON_EXCEPTION_LIVES, "with_traceback of an outside exception");
+    PyObject *opened[] = {self, traceback};
+    return call_native(w, callable, opened, 2, NULL, false);
+}
+
+// Frames of this trace that have ended: their locals are inside objects, without finalizers, so
+// when they die cannot be seen.
+static HANDLER(clear_frames) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *traceback = door_open(w, args[0]);
+    if (traceback == NULL)
+        return NULL;
+    if (record_of(w, traceback) != NULL || (!PyTraceBack_Check(traceback) && traceback != Py_None))
+        return world_break(w, REASON_FRAME, "clear_frames of an outside traceback");
+    Py_RETURN_NONE;
+}
+
+// A Python function whose C type of the same name stands in the way of a row in the table.
+status raised_setup(void) {
+    static const rule row = {
+        .path = "traceback.clear_frames", .kind = RULE_HANDLED, .handler = handle_clear_frames};
+    PyObject *module = PyImport_ImportModule("traceback");
+    PyObject *function = module ? PyObject_GetAttrString(module, "clear_frames") : NULL;
+    status st = function ? rules_add(function, &row) : ST_ERROR;
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    return st;
+}

@@ -1,0 +1,212 @@
+// Handlers of lists' and sets' methods that depend on more than one argument or on an order, of
+// formatting, and of patterns.
+#include "src/call/call.h"
+#include "src/call/handlers.h"
+#include "src/call/native.h"
+
+#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+
+// --- list ---
+
+// A slice takes any iterable, an index takes anything.
+HANDLER(list_setitem) {
+    if (!handler_takes(given, keywords, 3, 3))
+        return MISUSE();
+    PyObject *ready[] = {Py_NewRef(args[0]), Py_NewRef(args[1]), Py_NewRef(args[2])},
+             *result = NULL;
+    status st = protocol_open(w, &ready[0], P_NONE);
+    if (st == ST_OK)
+        st = protocol_open(w, &ready[1], P_INDEX);
+    if (st == ST_OK && PySlice_Check(ready[1]))
+        st = protocol_open(w, &ready[2], P_ITER);
+    if (st == ST_OK)
+        result = call_native(w, callable, ready, 3, NULL, is_standin(ready[1]));
+    for (int i = 0; i < 3; i++)
+        Py_DECREF(ready[i]);
+    return result;
+}
+
+// --- sets, where their order shows ---
+
+static PyObject *on_set(world *w, PyObject *callable, PyObject *const *args, unsigned protocols,
+                        bool from_outside) {
+    PyObject *set = native_open(w, args[0], protocols), *result = NULL;
+    if (!set)
+        return NULL;
+    if (PyAnySet_Check(set) && PySet_GET_SIZE(set) > 1 && !from_outside && record_of(w, set))
+        world_break(w, REASON_SET_ORDER, "pop() from a set of %zd", PySet_GET_SIZE(set));
+    else
+        result = call_native(w, callable, &set, 1, NULL, false);
+    Py_DECREF(set);
+    return result;
+}
+
+HANDLER(set_iter) {
+    return handler_takes(given, keywords, 1, 1) ? on_set(w, callable, args, P_ITER, true)
+                                                : MISUSE();
+}
+
+HANDLER(set_repr) {
+    return handler_takes(given, keywords, 1, 1) ? on_set(w, callable, args, P_REPR, true)
+                                                : MISUSE();
+}
+
+// Which one comes first depends on how the table was filled, which no guard sees.
+HANDLER(set_pop) {
+    return handler_takes(given, keywords, 1, 1) ? on_set(w, callable, args, P_ITER, false)
+                                                : MISUSE();
+}
+
+// --- formatting ---
+
+// 'n' takes the separators of the process's locale.
+static bool depends_on_locale(PyObject *spec) {
+    Py_ssize_t length = PyUnicode_GET_LENGTH(spec);
+    return length > 0 && PyUnicode_READ_CHAR(spec, length - 1) == 'n';
+}
+
+HANDLER(format) {
+    if (!handler_takes(given, keywords, 1, 2))
+        return MISUSE();
+    PyObject *spec = given == 2 ? door_open(w, args[1]) : NULL;
+    if (given == 2 && !spec)
+        return NULL;
+    if (spec && !PyUnicode_CheckExact(spec))
+        return world_break(w, REASON_NATIVE_CALL, "format() by a %s object",
+                           Py_TYPE(spec)->tp_name);
+    if (spec && depends_on_locale(spec))
+        return world_break(w, REASON_NATIVE_CALL, "format() by the locale");
+    return op_format(w, args[0], 0, spec);
+}
+
+HANDLER(number_format) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *both[] = {Py_NewRef(args[0]), Py_NewRef(args[1])}, *text = NULL;
+    status st = protocol_open(w, &both[0], P_NONE);
+    if (st == ST_OK)
+        st = protocol_open(w, &both[1], P_ATTR);
+    if (st == ST_OK && PyUnicode_CheckExact(both[1]) && depends_on_locale(both[1]))
+        st = world_break_status(w, REASON_NATIVE_CALL, "format() by the locale");
+    if (st == ST_OK)
+        text = call_native(w, callable, both, 2, NULL, is_standin(both[0]));
+    Py_DECREF(both[0]);
+    Py_DECREF(both[1]);
+    return text;
+}
+
+// What the fields of a format string ask for: which texts of arguments, their attributes or items,
+// the locale.
+typedef struct fields {
+    unsigned texts;
+    bool reach_into, locale;
+} fields;
+
+static fields fields_of(PyObject *text) {
+    fields f = {P_FORMAT, false, false};
+    Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+    bool field = false, spec = false;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        Py_UCS4 c = PyUnicode_READ_CHAR(text, i);
+        Py_UCS4 before = i ? PyUnicode_READ_CHAR(text, i - 1) : 0;
+        if (c == '{') {
+            field = true;
+            spec = false;
+        } else if (c == '}') {
+            f.locale |= spec && before == 'n';
+            field = spec = false;
+        } else if (field && before == '!')
+            f.texts |= c == 's' ? P_STR : P_REPR;
+        else if (field && c == ':')
+            spec = true;
+        else if (field && !spec && (c == '.' || c == '['))
+            f.reach_into = true;
+    }
+    return f;
+}
+
+static status open_for_format(world *w, PyObject **o, const fields *f) {
+    TRY(protocol_open(w, o, f->texts));
+    if (!f->reach_into || value_immutable(*o))
+        return ST_OK;
+    return world_break_status(w, REASON_NATIVE_CALL, "str.format() that reaches into a %s object",
+                              Py_TYPE(*o)->tp_name);
+}
+
+HANDLER(str_format) {
+    PyObject *text = given ? door_open(w, args[0]) : NULL;
+    if (given == 0)
+        return MISUSE();
+    if (!text)
+        return NULL;
+    fields f = PyUnicode_Check(text) ? fields_of(text) : (fields){P_TEXT, true, true};
+    if (f.locale)
+        return world_break(w, REASON_NATIVE_CALL, "str.format() by the locale");
+    size_t all = given + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0), ready = 1;
+    PyObject **items = PyMem_New(PyObject *, all), *result = NULL;
+    if (!items)
+        return PyErr_NoMemory();
+    items[0] = Py_NewRef(text);
+    status st = ST_OK;
+    for (; ready < all && st == ST_OK; ready++) {
+        items[ready] = Py_NewRef(args[ready]);
+        st = open_for_format(w, &items[ready], &f);
+    }
+    if (st == ST_OK)
+        result = call_native(w, callable, items, given, keywords, false);
+    for (size_t i = 0; i < ready; i++)
+        Py_DECREF(items[i]);
+    PyMem_Free(items);
+    return result;
+}
+
+// --- re ---
+
+// What a match is replaced by: a text, or a function of the match.
+static status open_replacement(world *w, const rule *row, PyObject **o) {
+    TRY(protocol_open(w, o, P_NONE));
+    if (!PyCallable_Check(*o) || is_standin(*o))
+        return rule_open_exact(w, row, o);
+    PyObject *watched = trampoline_for(w, *o, P_ATTR);
+    if (!watched)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    Py_SETREF(*o, watched);
+    return ST_OK;
+}
+
+// Only a template makes the pattern run Python code by itself: the library's own, which looks at
+// nothing but the text.
+static PyObject *substitute(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                            PyObject *keywords) {
+    bool template = given > 1 && PyUnicode_Check(args[1]);
+    w->quiet += template;
+    PyObject *result = call_native(w, callable, args, given, keywords, false);
+    w->quiet -= template;
+    return result;
+}
+
+HANDLER(pattern_sub) {
+    const rule *row = rule_of(callable);
+    size_t all = given + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0), ready = 0;
+    PyObject **items = given >= 3 ? PyMem_New(PyObject *, all) : NULL, *result = NULL;
+    if (given < 3)
+        return world_break(w, REASON_NATIVE_CALL, "%s with keyword arguments", row->path);
+    if (!items)
+        return PyErr_NoMemory();
+    status st = ST_OK;
+    for (; ready < all && st == ST_OK; ready++) {
+        items[ready] = Py_NewRef(args[ready]);
+        if (ready == 0)
+            st = rule_open_frozen(w, row, &items[ready]);
+        else if (ready == 1)
+            st = open_replacement(w, row, &items[ready]);
+        else
+            st = rule_open_exact(w, row, &items[ready]);
+    }
+    if (st == ST_OK)
+        result = substitute(w, callable, items, given, keywords);
+    for (size_t i = 0; i < ready; i++)
+        Py_DECREF(items[i]);
+    PyMem_Free(items);
+    return result;
+}

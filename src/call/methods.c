@@ -1,0 +1,44 @@
+// The room as seen from Python, for tests and for whoever asks why a call breaks: the table of
+// rules.
+#include "src/call/methods.h"
+
+#include "src/call/rules.h"
+
+static const char *kind_name(rule_kind kind) {
+    static const char *const names[] = {[RULE_PURE] = "pure",
+                                        [RULE_STRUCT] = "struct",
+                                        [RULE_HANDLED] = "handled",
+                                        [RULE_OPAQUE] = "opaque"};
+    return names[kind];
+}
+
+// (path, kind, first, args, elements, why)
+static PyObject *method_rules(PyObject *module, PyObject *none) {
+    size_t count = 0;
+    PyObject *list = rules_setup() == 0 ? PyList_New(0) : NULL;
+    const rule *const *all = rules_all(&count);
+    (void)module, (void)none;
+    for (size_t i = 0; list && i < count; i++) {
+        const rule *row = all[i];
+        PyObject *item = Py_BuildValue("(ssIIIz)", row->path, kind_name(row->kind), row->first,
+                                       row->args, row->elements, row->why);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *method_rule_for(PyObject *module, PyObject *callable) {
+    if (rules_setup() < 0)
+        return NULL;
+    const rule *row = rule_of(callable);
+    (void)module;
+    return row ? Py_BuildValue("(ss)", row->path, kind_name(row->kind)) : Py_NewRef(Py_None);
+}
+
+PyMethodDef call_methods[] = {
+    {"rules", method_rules, METH_NOARGS, "All rows: (path, kind, first, args, elements, why)."},
+    {"rule_for", method_rule_for, METH_O, "(path, kind) of the row of a callable, or None."},
+    {NULL, NULL, 0, NULL},
+};

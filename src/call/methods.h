@@ -1,0 +1,6 @@
+// What this room offers to Python, for src/module.c.
+#pragma once
+
+#include "src/py/py.h"
+
+extern PyMethodDef call_methods[]; // ends in an empty row

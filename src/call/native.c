@@ -1,0 +1,43 @@
+// What a native operation left behind: its result, an exception, or a break that it swallowed.
+#include "src/call/native.h"
+
+#include "src/call/protocol.h"
+
+bool native_born_here(void) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    bool here = type != NULL && traceback == NULL &&
+                !PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt) &&
+                !PyErr_GivenExceptionMatches(type, PyExc_MemoryError);
+    PyErr_Restore(type, value, traceback);
+    return here;
+}
+
+static void name_of_raised(char *name, size_t size) {
+    PyObject *type = PyErr_Occurred();
+    PyOS_snprintf(name, size, "%.100s",
+                  type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "exception");
+}
+
+int native_failed(world *w, bool suspicious) {
+    if (w->broken) {
+        if (!PyErr_Occurred() || !PyErr_ExceptionMatches(world_break_error))
+            world_break(w, w->reason, "%s", "");
+        return -1;
+    }
+    if (!suspicious || !native_born_here())
+        return -1;
+    char name[128];
+    name_of_raised(name, sizeof(name));
+    PyErr_Clear();
+    world_break(w, REASON_NATIVE_ERROR, "%s", name);
+    return -1;
+}
+
+PyObject *native_open(world *w, PyObject *o, unsigned protocols) {
+    PyObject *opened = Py_NewRef(o);
+    if (protocol_open(w, &opened, protocols) == ST_OK)
+        return opened;
+    Py_DECREF(opened);
+    return NULL;
+}

@@ -1,0 +1,332 @@
+// Unary and binary operators, comparisons, truth and length: operands are opened and prepared for
+// just that operator, then CPython's own function runs.
+#include "src/py/operators.h"
+
+#include "src/call/call.h"
+#include "src/call/native.h"
+#include "src/call/special.h"
+
+// Two opened operands, strong.
+typedef struct operands {
+    PyObject *left, *right;
+} operands;
+
+static bool operands_open(world *w, PyObject *left, PyObject *right, operands *p) {
+    *p = (operands){door_open(w, left), NULL};
+    if (p->left == NULL)
+        return false;
+    Py_INCREF(p->left);
+    p->right = door_open(w, right);
+    if (p->right == NULL) {
+        Py_DECREF(p->left);
+        return false;
+    }
+    Py_INCREF(p->right);
+    return true;
+}
+
+static void operands_drop(operands *p) {
+    Py_DECREF(p->left);
+    Py_DECREF(p->right);
+}
+
+// --- unary ---
+
+// What the function asks for; PyNumber_Index and its like try several methods.
+static status unary_prepare(world *w, unaryfunc function, PyObject *o) {
+    if (function == PyNumber_Negative)
+        return special_open(w, o, SPECIAL_neg);
+    if (function == PyNumber_Positive)
+        return special_open(w, o, SPECIAL_pos);
+    if (function == PyNumber_Invert)
+        return special_open(w, o, SPECIAL_invert);
+    if (function == PyNumber_Absolute)
+        return special_open(w, o, SPECIAL_abs);
+    return special_open_all(w, o, P_INDEX);
+}
+
+PyObject *op_unary(world *w, unaryfunc function, PyObject *operand) {
+    PyObject *o = door_open(w, operand), *result = NULL;
+    if (o == NULL)
+        return NULL;
+    Py_INCREF(o);
+    if (unary_prepare(w, function, o) == ST_OK)
+        result = native_result(w, function(o), is_standin(o));
+    Py_DECREF(o);
+    return result;
+}
+
+// --- binary ---
+
+// The three methods of each operator stand in a row, operators in CPython's own order.
+static special binary_special(int kind, bool *inplace) {
+    *inplace = kind >= PY_INPLACE_ADD;
+    return (special)(SPECIAL_add + 3 * (*inplace ? kind - PY_INPLACE_ADD : kind));
+}
+
+// The order of the rows is CPython's own, so the operator in place can be told from its method.
+enum { PY_INPLACE_OR = PY_INPLACE_ADD + (SPECIAL_or - SPECIAL_add) / 3 };
+
+static_assert(SPECIAL_ixor - SPECIAL_add == 3 * PY_INPLACE_ADD - 1, "three methods per operator");
+
+static bool is_text(PyObject *o) {
+    return PyUnicode_Check(o) || PyBytes_Check(o) || PyByteArray_Check(o);
+}
+
+static bool is_set_like(PyObject *o) {
+    return PyAnySet_Check(o) || PyDictViewSet_Check(o);
+}
+
+// A sequence is repeated by whatever has __index__.
+static status repeat_count(world *w, operands *p) {
+    bool left = PySequence_Check(p->left), right = PySequence_Check(p->right);
+    if (left && !right)
+        return protocol_open(w, &p->right, P_INDEX);
+    return right && !left ? protocol_open(w, &p->left, P_INDEX) : ST_OK;
+}
+
+static status set_operands(world *w, operands *p) {
+    TRY(protocol_open(w, &p->right, P_ITER | P_UNORDERED));
+    TRY(protocol_open_elements(w, &p->right, P_HASH));
+    return protocol_open_elements(w, &p->left, P_HASH);
+}
+
+// `d |= x` takes pairs as well as mappings, and asks a mapping of a Python class for its keys: the
+// rule of that method does so. NULL without an exception if the method is no C code.
+static PyObject *dict_update_in_place(world *w, operands *p) {
+    PyObject *name = special_name(SPECIAL_ior), *raw = NULL;
+    PyObject *args[] = {p->left, p->right};
+    if (name == NULL || type_lookup(w, Py_TYPE(p->left), name, &raw) == NULL ||
+        !Py_IS_TYPE(raw, &PyWrapperDescr_Type))
+        return NULL;
+    return call_any(w, raw, args, 2, NULL);
+}
+
+// What the operator does beyond calling special methods: `%` makes text, `+=` takes any iterable,
+// sets compare elements.
+static status binary_elements(world *w, special id, bool inplace, operands *p) {
+    if (id == SPECIAL_mod && is_text(p->left)) {
+        TRY(protocol_open(w, &p->right, P_TEXT | P_ITEM));
+        return protocol_open_elements(w, &p->right, P_TEXT);
+    }
+    if (id == SPECIAL_mul)
+        return repeat_count(w, p);
+    if (inplace && id == SPECIAL_add && PySequence_Check(p->left) && !is_scalar(p->left) &&
+        !PyTuple_Check(p->left) && !is_standin(p->left))
+        return protocol_open(w, &p->right, P_ITER);
+    if (is_set_like(p->left) || is_set_like(p->right))
+        return set_operands(w, p);
+    return ST_OK;
+}
+
+static bool is_dict_update(int kind, operands *p) {
+    return kind == PY_INPLACE_OR && PyDict_Check(p->left) &&
+           (!PyDict_Check(p->right) || raw_is_python_class(Py_TYPE(p->right)));
+}
+
+static status binary_prepare(world *w, int kind, operands *p) {
+    bool inplace;
+    special id = binary_special(kind, &inplace);
+    if (is_scalar(p->left) && is_scalar(p->right))
+        return ST_OK;
+    for (int i = 0; i < (inplace ? 3 : 2); i++) {
+        TRY(special_open(w, p->left, (special)(id + i)));
+        TRY(special_open(w, p->right, (special)(id + i)));
+    }
+    return binary_elements(w, id, inplace, p);
+}
+
+// An operand of a Python class goes first, as in CPython; a stand-in's slots answer if it declines.
+static bool is_for_tensors(operands *p) {
+    return is_standin(p->left) || (is_standin(p->right) && is_scalar(p->left));
+}
+
+static PyObject *binary_opened(world *w, int kind, operands *p) {
+    if (is_for_tensors(p)) {
+        PyObject *result = world_tensors->binary(w, kind, p->left, p->right);
+        if (result != Py_NotImplemented)
+            return native_result(w, result, false);
+        Py_DECREF(result);
+    }
+    if (is_dict_update(kind, p)) {
+        PyObject *result = dict_update_in_place(w, p);
+        if (result != NULL || PyErr_Occurred())
+            return result;
+    }
+    if (binary_prepare(w, kind, p) != ST_OK)
+        return NULL;
+    bool suspicious = is_standin(p->left) || is_standin(p->right);
+    return native_result(w, py_binary_functions[kind](p->left, p->right), suspicious);
+}
+
+PyObject *op_binary(world *w, int kind, PyObject *left, PyObject *right) {
+    operands p;
+    if (!operands_open(w, left, right, &p))
+        return NULL;
+    PyObject *result = binary_opened(w, kind, &p);
+    operands_drop(&p);
+    return result;
+}
+
+// --- comparisons ---
+
+static PyObject *truth_object(int truth) {
+    return truth < 0 ? NULL : Py_NewRef(truth ? Py_True : Py_False);
+}
+
+// Both are compared by identity, by object's own methods: which of them are the same is guarded,
+// not which objects they are. -1: error or break, 0: no such case.
+static int compares_identity(world *w, operands *p, int kind) {
+    if (kind != Py_EQ && kind != Py_NE)
+        return 0;
+    if (is_scalar(p->left) || is_scalar(p->right))
+        return 0;
+    int left = special_eq_is_identity(w, p->left);
+    return left > 0 ? special_eq_is_identity(w, p->right) : left;
+}
+
+// A scalar cannot be the same object as what has methods of its own, so that identity says nothing.
+static status compare_prepare(world *w, operands *p, int kind) {
+    unsigned protocols = kind == Py_EQ || kind == Py_NE ? P_EQ : P_ORDER;
+    bool mattered = w->identity_mattered;
+    TRY(protocol_open(w, &p->left, protocols));
+    TRY(protocol_open(w, &p->right, protocols));
+    if (is_scalar(p->left) || is_scalar(p->right))
+        w->identity_mattered = mattered;
+    return ST_OK;
+}
+
+static PyObject *compare_natively(world *w, operands *p, int kind) {
+    if (compare_prepare(w, p, kind) != ST_OK)
+        return NULL;
+    bool suspicious = is_standin(p->left) || is_standin(p->right);
+    return native_result(w, PyObject_RichCompare(p->left, p->right, kind), suspicious);
+}
+
+static PyObject *compare_opened(world *w, PyObject *left, PyObject *right, operands *p, int kind) {
+    if (is_scalar(p->left) && is_scalar(p->right))
+        return native_result(w, PyObject_RichCompare(p->left, p->right, kind), false);
+    if (is_for_tensors(p)) {
+        PyObject *result = world_tensors->compare(w, p->left, p->right, kind);
+        if (result != Py_NotImplemented)
+            return native_result(w, result, false);
+        Py_DECREF(result);
+    }
+    int identity = compares_identity(w, p, kind);
+    if (identity < 0)
+        return NULL;
+    if (!identity)
+        return compare_natively(w, p, kind);
+    int same = door_is(w, left, right);
+    return truth_object(same < 0 ? -1 : same == (kind == Py_EQ));
+}
+
+// None differs from whatever else a builtin immutable may be: the type tells.
+static int differs_from_none(world *w, PyObject *left, PyObject *right, int kind) {
+    if ((kind != Py_EQ && kind != Py_NE) || (left != Py_None && right != Py_None))
+        return 0;
+    PyTypeObject *type = door_type(w, left == Py_None ? right : left);
+    if (type == NULL)
+        return -1;
+    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
+           type == &PyBool_Type || type == &PyTuple_Type || type == &PyList_Type ||
+           type == &PyDict_Type;
+}
+
+PyObject *op_compare(world *w, PyObject *left, PyObject *right, int kind) {
+    operands p;
+    int differs = differs_from_none(w, left, right, kind);
+    if (differs)
+        return truth_object(differs < 0 ? -1 : kind == Py_NE);
+    if (!operands_open(w, left, right, &p))
+        return NULL;
+    PyObject *result = compare_opened(w, left, right, &p, kind);
+    operands_drop(&p);
+    return result;
+}
+
+// --- truth and length ---
+
+// Containers that change, other than dicts.
+static bool is_mutable(PyObject *o, record_kind *kind) {
+    if (PyList_CheckExact(o))
+        *kind = RECORD_LIST;
+    else if (PySet_CheckExact(o))
+        *kind = RECORD_SET;
+    else if (PyByteArray_CheckExact(o))
+        *kind = RECORD_BYTEARRAY;
+    else if (strcmp(Py_TYPE(o)->tp_name, "collections.deque") == 0)
+        *kind = RECORD_DEQUE;
+    else
+        return false;
+    return true;
+}
+
+// Of a container, emptiness or length can be told without opening it. If another path may change
+// it, it is on record from now on, so that it is guarded to be an object of its own. Whether it is
+// still as it was outside: 1, 0, or -1.
+static int note_untouched(world *w, lazy *l) {
+    record_kind kind;
+    if (PyDict_Check(l->outside)) {
+        record *r = door_dict(w, (PyObject *)l);
+        if (r == NULL)
+            return PyErr_Occurred() ? -1 : 0;
+        return r->inside == NULL && (r->names == NULL || (!r->names->twin && !r->names->pending));
+    }
+    if (!is_mutable(l->outside, &kind))
+        return record_of(w, l->outside) == NULL;
+    if (l->record == NULL && record_of(w, l->outside) == NULL)
+        l->record = record_new(w, kind, l->source, l->outside, NULL);
+    if (l->record == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    return l->record->inside == NULL;
+}
+
+static bool is_unopened(PyObject *o) {
+    return is_lazy(o) && ((lazy *)o)->inside == NULL;
+}
+
+int op_truth(world *w, PyObject *o) {
+    if (o == Py_True)
+        return 1;
+    if (o == Py_False || o == Py_None)
+        return 0;
+    if (is_unopened(o) && note_untouched(w, (lazy *)o) < 0)
+        return -1;
+    int truth = door_truth(w, o);
+    if (truth != -2)
+        return truth;
+    PyObject *opened = native_open(w, o, P_TRUTH);
+    if (opened == NULL)
+        return -1;
+    truth = native_status(w, PyObject_IsTrue(opened), false);
+    Py_DECREF(opened);
+    return truth;
+}
+
+static bool has_raw_length(PyTypeObject *type) {
+    return type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type ||
+           type == &PySet_Type || type == &PyFrozenSet_Type;
+}
+
+static PyObject *raw_len(world *w, lazy *l) {
+    Py_ssize_t length = raw_length(l->outside);
+    if (door_type(w, (PyObject *)l) == NULL ||
+        guard_add(w->guards, GUARD_LENGTH, l->source, NULL, NULL, length) != ST_OK)
+        return NULL;
+    return PyLong_FromSsize_t(length);
+}
+
+PyObject *op_len(world *w, PyObject *o) {
+    if (is_unopened(o) && has_raw_length(Py_TYPE(((lazy *)o)->outside))) {
+        int untouched = note_untouched(w, (lazy *)o);
+        if (untouched)
+            return untouched < 0 ? NULL : raw_len(w, (lazy *)o);
+    }
+    PyObject *opened = native_open(w, o, P_LEN);
+    if (opened == NULL)
+        return NULL;
+    Py_ssize_t length = PyObject_Length(opened);
+    Py_DECREF(opened);
+    return native_result(w, length < 0 ? NULL : PyLong_FromSsize_t(length), false);
+}

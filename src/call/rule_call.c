@@ -1,0 +1,343 @@
+// A call by a row: the callable is taken apart, its arguments are made ready as the row says, and
+// then the handler or the native function runs.
+#include "src/call/call.h"
+#include "src/call/descr.h"
+#include "src/call/handlers.h"
+
+#define FEW 8
+
+// A call being made ready: self first, then arguments, then the values of keywords.
+typedef struct ready {
+    world *w;
+    const rule *row;
+    PyObject *target;   // borrowed
+    PyObject **items;   // strong references
+    size_t count, all;  // positional ones; with keywords
+    PyObject *keywords; // borrowed
+    bool gathered;      // some iterable was run to its end beforehand
+    bool calls;         // a function is given, which gets the elements
+    PyObject *few[FEW];
+} ready;
+
+static void drop(ready *c) {
+    for (size_t i = 0; i < c->all; i++)
+        Py_DECREF(c->items[i]);
+    if (c->items != c->few)
+        PyMem_Free(c->items);
+}
+
+// What a bound C method is bound to; new reference. NULL, without an exception, for what is not
+// bound.
+static PyObject *bound_self(world *w, PyObject *callable, PyObject *target) {
+    PyObject *self = target == callable ? NULL : rule_bound_to(callable);
+    if (!self) // an object is called through its type's __call__
+        return target == callable ? NULL : Py_NewRef(callable);
+    record *r = record_of(w, callable);
+    if (!r || r->inside != callable || r->outside != callable)
+        return Py_NewRef(self);
+    source *s = guard_source(w->guards, SOURCE_METHOD_SELF, r->source, NULL, 0);
+    return s ? door_load(w, s, self) : NULL;
+}
+
+static status collect(ready *c, PyObject *callable, PyObject *const *args, size_t given) {
+    size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0;
+    c->target = rule_unbound(c->row, callable);
+    PyObject *self = bound_self(c->w, callable, c->target);
+    if (!self && (PyErr_Occurred() || c->w->broken))
+        return c->w->broken ? ST_BREAK : ST_ERROR;
+    size_t first = self != NULL, all = first + given + extra;
+    c->items = all <= FEW ? c->few : PyMem_New(PyObject *, all);
+    if (!c->items) {
+        Py_XDECREF(self);
+        PyErr_NoMemory();
+        return ST_ERROR;
+    }
+    if (self)
+        c->items[0] = self;
+    for (size_t i = 0; i < given + extra; i++)
+        c->items[first + i] = Py_NewRef(args[i]);
+    c->count = first + given;
+    c->all = all;
+    return ST_OK;
+}
+
+// --- arguments ---
+
+static status refuse(ready *c, PyObject *o) {
+    return world_break_status(c->w, REASON_NATIVE_CALL, "%s on a %s object", c->row->path,
+                              Py_TYPE(o)->tp_name);
+}
+
+status rule_open_exact(world *w, const rule *row, PyObject **o) {
+    TRY(protocol_open(w, o, P_NONE));
+    if (PyTuple_Check(*o))
+        TRY(protocol_open_elements(w, o, P_ATTR | P_DEEP));
+    if (value_immutable(*o) || PyByteArray_CheckExact(*o)) // a twin's bytes are guarded
+        return ST_OK;
+    return world_break_status(w, REASON_NATIVE_CALL, "%s on a %s object", row->path,
+                              Py_TYPE(*o)->tp_name);
+}
+
+// Containers whose elements can be made ready where they are: iterating does not run Python code.
+static bool is_container(PyObject *o) {
+    PyTypeObject *bases[] = {&PyList_Type,      &PyTuple_Type, &PyDict_Type,     &PySet_Type,
+                             &PyFrozenSet_Type, &PyODict_Type, &PyUnicode_Type,  &PyBytes_Type,
+                             &PyByteArray_Type, &PyRange_Type, &PyDictKeys_Type, &PyDictValues_Type,
+                             &PyDictItems_Type};
+    PyTypeObject *type = Py_TYPE(o);
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(bases); i++)
+        if (PyType_IsSubtype(type, bases[i]) && type->tp_iter == bases[i]->tp_iter)
+            return true;
+    return strcmp(type->tp_name, "collections.deque") == 0 && !raw_is_python_class(type);
+}
+
+// Iterators of C whose elements are tuples that they make themselves.
+static bool gives_tuples(PyObject *o) {
+    static const char *const names[] = {"zip",
+                                        "enumerate",
+                                        "itertools.product",
+                                        "itertools.combinations",
+                                        "dict_itemiterator",
+                                        "itertools.pairwise",
+                                        "itertools.permutations",
+                                        "itertools.zip_longest"};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++)
+        if (strcmp(Py_TYPE(o)->tp_name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+// Gathered elements are used after the iterable has run to its end. That can be told from using
+// them one by one only if using them runs Python code.
+static bool runs_code(PyObject *o, unsigned protocols) {
+    PyTypeObject *type = Py_TYPE(o);
+    if (!raw_is_python_class(type))
+        return false;
+    return (protocols & ~(P_HASH | P_EQ)) || type->tp_hash != PyBaseObject_Type.tp_hash ||
+           type->tp_richcompare != PyBaseObject_Type.tp_richcompare;
+}
+
+static status gather(ready *c, PyObject **o) {
+    PyObject *list = handler_gather(c->w, *o);
+    c->gathered = true;
+    if (!list)
+        return c->w->broken ? ST_BREAK : ST_ERROR;
+    Py_SETREF(*o, list);
+    TRY(protocol_open_elements(c->w, o, c->row->elements));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
+        if (runs_code(PyList_GET_ITEM(list, i), c->row->elements))
+            return refuse(c, PyList_GET_ITEM(list, i));
+    return ST_OK;
+}
+
+static status open_elements(ready *c, PyObject **o, unsigned mask) {
+    unsigned elements = c->row->elements;
+    if (is_container(*o))
+        return protocol_open_elements(c->w, o, elements);
+    if (!Py_TYPE(*o)->tp_iter && !PySequence_Check(*o))
+        return ST_OK; // not iterable: the native function says so
+    if (elements == P_ITER && gives_tuples(*o))
+        return ST_OK;
+    return mask & R_GATHER ? gather(c, o) : refuse(c, *o);
+}
+
+// What a function gives to native code is made ready as elements are.
+static status watch_results(ready *c, PyObject **o) {
+    PyObject *watched = trampoline_for(c->w, *o, c->row->elements);
+    if (!watched)
+        return c->w->broken ? ST_BREAK : ST_ERROR;
+    Py_SETREF(*o, watched);
+    return ST_OK;
+}
+
+// Of a C type, and nothing that lies outside and could change.
+static bool is_plain(world *w, PyObject *o) {
+    if (raw_is_python_class(Py_TYPE(o)) || is_standin(o))
+        return false;
+    return !record_itself(w, o) || PyType_Check(o) || PyCFunction_Check(o);
+}
+
+static status open_argument(ready *c, PyObject **o, unsigned mask) {
+    unsigned protocols = mask & ~(unsigned)R_FLAGS;
+    if (!protocols && !(mask & (R_OPEN | R_PLAIN)))
+        return ST_OK;
+    TRY(protocol_open(c->w, o, P_NONE));
+    if (*o == Py_None)
+        return ST_OK;
+    if ((mask & R_PLAIN) && !is_plain(c->w, *o))
+        return refuse(c, *o);
+    if ((protocols & P_ITER) && c->row->elements && !c->calls)
+        TRY(open_elements(c, o, mask));
+    TRY(protocol_open(c->w, o, protocols));
+    return protocols & P_CALL && c->calls ? watch_results(c, o) : ST_OK;
+}
+
+static bool is_function_name(PyObject *name) {
+    return PyUnicode_CompareWithASCIIString(name, "key") == 0 ||
+           PyUnicode_CompareWithASCIIString(name, "func") == 0;
+}
+
+static status open_keyword(ready *c, PyObject *name, PyObject **o) {
+    if (c->row->first & R_KEYWORDS)
+        return ST_OK;
+    return open_argument(c, o, is_function_name(name) ? P_CALL : P_ATTR | R_PLAIN);
+}
+
+// --- self ---
+
+// Instances of subclasses of immutable builtins: their builtin part was guarded when they came in.
+static bool holds_value(PyObject *o) {
+    return PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) ||
+           PyComplex_Check(o);
+}
+
+// A pattern with re.LOCALE.
+static bool depends_on_locale(PyObject *o) {
+    if (strcmp(Py_TYPE(o)->tp_name, "re.Pattern") != 0)
+        return false;
+    PyObject *flags = PyObject_GetAttrString(o, "flags");
+    long bits = flags ? PyLong_AsLong(flags) : -1;
+    Py_XDECREF(flags);
+    PyErr_Clear();
+    return bits & 4;
+}
+
+status rule_open_frozen(world *w, const rule *row, PyObject **o) {
+    TRY(protocol_open(w, o, P_NONE));
+    if (PyObject_TypeCheck(*o, row->owner) && !depends_on_locale(*o))
+        return ST_OK;
+    return world_break_status(w, REASON_NATIVE_CALL, "%s on a %s object", row->path,
+                              Py_TYPE(*o)->tp_name);
+}
+
+static status check_self(ready *c, PyObject *self) {
+    const rule *row = c->row;
+    if (is_standin(self))
+        return refuse(c, self);
+    if (PyType_Check(self) && Py_IS_TYPE(row->object, &PyClassMethodDescr_Type))
+        return row->first & R_SELF && self != (PyObject *)row->owner ? refuse(c, self) : ST_OK;
+    if (row->first & R_SELF && !Py_IS_TYPE(self, row->owner))
+        return refuse(c, self);
+    // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it.
+    if (row->owner == &PyDict_Type && PyODict_Check(self))
+        return refuse(c, self);
+    if (row->first & R_FROZEN)
+        return depends_on_locale(self) ? refuse(c, self) : ST_OK;
+    return !holds_value(self) && record_itself(c->w, self) ? refuse(c, self) : ST_OK;
+}
+
+static status open_self(ready *c) {
+    PyObject **self = &c->items[0];
+    TRY(protocol_open(c->w, self, P_NONE));
+    TRY(check_self(c, *self));
+    if (c->row->first & R_ORDERED)
+        TRY(protocol_open(c->w, self, P_ITER));
+    return c->row->elements ? protocol_open_elements(c->w, self, c->row->elements) : ST_OK;
+}
+
+// The class that a __new__ makes an instance of.
+static status open_class(ready *c) {
+    PyObject **type = &c->items[0], *name = NULL;
+    TRY(protocol_open(c->w, type, P_NONE));
+    if (!PyType_Check(*type))
+        return ST_OK; // the native function says so
+    if (!(name = PyUnicode_InternFromString("__del__")))
+        return ST_ERROR;
+    PyObject *finalizer = type_lookup(c->w, (PyTypeObject *)*type, name, NULL);
+    Py_DECREF(name);
+    if (finalizer)
+        return world_break_status(c->w, REASON_FINALIZER, "%s", ((PyTypeObject *)*type)->tp_name);
+    return c->w->broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
+}
+
+// --- the kinds ---
+
+static status open_pure(ready *c) {
+    size_t i = 0;
+    if (c->row->owner && c->count) {
+        TRY(open_self(c));
+        PyObject *self = c->items[i++];
+        if (!PyType_Check(self) && !holds_value(self))
+            TRY(rule_open_exact(c->w, c->row, &c->items[0]));
+    }
+    if (c->row->makes && c->count) {
+        TRY(open_class(c));
+        i = 1;
+    }
+    for (; i < c->all; i++)
+        TRY(rule_open_exact(c->w, c->row, &c->items[i]));
+    return ST_OK;
+}
+
+// Whether a function is given where the row says that one is called.
+static status find_function(ready *c, size_t first) {
+    for (size_t i = first; i < c->all; i++) {
+        unsigned mask = i == first ? c->row->first : c->row->args;
+        bool called = mask & P_CALL;
+        if (i >= c->count)
+            called = is_function_name(PyTuple_GET_ITEM(c->keywords, i - c->count));
+        int none = called ? door_is(c->w, c->items[i], Py_None) : 1;
+        if (none < 0)
+            return c->w->broken ? ST_BREAK : ST_ERROR;
+        c->calls |= !none;
+    }
+    return ST_OK;
+}
+
+static status open_struct(ready *c) {
+    const rule *row = c->row;
+    size_t first = 0;
+    if ((row->owner || row->makes) && c->count) {
+        TRY(row->makes ? open_class(c) : open_self(c));
+        first = 1;
+    }
+    if (row->elements && !(row->first & (R_SPREAD | R_KEYWORDS)))
+        TRY(find_function(c, first));
+    for (size_t i = first; i < c->count; i++)
+        TRY(open_argument(c, &c->items[i], i == first ? row->first : row->args));
+    for (size_t i = c->count; i < c->all; i++)
+        TRY(open_keyword(c, PyTuple_GET_ITEM(c->keywords, i - c->count), &c->items[i]));
+    return ST_OK;
+}
+
+// Whether native code may have met something that is not what it stands for.
+static bool is_suspicious(const ready *c) {
+    size_t first = c->row->owner || c->row->makes ? 1 : 0;
+    if (first && c->count && c->row->elements && handler_meets_standin(c->items[0], 3))
+        return true;
+    for (size_t i = first; i < c->count; i++) {
+        unsigned mask = i == first ? c->row->first : c->row->args;
+        if ((mask & ~(unsigned)R_FLAGS) && handler_meets_standin(c->items[i], 3))
+            return true;
+    }
+    return false;
+}
+
+static PyObject *run(ready *c) {
+    const rule *row = c->row;
+    if (row->kind == RULE_HANDLED) {
+        // As CPython's own calls of C functions; handlers may lead to one another for ever.
+        if (Py_EnterRecursiveCall(" while calling a Python object"))
+            return NULL;
+        PyObject *result = row->handler(c->w, c->target, c->items, c->count, c->keywords);
+        Py_LeaveRecursiveCall();
+        return result;
+    }
+    status st = row->kind == RULE_PURE ? open_pure(c) : open_struct(c);
+    if (st != ST_OK)
+        return NULL;
+    bool suspicious = row->kind == RULE_STRUCT && (c->gathered || is_suspicious(c));
+    return call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
+}
+
+PyObject *rule_call(world *w, const rule *row, PyObject *callable, PyObject *const *args,
+                    size_t given, PyObject *keywords) {
+    if (row->kind == RULE_OPAQUE)
+        return world_break(w, REASON_NATIVE_CALL, "%s, which %s", row->path, row->why);
+    ready c = {.w = w, .row = row, .keywords = keywords};
+    if (collect(&c, callable, args, (size_t)PyVectorcall_NARGS(given)) != ST_OK)
+        return NULL;
+    PyObject *result = run(&c);
+    drop(&c);
+    return result;
+}

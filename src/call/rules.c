@@ -1,0 +1,360 @@
+// The table of rules: rules.def's rows, resolved against the running Python into maps from C
+// functions, slot wrappers and types to rows.
+#include "src/call/rules.h"
+
+#include "src/call/handlers.h"
+
+// Shorthands of the table: protocols that native code carries on into elements of elements.
+enum {
+    EQ = P_EQ | P_DEEP,
+    HASH = P_HASH | P_DEEP,
+    ORDER = P_ORDER | P_DEEP,
+    TEXT = P_TEXT | P_DEEP,
+    EXACT = P_ATTR | P_DEEP, // immutable builtins only
+};
+
+// A line of the table: every name of every owner gets this row.
+typedef struct line {
+    const char *owners, *names; // separated by spaces
+    rule row;
+} line;
+
+static const line lines[] = {
+#define PURE(owners, names) {owners, names, {.kind = RULE_PURE}},
+#define STRUCT(owners, names, first_, args_, elements_)                                            \
+    {owners,                                                                                       \
+     names,                                                                                        \
+     {.kind = RULE_STRUCT, .first = (first_), .args = (args_), .elements = (elements_)}},
+#define HANDLED(owners, names, function)                                                           \
+    {owners, names, {.kind = RULE_HANDLED, .handler = handle_##function}},
+#define OPAQUE(owners, names, why_) {owners, names, {.kind = RULE_OPAQUE, .why = (why_)}},
+#include "src/call/rules.def"
+#undef PURE
+#undef STRUCT
+#undef HANDLED
+#undef OPAQUE
+};
+
+// The process's one table. It only grows; what its keys point to is held strongly by the rows.
+static struct table {
+    VEC(const rule *) all;
+    map functions;         // PyMethodDef * → const rule *
+    map objects;           // PyObject * → const rule *
+    PyMethodDef *makes;    // of every __new__ that C code defines
+    PyTypeObject *wrapper; // of bound slot wrappers
+    bool ready;
+} table;
+
+// A bound slot wrapper; CPython has no header for it (wrapperobject in descrobject.c).
+typedef struct bound_wrapper {
+    PyObject_HEAD
+    PyWrapperDescrObject *descr;
+    PyObject *self;
+} bound_wrapper;
+
+static PyMethodDef *definition(PyObject *callable) {
+    if (PyCFunction_Check(callable))
+        return ((PyCFunctionObject *)callable)->m_ml;
+    if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyClassMethodDescr_Type))
+        return ((PyMethodDescrObject *)callable)->d_method;
+    return NULL;
+}
+
+static const rule *found(const map *m, const void *key) {
+    const uint64_t *value = map_get(m, map_key(key));
+    return value ? (const rule *)(uintptr_t)*value : NULL;
+}
+
+// The row of an object that is called through its type's C __call__.
+static const rule *rule_of_instance(PyObject *callable) {
+    static PyObject *name;
+    if (!name && !(name = PyUnicode_InternFromString("__call__"))) {
+        PyErr_Clear();
+        return NULL;
+    }
+    PyObject *slot = _PyType_Lookup(Py_TYPE(callable), name);
+    return slot && Py_IS_TYPE(slot, &PyWrapperDescr_Type) ? found(&table.objects, slot) : NULL;
+}
+
+const rule *rule_of(PyObject *callable) {
+    const rule *row = found(&table.objects, callable);
+    if (row || PyType_Check(callable) || PyFunction_Check(callable) || PyMethod_Check(callable))
+        return row;
+    PyMethodDef *method = definition(callable);
+    if (method)
+        return method == table.makes ? NULL : found(&table.functions, method);
+    if (Py_IS_TYPE(callable, table.wrapper))
+        return found(&table.objects, ((bound_wrapper *)callable)->descr);
+    if (Py_IS_TYPE(callable, &PyWrapperDescr_Type))
+        return NULL;
+    return rule_of_instance(callable);
+}
+
+PyObject *rule_bound_to(PyObject *callable) {
+    if (Py_IS_TYPE(callable, table.wrapper))
+        return ((bound_wrapper *)callable)->self;
+    return PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
+}
+
+PyObject *rule_unbound(const rule *row, PyObject *callable) {
+    if (!row->owner || Py_IS_TYPE(callable, Py_TYPE(row->object)))
+        return callable;
+    if (Py_IS_TYPE(callable, table.wrapper))
+        return (PyObject *)((bound_wrapper *)callable)->descr;
+    if (!PyCFunction_Check(callable) || Py_IS_TYPE(row->object, &PyClassMethodDescr_Type))
+        return row->object;
+    PyMethodDef *method = definition(callable);
+    PyObject *self = PyCFunction_GET_SELF(callable);
+    PyObject *own = definition(row->object) == method && PyObject_TypeCheck(self, row->owner)
+                        ? row->object
+                        : NULL;
+    for (size_t i = 0; !own && i < table.all.count; i++) {
+        const rule *other = table.all.items[i];
+        if (other->owner && definition(other->object) == method &&
+            PyObject_TypeCheck(self, other->owner))
+            own = other->object;
+    }
+    return own ? own : row->object;
+}
+
+// Two names of one C function, or two types that share one, must agree.
+static bool agree(const rule *a, const rule *b) {
+    return a->kind == b->kind && a->first == b->first && a->args == b->args &&
+           a->elements == b->elements && a->handler == b->handler;
+}
+
+static status put(map *m, const void *key, const rule *row) {
+    const rule *before = found(m, key);
+    if (!before)
+        return map_put(m, map_key(key), map_key(row));
+    if (agree(before, row))
+        return ST_OK;
+    PyErr_Format(PyExc_SystemError, "%s and %s have different rules", before->path, row->path);
+    return ST_ERROR;
+}
+
+status rules_add(PyObject *callable, const rule *row) {
+    TRY(map_put(&table.objects, map_key(callable), map_key(row)));
+    Py_INCREF(callable); // for as long as the process lives
+    return ST_OK;
+}
+
+const rule *const *rules_all(size_t *count) {
+    *count = table.all.count;
+    return table.all.items;
+}
+
+// --- finding what a path means ---
+
+// C types by tp_name, which is where they say they are: a dict, str → type.
+static int note_types(PyObject *by_name, PyTypeObject *type, PyObject *subclasses_of) {
+    if (!raw_is_python_class(type)) {
+        PyObject *known = PyDict_GetItemString(by_name, type->tp_name);
+        if (!known && PyDict_SetItemString(by_name, type->tp_name, (PyObject *)type) < 0)
+            return -1;
+    }
+    PyObject *list = PyObject_CallOneArg(subclasses_of, (PyObject *)type);
+    int bad = list == NULL;
+    for (Py_ssize_t i = 0; !bad && i < PyList_GET_SIZE(list); i++) {
+        PyTypeObject *sub = (PyTypeObject *)PyList_GET_ITEM(list, i);
+        // Below a Python class there are only Python classes, and of those there may be thousands.
+        if (!raw_is_python_class(sub))
+            bad = note_types(by_name, sub, subclasses_of) < 0;
+    }
+    Py_XDECREF(list);
+    return bad ? -1 : 0;
+}
+
+// The C modules of the table. Importing them makes their types known.
+static status import_modules(void) {
+    static const char *const names[] = {
+        "_abc",      "_bisect",  "_collections", "_contextvars", "_functools", "_heapq",  "_json",
+        "_operator", "_random",  "_sre",         "_string",      "_struct",    "_thread", "_typing",
+        "_warnings", "_weakref", "cmath",        "itertools",    "math"};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
+        PyObject *module = PyImport_ImportModule(names[i]);
+        if (!module)
+            return ST_ERROR;
+        Py_DECREF(module);
+    }
+    return ST_OK;
+}
+
+static PyObject *types_by_name(void) {
+    PyObject *by_name = PyDict_New();
+    PyObject *f =
+        by_name ? PyObject_GetAttrString((PyObject *)&PyType_Type, "__subclasses__") : NULL;
+    if (!f || note_types(by_name, &PyBaseObject_Type, f) < 0)
+        Py_CLEAR(by_name);
+    Py_XDECREF(f);
+    return by_name;
+}
+
+// What an owner's name stands for: a C type or a module; new reference. NULL without an exception
+// if this Python has none. Nothing is imported: looking for what is not there takes long.
+static PyObject *find_owner(PyObject *by_name, const char *name) {
+    PyObject *type = PyDict_GetItemString(by_name, name);
+    if (type)
+        return Py_NewRef(type);
+    const char *dot = strrchr(name, '.');
+    PyObject *text =
+        dot ? PyUnicode_FromStringAndSize(name, dot - name) : PyUnicode_FromString(name);
+    PyObject *module = text ? PyImport_GetModule(text) : NULL;
+    Py_XDECREF(text);
+    if (!module || !dot)
+        return module;
+    // C types that Python code can change are no builtin ones; a C module has no others.
+    PyObject *member =
+        *name == '_' ? PyDict_GetItemString(PyModule_GetDict(module), dot + 1) : NULL;
+    Py_DECREF(module);
+    return member && PyType_Check(member) ? Py_NewRef(member) : NULL;
+}
+
+// The entry of a type or a module itself, not of what it inherits; new reference. NULL without an
+// exception if there is none.
+static PyObject *find_member(PyObject *owner, PyObject *name) {
+    if (PyUnicode_CompareWithASCIIString(name, "()") == 0)
+        return Py_NewRef(owner);
+    PyObject *dict =
+        PyType_Check(owner) ? raw_type_dict((PyTypeObject *)owner) : PyModule_GetDict(owner);
+    PyObject *member = Py_XNewRef(PyDict_GetItemWithError(dict, name));
+    if (member == Py_None) // __hash__ of what cannot be hashed
+        Py_CLEAR(member);
+    if (member && Py_IS_TYPE(member, &PyStaticMethod_Type))
+        Py_SETREF(member, PyObject_GetAttrString(member, "__func__"));
+    return member;
+}
+
+// --- setting up ---
+
+static bool is_maker(PyObject *o) {
+    return PyCFunction_Check(o) && ((PyCFunctionObject *)o)->m_ml == table.makes;
+}
+
+// What the C function behind a row takes for its first argument.
+static void describe(rule *row, PyObject *owner, PyObject *member) {
+    row->object = Py_NewRef(member);
+    row->makes = is_maker(member);
+    if (Py_IS_TYPE(member, &PyMethodDescr_Type) || Py_IS_TYPE(member, &PyWrapperDescr_Type) ||
+        Py_IS_TYPE(member, &PyClassMethodDescr_Type))
+        row->owner = (PyTypeObject *)owner;
+}
+
+static char *join_path(const char *owner, const char *name) {
+    bool bare = strcmp(owner, "builtins") == 0, call = strcmp(name, "()") == 0;
+    size_t size = strlen(owner) + strlen(name) + 2;
+    char *path = PyMem_Malloc(size);
+    if (!path)
+        PyErr_NoMemory();
+    else if (bare || call)
+        strcpy(path, bare ? name : owner);
+    else
+        PyOS_snprintf(path, size, "%s.%s", owner, name);
+    return path;
+}
+
+static rule *new_row(const line *l, PyObject *owner, const char *owner_name, PyObject *name,
+                     PyObject *member) {
+    rule *row = PyMem_Malloc(sizeof(rule));
+    if (!row) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    *row = l->row;
+    row->path = join_path(owner_name, PyUnicode_AsUTF8(name));
+    if (row->path) {
+        describe(row, owner, member);
+        return row;
+    }
+    PyMem_Free(row);
+    return NULL;
+}
+
+// A row that is there from an attempt that ran out of memory stays.
+static status keep_row(map *m, const void *key, rule *row) {
+    const rule *before = found(m, key);
+    if (before && strcmp(before->path, row->path) == 0) {
+        Py_DECREF(row->object);
+        PyMem_Free((char *)row->path);
+        PyMem_Free(row);
+        return ST_OK;
+    }
+    TRY(vec_reserve(&table.all, 1));
+    TRY(put(m, key, row));
+    return vec_push(&table.all, row);
+}
+
+static status add_row(const line *l, PyObject *owner, const char *owner_name, PyObject *name) {
+    PyObject *member = find_member(owner, name);
+    if (!member)
+        return PyErr_Occurred() ? ST_ERROR : ST_OK;
+    rule *row = new_row(l, owner, owner_name, name, member);
+    status end = ST_ERROR;
+    if (row) {
+        PyMethodDef *method = row->makes ? NULL : definition(member);
+        end = keep_row(method ? &table.functions : &table.objects,
+                       method ? (const void *)method : (const void *)member, row);
+    }
+    Py_DECREF(member);
+    return end;
+}
+
+static status add_names(const line *l, PyObject *owner, PyObject *owner_name, PyObject *names) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); i++)
+        TRY(add_row(l, owner, PyUnicode_AsUTF8(owner_name), PyList_GET_ITEM(names, i)));
+    return ST_OK;
+}
+
+static PyObject *words(const char *text) {
+    PyObject *all = PyUnicode_FromString(text);
+    PyObject *list = all ? PyUnicode_Split(all, NULL, -1) : NULL;
+    Py_XDECREF(all);
+    return list;
+}
+
+static status add_line(const line *l, PyObject *by_name) {
+    PyObject *owners = words(l->owners), *names = words(l->names);
+    status end = owners && names ? ST_OK : ST_ERROR;
+    for (Py_ssize_t i = 0; end == ST_OK && i < PyList_GET_SIZE(owners); i++) {
+        PyObject *name = PyList_GET_ITEM(owners, i);
+        PyObject *owner = find_owner(by_name, PyUnicode_AsUTF8(name));
+        if (owner)
+            end = add_names(l, owner, name, names);
+        else if (PyErr_Occurred())
+            end = ST_ERROR;
+        Py_XDECREF(owner);
+    }
+    Py_XDECREF(owners);
+    Py_XDECREF(names);
+    return end;
+}
+
+// What tells kinds of callables apart: the definition all __new__ functions share, and the type of
+// bound slot wrappers.
+static status learn_kinds(void) {
+    PyObject *maker = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, "__new__");
+    PyObject *bound = PyObject_GetAttrString(Py_None, "__repr__");
+    if (maker && bound) {
+        table.makes = ((PyCFunctionObject *)maker)->m_ml;
+        table.wrapper = Py_TYPE(bound);
+    }
+    bool known = maker && bound;
+    Py_XDECREF(maker);
+    Py_XDECREF(bound);
+    return known ? ST_OK : ST_ERROR;
+}
+
+int rules_setup(void) {
+    if (table.ready)
+        return 0;
+    bool ready = learn_kinds() == ST_OK && import_modules() == ST_OK;
+    PyObject *by_name = ready ? types_by_name() : NULL;
+    status end = by_name ? ST_OK : ST_ERROR;
+    for (size_t i = 0; end == ST_OK && i < Py_ARRAY_LENGTH(lines); i++)
+        end = add_line(&lines[i], by_name);
+    Py_XDECREF(by_name);
+    if (end == ST_OK)
+        end = raised_setup();
+    table.ready = end == ST_OK;
+    return end == ST_OK ? 0 : -1;
+}

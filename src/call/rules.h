@@ -1,0 +1,88 @@
+// The rule of each C callable: what it may do during a trace. Rows are in rules.def and found by
+// the underlying C function; slot wrappers, __new__ functions and pybind11's builtins by the
+// object, types by the type itself, other callable C objects by their type's __call__.
+//
+// A STRUCT row speaks of the arguments behind self (or behind the class, of a __new__):
+//   first     protocols that native code applies to the first of them, and R_ flags
+//   args      to the others
+//   elements  to the elements of self and of each argument with P_ITER; or, where a function is
+//   given
+//             (P_CALL), to what that gives. What cannot be made ready beforehand, because the
+//             argument is an iterator, is gathered first if the row says R_GATHER, else breaks
+// Where P_NONE stands, the argument is only moved: it may stay a lazy, and is not looked at. Others
+// are opened and made ready (protocol_open), which breaks for outside objects of C types that are
+// not known to be harmless. Self is opened always, and must be inside, immutable or a twin: an
+// outside object of a C type (RECORD_OBJECT) breaks, unless the row says R_FROZEN. Of keyword
+// arguments `key` and `func` are called; others must be immutable builtins, or are only moved with
+// R_KEYWORDS. What comes out is fresh, an argument, or an element of an argument.
+#pragma once
+
+#include "src/call/protocol.h"
+
+typedef enum rule_kind {
+    RULE_PURE,    // runs natively on immutable values
+    RULE_STRUCT,  // runs natively on inside containers and twins, prepared by the row's protocols
+    RULE_HANDLED, // has a C handler
+    RULE_OPAQUE,  // breaks; the row says why
+} rule_kind;
+
+enum {
+    R_FROZEN = 1 << 20,   // self may be an outside C object: nothing about it ever changes
+    R_GATHER = 1 << 21,   // takes all elements before it does anything that could be seen
+    R_KEYWORDS = 1 << 22, // keyword arguments are only moved
+    R_OPEN = 1 << 23,     // the argument is opened, and nothing more
+    R_PLAIN = 1 << 24,    // the argument is of a C type, and inside, immutable or a twin
+    R_SELF = 1 << 25,     // self is of the row's type itself (a class: is that type)
+    R_SPREAD = 1 << 26,   // elements are the arguments of what is called, not what it gives
+    R_ORDERED = 1 << 27,  // the order of self, a set, matters
+    R_FLAGS = R_FROZEN | R_GATHER | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED,
+};
+
+// `args` as the C function sees them: self comes first, whether the method was bound or not, or is
+// an object called through its type's C __call__. `callable` is then the unbound one.
+typedef PyObject *(*rule_handler)(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                                  PyObject *keywords);
+
+typedef struct rule {
+    const char *path; // "list.append", "math.sqrt", "itertools.chain"
+    rule_kind kind;
+    unsigned first, args, elements; // STRUCT
+    rule_handler handler;
+    const char *why; // OPAQUE
+    // Filled in by rules_setup:
+    PyObject *object;    // strong: what the path led to
+    PyTypeObject *owner; // methods: the type self must be of; NULL for functions and types
+    bool makes;          // a __new__: argument 0 is a class
+} rule;
+
+// The table is made by the first stator.compile, not at import: it names modules that few programs need.
+int rules_setup(void);
+// All rows, in the table's order, and how many.
+const rule *const *rules_all(size_t *count);
+// What a bound C method or slot wrapper is bound to (of a function: its module); borrowed, or NULL.
+PyObject *rule_bound_to(PyObject *callable);
+// The descriptor to be called with self first in place of a bound method; others are themselves.
+PyObject *rule_unbound(const rule *row, PyObject *callable);
+// NULL if the callable has no row.
+const rule *rule_of(PyObject *callable);
+// A later room's own rows: by object. Both are kept as long as the process lives.
+status rules_add(PyObject *callable, const rule *row);
+
+// Calls `callable` by its row, whatever its kind: bound C methods are taken apart (their self goes
+// through the door), arguments made ready, the call watched. New reference; NULL with an exception
+// or a break.
+PyObject *rule_call(world *w, const rule *row, PyObject *callable, PyObject *const *args,
+                    size_t given, PyObject *keywords);
+
+// Opens a value that must be an exact builtin immutable all the way down; *o is a strong reference.
+status rule_open_exact(world *w, const rule *row, PyObject **o);
+// Opens the self of an R_FROZEN row.
+status rule_open_frozen(world *w, const rule *row, PyObject **o);
+
+// The trampoline through which native code calls `callable` by the interpreter's own call. New
+// reference.
+PyObject *trampoline_new(world *w, PyObject *callable);
+// One whose results are made ready for what native code does to them.
+PyObject *trampoline_for(world *w, PyObject *callable, unsigned protocols);
+bool is_trampoline(PyObject *o);
+PyObject *trampoline_callable(PyObject *o); // borrowed

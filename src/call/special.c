@@ -1,0 +1,300 @@
+// Looks at one special method of a value before native code may use it: Python code is recorded so
+// that its frames are known when they come back, a C slot must be one that is known to be harmless,
+// and object's own slots say that identity or an address matters.
+#include "src/call/special.h"
+
+#include "src/call/attr.h"
+#include "src/call/call.h"
+
+// --- names ---
+
+static const struct special_row {
+    const char *text;
+    unsigned protocols;
+} special_rows[SPECIAL_COUNT] = {
+#define SPECIAL(name, protocols, slot) [SPECIAL_##name] = {"__" #name "__", protocols},
+#include "src/call/special.def"
+#undef SPECIAL
+};
+
+PyObject *special_name(special id) {
+    static PyObject *names[SPECIAL_COUNT];
+    if (UNLIKELY(names[id] == NULL))
+        names[id] = PyUnicode_InternFromString(special_rows[id].text);
+    return names[id];
+}
+
+// --- slots of C types ---
+
+enum {
+    ALL = P_HASH | P_EQ | P_ORDER | P_ITER | P_TRUTH | P_LEN | P_INDEX | P_NUMBER | P_ITEM |
+          P_CONTAINS | P_TEXT | P_COPY | P_ATTR,
+    VALUES = P_HASH | P_EQ | P_ORDER | P_TRUTH | P_NUMBER | P_TEXT | P_COPY,
+};
+
+typedef enum slots_where { VALUE, HELD, INSIDE, TWIN } slots_where;
+
+typedef struct slots_row {
+    const char *name;
+    unsigned protocols;
+    slots_where where;
+} slots_row;
+
+static const slots_row slots_rows[] = {
+#define SLOTS(name, protocols, where) {name, protocols, where},
+#include "src/call/slots.def"
+#undef SLOTS
+};
+
+// A class statement may use any name, so only C types are asked. NULL: nothing is known of it.
+static const slots_row *slots_of(PyTypeObject *type) {
+    static map known; // type → its place in the table + 1, or 0. Such types never die.
+    if (raw_is_python_class(type))
+        return NULL;
+    uint64_t *place = map_get(&known, map_key(type));
+    if (place != NULL)
+        return *place ? &slots_rows[*place - 1] : NULL;
+    size_t found = 0, count = sizeof(slots_rows) / sizeof(*slots_rows);
+    for (size_t i = 0; i < count && !found; i++)
+        if (strcmp(slots_rows[i].name, type->tp_name) == 0)
+            found = i + 1;
+    if (map_put(&known, map_key(type), found) != ST_OK)
+        PyErr_Clear();
+    return found ? &slots_rows[found - 1] : NULL;
+}
+
+#define TP(slot) ((void *)type->slot)
+#define NB(slot) (type->tp_as_number ? (void *)type->tp_as_number->slot : NULL)
+#define SQ(slot) (type->tp_as_sequence ? (void *)type->tp_as_sequence->slot : NULL)
+#define MP(slot) (type->tp_as_mapping ? (void *)type->tp_as_mapping->slot : NULL)
+#define EITHER(a, b) ((a) ? (a) : (b))
+#define LENGTH EITHER(MP(mp_length), SQ(sq_length))
+#define ITEM EITHER(MP(mp_subscript), SQ(sq_item))
+#define ASSIGN EITHER(MP(mp_ass_subscript), SQ(sq_ass_item))
+#define ADD EITHER(NB(nb_add), SQ(sq_concat))
+#define IADD EITHER(NB(nb_inplace_add), SQ(sq_inplace_concat))
+#define MULTIPLY EITHER(NB(nb_multiply), SQ(sq_repeat))
+#define IMULTIPLY EITHER(NB(nb_inplace_multiply), SQ(sq_inplace_repeat))
+#define NONE NULL
+
+// What native code would call for this method; NULL if it would look the name up, or do nothing.
+static void *slot_of(PyTypeObject *type, special id) {
+    switch (id) {
+#define SPECIAL(name, protocols, slot)                                                             \
+    case SPECIAL_##name:                                                                           \
+        return slot;
+#include "src/call/special.def"
+#undef SPECIAL
+    case SPECIAL_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+// --- identity ---
+
+static status identity_of(world *w, PyObject *o) {
+    record *r = o ? record_of(w, o) : NULL;
+    return r ? record_identity(w, r) : ST_OK;
+}
+
+// A bound method is compared and hashed by its function and by the identity of its self.
+static status identity_of_parts(world *w, PyObject *o) {
+    if (PyMethod_Check(o))
+        TRY(identity_of(w, PyMethod_GET_FUNCTION(o)));
+    return identity_of(w, raw_method_self(o));
+}
+
+// object's own methods: by identity, or by address. Outside objects that are compared by identity are
+// told apart by the guard that all of them are distinct; a hash may be looked up among keys that were
+// never opened, so there the very object is guarded.
+static status object_special(world *w, PyObject *o, special id) {
+    switch (id) {
+    case SPECIAL_format: // goes on to str(), and that to repr()
+        return special_open(w, o, SPECIAL_str);
+    case SPECIAL_str:
+        return special_open(w, o, SPECIAL_repr);
+    case SPECIAL_hash:
+        return identity_of(w, o);
+    case SPECIAL_eq:
+    case SPECIAL_ne:
+        w->identity_mattered = w->identity_mattered || record_of(w, o) != NULL;
+        return ST_OK;
+    case SPECIAL_repr:
+        return world_break_status(w, REASON_ADDRESS, "repr of a %s object", Py_TYPE(o)->tp_name);
+    case SPECIAL_reduce:
+    case SPECIAL_reduce_ex:
+        return world_break_status(w, REASON_PROTOCOL, "copying a %s object", Py_TYPE(o)->tp_name);
+    default:
+        return ST_OK;
+    }
+}
+
+// --- one method ---
+
+static status refuse(world *w, PyObject *o, special id) {
+    return world_break_status(w, REASON_PROTOCOL, "%s of a %s object", special_rows[id].text,
+                              Py_TYPE(o)->tp_name);
+}
+
+// An iterator of a C type: those made inside hold inside things only; an outside one may not move.
+static status open_iterator(world *w, PyObject *o) {
+    if (record_of(w, o) == NULL)
+        return ST_OK;
+    return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(o)->tp_name);
+}
+
+static bool is_iterator(PyTypeObject *type) {
+    return type->tp_iternext != NULL && type->tp_iter == PyObject_SelfIter;
+}
+
+static status read_name(world *w, PyObject *class, const char *name) {
+    PyObject *text = PyUnicode_InternFromString(name);
+    PyObject *value = text ? attr_get(w, class, text) : NULL;
+    bool opened = value != NULL && door_open(w, value) != NULL;
+    Py_XDECREF(text);
+    Py_XDECREF(value);
+    return opened ? ST_OK : w->broken ? ST_BREAK : ST_ERROR;
+}
+
+// The text of a class is made of its names, of a module's C function of its name.
+static status open_repr(world *w, PyObject *o, bool *known) {
+    PyObject *self = PyCFunction_CheckExact(o) ? PyCFunction_GET_SELF(o) : o;
+    *known = self == NULL || (self != o && PyModule_Check(self));
+    if (!PyType_Check(o) || Py_TYPE(o)->tp_repr != PyType_Type.tp_repr || w->class_written)
+        return ST_OK;
+    *known = true;
+    if (!raw_is_python_class((PyTypeObject *)o))
+        return ST_OK;
+    TRY(read_name(w, o, "__module__"));
+    return read_name(w, o, "__qualname__");
+}
+
+// Exceptions make text of what they hold, and the lazies among that break by themselves. Other types
+// have what they took over from a base that is known.
+static const slots_row *row_of(PyTypeObject *type, void *slot, special id) {
+    if (PyType_FastSubclass(type, Py_TPFLAGS_BASE_EXC_SUBCLASS) && !raw_is_python_class(type))
+        return slots_of((PyTypeObject *)PyExc_BaseException);
+    const slots_row *row = slots_of(type);
+    for (PyTypeObject *base = type->tp_base; row == NULL && base != NULL; base = base->tp_base)
+        row = slot_of(base, id) == slot ? slots_of(base) : NULL;
+    return row;
+}
+
+// The method as the C type `type` (o's own, or a base of its class) defines it.
+static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
+    unsigned protocols = special_rows[id].protocols;
+    if (type == &PyBaseObject_Type)
+        return object_special(w, o, id);
+    void *slot = slot_of(type, id);
+    if (slot == NULL && !(protocols & P_COPY))
+        return ST_OK;
+    if (slot != NULL && slot == slot_of(&PyBaseObject_Type, id))
+        return object_special(w, o, id);
+    if (slot != NULL && (protocols & P_ITER) && is_iterator(type))
+        return open_iterator(w, o);
+    bool known = false;
+    if (id == SPECIAL_repr)
+        TRY(open_repr(w, o, &known));
+    if (known)
+        return ST_OK;
+    const slots_row *row = row_of(type, slot, id);
+    if (row == NULL || !(row->protocols & protocols))
+        return refuse(w, o, id);
+    bool outside = record_of(w, o) != NULL;
+    if ((row->where == INSIDE && outside) || (row->where == TWIN && !outside))
+        return refuse(w, o, id);
+    return protocols & (P_HASH | P_EQ) ? identity_of_parts(w, o) : ST_OK;
+}
+
+// Python code, directly or in a staticmethod or classmethod: its frame comes back through the hook,
+// which breaks if the function did not pass the door.
+static bool is_python_code(PyObject *raw) {
+    if (Py_IS_TYPE(raw, &PyStaticMethod_Type) || Py_IS_TYPE(raw, &PyClassMethod_Type)) {
+        PyObject *function = PyObject_GetAttrString(raw, "__func__");
+        bool python = function != NULL && PyFunction_Check(function);
+        PyErr_Clear();
+        Py_XDECREF(function);
+        return python;
+    }
+    return PyFunction_Check(raw);
+}
+
+// What a class made by Python code has under the name; *raw is NULL if nothing.
+static status look_up(world *w, PyTypeObject *type, special id, PyObject **raw) {
+    PyObject *name = special_name(id);
+    if (name == NULL)
+        return ST_ERROR;
+    *raw = NULL;
+    PyObject *found = type_lookup(w, type, name, raw);
+    if (w->broken)
+        return ST_BREAK;
+    if (found == NULL && PyErr_Occurred())
+        return ST_ERROR;
+    return ST_OK;
+}
+
+static status python_special(world *w, PyObject *o, special id) {
+    PyObject *raw;
+    TRY(look_up(w, Py_TYPE(o), id, &raw));
+    // None: native code raises that the operation is not supported.
+    if (raw == NULL || raw == Py_None || is_python_code(raw))
+        return ST_OK;
+    if (Py_IS_TYPE(raw, &PyWrapperDescr_Type) || Py_IS_TYPE(raw, &PyMethodDescr_Type))
+        return c_special(w, o, PyDescr_TYPE(raw), id);
+    return refuse(w, o, id);
+}
+
+status special_open(world *w, PyObject *o, special id) {
+    if (is_scalar(o) || is_standin(o))
+        return ST_OK;
+    PyTypeObject *type = Py_TYPE(o);
+    return raw_is_python_class(type) ? python_special(w, o, id) : c_special(w, o, type, id);
+}
+
+status special_open_all(world *w, PyObject *o, unsigned protocols) {
+    for (int id = 0; id < SPECIAL_COUNT; id++)
+        if (special_rows[id].protocols & protocols)
+            TRY(special_open(w, o, (special)id));
+    return ST_OK;
+}
+
+// --- questions ---
+
+int special_is_python(world *w, PyObject *o, special id) {
+    PyObject *raw;
+    if (!raw_is_python_class(Py_TYPE(o)))
+        return 0;
+    if (look_up(w, Py_TYPE(o), id, &raw) != ST_OK)
+        return -1;
+    return raw != NULL && PyFunction_Check(raw);
+}
+
+PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args, int count,
+                       bool *called) {
+    PyObject *raw = NULL, *slots[4] = {o};
+    *called = false;
+    if (!raw_is_python_class(Py_TYPE(o)) || is_standin(o) ||
+        look_up(w, Py_TYPE(o), id, &raw) != ST_OK || raw == NULL || !PyFunction_Check(raw))
+        return NULL;
+    *called = true;
+    assert(count < 4);
+    for (int i = 0; i < count; i++)
+        slots[i + 1] = args[i];
+    return call_any(w, raw, slots, (size_t)count + 1, NULL);
+}
+
+static int method_is_objects(world *w, PyTypeObject *type, special id) {
+    if (!raw_is_python_class(type))
+        return slot_of(type, id) == slot_of(&PyBaseObject_Type, id);
+    PyObject *raw;
+    if (look_up(w, type, id, &raw) != ST_OK)
+        return -1;
+    return raw != NULL && Py_IS_TYPE(raw, &PyWrapperDescr_Type) &&
+           slot_of(PyDescr_TYPE(raw), id) == slot_of(&PyBaseObject_Type, id);
+}
+
+int special_eq_is_identity(world *w, PyObject *o) {
+    int eq = method_is_objects(w, Py_TYPE(o), SPECIAL_eq);
+    return eq > 0 ? method_is_objects(w, Py_TYPE(o), SPECIAL_ne) : eq;
+}

@@ -1,0 +1,34 @@
+// Special methods of a value that is opened: each is looked up through the door before native code
+// may use it.
+#pragma once
+
+#include "src/call/protocol.h"
+
+typedef enum special {
+#define SPECIAL(name, protocols, slot) SPECIAL_##name,
+#include "src/call/special.def"
+#undef SPECIAL
+    SPECIAL_COUNT,
+} special;
+
+// "__name__", interned; borrowed. NULL with an exception.
+PyObject *special_name(special id);
+// Prepares `o`, which is no lazy, for native code that uses this method.
+status special_open(world *w, PyObject *o, special id);
+// All methods of these protocols.
+status special_open_all(world *w, PyObject *o, unsigned protocols);
+// Whether this method of o's class is Python code; it is recorded then. -1: error or break.
+int special_is_python(world *w, PyObject *o, special id);
+// Calls the method as the interpreter would, if it is Python code: a new reference, and *called is true.
+// Else *called is false, and NULL says an exception or a break only if one is set.
+PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args, int count, bool *called);
+// Whether `==` of o's class is object's own, that is, identity. -1: error or break.
+int special_eq_is_identity(world *w, PyObject *o);
+
+// An immutable builtin of exact type that holds nothing else.
+static inline bool is_scalar(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return t == &PyLong_Type || t == &PyUnicode_Type || t == &PyFloat_Type || t == &PyBool_Type ||
+           o == Py_None || t == &PyBytes_Type || t == &PyComplex_Type || o == Py_Ellipsis ||
+           o == Py_NotImplemented;
+}

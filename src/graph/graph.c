@@ -1,0 +1,499 @@
+// Nodes and graphs as objects; names are given as torch.fx gives them, since people's tests and
+// logs know those.
+#include "src/graph/graph.h"
+
+#include "src/base/vec.h"
+
+#include <structmember.h>
+
+static PyObject *getitem;  // operator.getitem
+static PyObject *reserved; // frozenset: names that would hide a keyword or a builtin
+
+// --- nodes ---
+
+static void node_dealloc(node *n) {
+    Py_XDECREF(n->target);
+    Py_XDECREF(n->args);
+    Py_XDECREF(n->kwargs);
+    Py_XDECREF(n->meta);
+    Py_XDECREF(n->name);
+    Py_XDECREF(n->stack);
+    PyObject_Free(n);
+}
+
+static const char *const op_names[] = {
+    [NODE_PLACEHOLDER] = "placeholder",
+    [NODE_CALL_FUNCTION] = "call_function",
+    [NODE_CALL_METHOD] = "call_method",
+    [NODE_OUTPUT] = "output",
+};
+
+static PyObject *node_get_op(node *n, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(op_names[n->op]);
+}
+
+static PyObject *node_get_kwargs(node *n, void *unused) {
+    (void)unused;
+    return n->kwargs ? Py_NewRef(n->kwargs) : PyDict_New();
+}
+
+static PyObject *node_repr(node *n) {
+    return Py_NewRef(n->name);
+}
+
+static PyGetSetDef node_getset[] = {
+    {"op", (getter)node_get_op, NULL, NULL, NULL},
+    {"kwargs", (getter)node_get_kwargs, NULL, NULL, NULL},
+    {0},
+};
+
+static PyMemberDef node_members[] = {
+    {"index", T_INT, offsetof(node, index), READONLY, NULL},
+    {"target", T_OBJECT, offsetof(node, target), READONLY, NULL},
+    {"args", T_OBJECT, offsetof(node, args), READONLY, NULL},
+    {"meta", T_OBJECT, offsetof(node, meta), READONLY, NULL},
+    {"name", T_OBJECT, offsetof(node, name), READONLY, NULL},
+    {"stack", T_OBJECT, offsetof(node, stack), READONLY, NULL},
+    {0},
+};
+
+PyTypeObject node_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.Node",
+    .tp_doc = "One operation of a graph, an input, or its output.",
+    .tp_basicsize = sizeof(node),
+    .tp_dealloc = (destructor)node_dealloc,
+    .tp_repr = (reprfunc)node_repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_getset = node_getset,
+    .tp_members = node_members,
+};
+
+static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
+                      PyObject *meta, PyObject *stack) {
+    node *n = PyObject_New(node, &node_type);
+    if (!n)
+        return NULL;
+    n->op = op;
+    n->index = -1;
+    n->target = Py_NewRef(target);
+    n->args = Py_NewRef(args);
+    n->kwargs = kwargs && PyDict_GET_SIZE(kwargs) > 0 ? Py_NewRef(kwargs) : NULL;
+    n->meta = Py_NewRef(meta ? meta : Py_None);
+    n->name = NULL;
+    n->stack = Py_NewRef(stack ? stack : Py_None);
+    return n;
+}
+
+static status walk_items(PyObject **items, Py_ssize_t count, node_visit visit, void *data) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        TRY(node_walk(items[i], visit, data));
+    return ST_OK;
+}
+
+static status walk_dict(PyObject *dict, node_visit visit, void *data) {
+    Py_ssize_t at = 0;
+    PyObject *value;
+    while (PyDict_Next(dict, &at, NULL, &value))
+        TRY(node_walk(value, visit, data));
+    return ST_OK;
+}
+
+static status walk_slice(PySliceObject *slice, node_visit visit, void *data) {
+    TRY(node_walk(slice->start, visit, data));
+    TRY(node_walk(slice->stop, visit, data));
+    return node_walk(slice->step, visit, data);
+}
+
+status node_walk(PyObject *argument, node_visit visit, void *data) {
+    if (is_node(argument))
+        return visit((node *)argument, data);
+    if (PyTuple_Check(argument) || PyList_Check(argument))
+        return walk_items(PySequence_Fast_ITEMS(argument), PySequence_Fast_GET_SIZE(argument),
+                          visit, data);
+    if (PyDict_Check(argument))
+        return walk_dict(argument, visit, data);
+    if (PySlice_Check(argument))
+        return walk_slice((PySliceObject *)argument, visit, data);
+    return ST_OK;
+}
+
+// --- names ---
+
+// Lower case, with "_" where a capital follows a small letter, and for what no identifier may hold.
+static PyObject *as_identifier(PyObject *text) {
+    Py_ssize_t size;
+    const char *s = PyUnicode_AsUTF8AndSize(text, &size);
+    char *buffer = s ? PyMem_Malloc(2 * (size_t)size + 16) : NULL;
+    if (!buffer)
+        return s ? PyErr_NoMemory() : NULL;
+    Py_ssize_t n = 0;
+    if (size > 4 && !strncmp(s, "__", 2) && !strncmp(s + size - 2, "__", 2))
+        s += 2, size -= 4;
+    for (Py_ssize_t i = 0; i < size; i++) {
+        char c = s[i];
+        if (!Py_ISALNUM(c) && c != '_') {
+            if (i == 0 || Py_ISALNUM(s[i - 1]) || s[i - 1] == '_')
+                buffer[n++] = '_';
+            continue;
+        }
+        if (i > 0 && Py_ISUPPER(c) && Py_ISLOWER(s[i - 1]))
+            buffer[n++] = '_';
+        if (n == 0 && Py_ISDIGIT(c))
+            buffer[n++] = '_';
+        buffer[n++] = (char)Py_TOLOWER(c);
+    }
+    PyObject *result =
+        n ? PyUnicode_FromStringAndSize(buffer, n) : PyUnicode_FromString("_unnamed");
+    PyMem_Free(buffer);
+    return result;
+}
+
+// Splits "name_12": the length of "name", and the number, or -1 if there is none.
+static Py_ssize_t split_number(const char *s, Py_ssize_t size, long *number) {
+    Py_ssize_t digits = size;
+    while (digits > 0 && Py_ISDIGIT(s[digits - 1]))
+        digits--;
+    *number = -1;
+    if (digits == size || size - digits > 9 || digits < 2 || s[digits - 1] != '_')
+        return size;
+    *number = strtol(s + digits, NULL, 10);
+    return digits - 1;
+}
+
+static long last_number(graph *g, PyObject *base) {
+    PyObject *number = PyDict_GetItemWithError(g->counts, base);
+    return number ? PyLong_AsLong(number) : 0;
+}
+
+// The first name of "candidate", "base_1", "base_2", … that is free.
+static PyObject *free_name(graph *g, PyObject *candidate, PyObject *base, long *number) {
+    PyObject *name = Py_NewRef(candidate);
+    int used = PySet_Contains(reserved, name);
+    if (used == 0)
+        used = PySet_Contains(g->names, name);
+    while (used > 0) {
+        Py_SETREF(name, PyUnicode_FromFormat("%U_%ld", base, ++*number));
+        used = name ? PySet_Contains(g->names, name) : -1;
+    }
+    if (used < 0)
+        Py_CLEAR(name);
+    return name;
+}
+
+static int note_name(graph *g, PyObject *name, PyObject *base, long number) {
+    PyObject *value = PyLong_FromLong(number);
+    int result = value ? PyDict_SetItem(g->counts, base, value) : -1;
+    Py_XDECREF(value);
+    return result < 0 ? -1 : PySet_Add(g->names, name);
+}
+
+static PyObject *unique_name(graph *g, PyObject *candidate) {
+    Py_ssize_t size;
+    const char *s = PyUnicode_AsUTF8AndSize(candidate, &size);
+    if (!s)
+        return NULL;
+    long number;
+    PyObject *base = PyUnicode_FromStringAndSize(s, split_number(s, size, &number));
+    if (!base)
+        return NULL;
+    int used = PySet_Contains(g->names, candidate);
+    if (number < 0 || used > 0)
+        number = last_number(g, base);
+    PyObject *name = used < 0 || PyErr_Occurred() ? NULL : free_name(g, candidate, base, &number);
+    if (name && note_name(g, name, base, number) < 0)
+        Py_CLEAR(name);
+    Py_DECREF(base);
+    return name;
+}
+
+// What a node is called if nobody says otherwise.
+static PyObject *target_text(PyObject *target) {
+    if (PyUnicode_Check(target))
+        return Py_NewRef(target);
+    PyObject *name = PyObject_GetAttrString(target, "__name__");
+    if (name && PyUnicode_Check(name))
+        return name;
+    if (!name && !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return NULL;
+    PyErr_Clear();
+    Py_XDECREF(name);
+    return PyUnicode_FromString(Py_TYPE(target)->tp_name);
+}
+
+static status name_node(graph *g, node *n, PyObject *text) {
+    PyObject *candidate = text ? as_identifier(text) : NULL;
+    PyObject *name = candidate ? unique_name(g, candidate) : NULL;
+    Py_XDECREF(candidate);
+    if (!name)
+        return ST_ERROR;
+    Py_XSETREF(n->name, name);
+    return ST_OK;
+}
+
+status graph_rename(graph *g, node *n, PyObject *name) {
+    return PyUnicode_Compare(name, n->name) == 0 ? ST_OK : name_node(g, n, name);
+}
+
+// --- graphs ---
+
+static void graph_dealloc(graph *g) {
+    Py_XDECREF(g->nodes);
+    Py_XDECREF(g->sources);
+    Py_XDECREF(g->names);
+    Py_XDECREF(g->counts);
+    Py_XDECREF(g->keeper);
+    PyObject_Free(g);
+}
+
+static PyObject *graph_repr(graph *g) {
+    return graph_text(g);
+}
+
+static PyMemberDef graph_members[] = {
+    {"nodes", T_OBJECT, offsetof(graph, nodes), READONLY, NULL},
+    {"sources", T_OBJECT, offsetof(graph, sources), READONLY, NULL},
+    {"inputs", T_INT, offsetof(graph, inputs), READONLY, NULL},
+    {"closed", T_BOOL, offsetof(graph, closed), READONLY, NULL},
+    {"keeper", T_OBJECT, offsetof(graph, keeper), READONLY, NULL},
+    {0},
+};
+
+static PyObject *graph_get_operations(graph *g, void *unused) {
+    (void)unused;
+    return PyLong_FromSsize_t(graph_operations(g));
+}
+
+static PyGetSetDef graph_getset[] = {
+    {"operations", (getter)graph_get_operations, NULL, NULL, NULL},
+    {0},
+};
+
+static PyObject *graph_tp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    (void)type;
+    if (PyTuple_GET_SIZE(args) == 0 && !kwargs)
+        return (PyObject *)graph_new();
+    PyErr_SetString(PyExc_TypeError, "Graph takes no arguments");
+    return NULL;
+}
+
+PyTypeObject graph_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.Graph",
+    .tp_doc = "Operations in the order they were traced. str() gives one line a node.",
+    .tp_basicsize = sizeof(graph),
+    .tp_dealloc = (destructor)graph_dealloc,
+    .tp_repr = (reprfunc)graph_repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_members = graph_members,
+    .tp_getset = graph_getset,
+    .tp_methods = graph_methods,
+    .tp_new = graph_tp_new,
+};
+
+graph *graph_new(void) {
+    graph *g = PyObject_New(graph, &graph_type);
+    if (!g)
+        return NULL;
+    g->nodes = PyList_New(0);
+    g->sources = PyList_New(0);
+    g->names = PySet_New(NULL);
+    g->counts = PyDict_New();
+    g->inputs = 0;
+    g->closed = false;
+    g->keeper = NULL;
+    if (!g->nodes || !g->sources || !g->names || !g->counts)
+        Py_CLEAR(g);
+    return g;
+}
+
+static node *node_at(const graph *g, Py_ssize_t i) {
+    return (node *)PyList_GET_ITEM(g->nodes, i);
+}
+
+static void renumber(graph *g, Py_ssize_t from) {
+    for (Py_ssize_t i = from; i < PyList_GET_SIZE(g->nodes); i++)
+        node_at(g, i)->index = (int)i;
+}
+
+// Every character that no identifier may hold, and all its neighbours of that kind, as one "_".
+static PyObject *input_target(PyObject *source) {
+    Py_ssize_t size, n = 0;
+    const char *s = PyUnicode_AsUTF8AndSize(source, &size);
+    char *buffer = s ? PyMem_Malloc((size_t)size + 1) : NULL;
+    if (!buffer)
+        return s ? PyErr_NoMemory() : NULL;
+    for (Py_ssize_t i = 0; i < size; i++) {
+        if (Py_ISALNUM(s[i]))
+            buffer[n++] = s[i];
+        else if (n == 0 || buffer[n - 1] != '_')
+            buffer[n++] = '_';
+    }
+    PyObject *result = PyUnicode_FromStringAndSize(buffer, n);
+    PyMem_Free(buffer);
+    return result;
+}
+
+static status insert_input(graph *g, node *n, PyObject *source) {
+    if (PyList_Append(g->sources, source) < 0)
+        return ST_ERROR;
+    if (PyList_Insert(g->nodes, g->inputs, (PyObject *)n) < 0) {
+        Py_SET_SIZE(g->sources, g->inputs); // the one just put there
+        Py_DECREF(source);
+        return ST_ERROR;
+    }
+    renumber(g, g->inputs++);
+    return ST_OK;
+}
+
+node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *meta) {
+    assert(!g->closed);
+    PyObject *target = name ? Py_NewRef(name) : input_target(source), *empty = PyTuple_New(0);
+    node *n = target && empty ? new_node(NODE_PLACEHOLDER, target, empty, NULL, meta, NULL) : NULL;
+    Py_XDECREF(empty);
+    if (n && (name_node(g, n, target) != ST_OK || insert_input(g, n, source) != ST_OK))
+        Py_CLEAR(n);
+    Py_XDECREF(target);
+    return n;
+}
+
+node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
+                 PyObject *meta, PyObject *stack) {
+    assert(!g->closed);
+    node *n = new_node(op, target, args, kwargs, meta, stack);
+    PyObject *text = n ? target_text(target) : NULL;
+    if (!text) {
+        Py_XDECREF(n);
+        return NULL;
+    }
+    n->index = (int)PyList_GET_SIZE(g->nodes);
+    if (name_node(g, n, text) != ST_OK || PyList_Append(g->nodes, (PyObject *)n) < 0)
+        Py_CLEAR(n);
+    Py_DECREF(text);
+    return n;
+}
+
+// --- the end ---
+
+static status count_use(node *n, void *uses) {
+    ((int *)uses)[n->index]++;
+    return ST_OK;
+}
+
+static status uncount_use(node *n, void *uses) {
+    ((int *)uses)[n->index]--;
+    return ST_OK;
+}
+
+static status walk_node(node *n, node_visit visit, void *data) {
+    TRY(node_walk(n->args, visit, data));
+    return n->kwargs ? node_walk(n->kwargs, visit, data) : ST_OK;
+}
+
+static status count_uses(graph *g, int *uses) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->nodes); i++)
+        TRY(walk_node(node_at(g, i), count_use, uses));
+    return ST_OK;
+}
+
+// Marks with -1 what goes: inputs without users, and subscripts, whose going may free others.
+static status mark_unused(graph *g, int *uses) {
+    for (Py_ssize_t i = PyList_GET_SIZE(g->nodes) - 1; i >= 0; i--) {
+        node *n = node_at(g, i);
+        bool goes =
+            n->op == NODE_PLACEHOLDER || (n->op == NODE_CALL_FUNCTION && n->target == getitem);
+        if (!goes || uses[i] > 0)
+            continue;
+        TRY(walk_node(n, uncount_use, uses));
+        uses[i] = -1;
+    }
+    return ST_OK;
+}
+
+static PyObject *kept_of(PyObject *list, const int *uses, Py_ssize_t count) {
+    PyObject *kept = PyList_New(0);
+    for (Py_ssize_t i = 0; kept && i < count; i++) {
+        if (uses[i] >= 0 && PyList_Append(kept, PyList_GET_ITEM(list, i)) < 0)
+            Py_CLEAR(kept);
+    }
+    return kept;
+}
+
+static status remove_unused(graph *g, int *uses, bool *used) {
+    TRY(count_uses(g, uses));
+    TRY(mark_unused(g, uses));
+    PyObject *nodes = kept_of(g->nodes, uses, PyList_GET_SIZE(g->nodes));
+    PyObject *sources = nodes ? kept_of(g->sources, uses, g->inputs) : NULL;
+    if (!sources) {
+        Py_XDECREF(nodes);
+        return ST_ERROR;
+    }
+    for (int i = 0; used && i < g->inputs; i++)
+        used[i] = uses[i] >= 0;
+    Py_SETREF(g->nodes, nodes);
+    Py_SETREF(g->sources, sources);
+    g->inputs = (int)PyList_GET_SIZE(sources);
+    renumber(g, 0);
+    return ST_OK;
+}
+
+static status add_output(graph *g, PyObject *outputs) {
+    PyObject *target = PyUnicode_InternFromString("output"), *args = PyTuple_Pack(1, outputs);
+    node *n = target && args ? graph_call(g, NODE_OUTPUT, target, args, NULL, NULL, NULL) : NULL;
+    Py_XDECREF(target);
+    Py_XDECREF(args);
+    Py_XDECREF(n);
+    return n ? ST_OK : ST_ERROR;
+}
+
+status graph_close(graph *g, PyObject *outputs, bool *used) {
+    assert(!g->closed && PyTuple_CheckExact(outputs));
+    TRY(add_output(g, outputs));
+    renumber(g, 0);
+    int *uses = PyMem_Calloc((size_t)PyList_GET_SIZE(g->nodes), sizeof(int));
+    if (!uses) {
+        PyErr_NoMemory();
+        return ST_ERROR;
+    }
+    status result = remove_unused(g, uses, used);
+    PyMem_Free(uses);
+    g->closed = result == ST_OK;
+    return result;
+}
+
+Py_ssize_t graph_operations(const graph *g) {
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = g->inputs; i < PyList_GET_SIZE(g->nodes); i++)
+        count += node_at(g, i)->op != NODE_OUTPUT;
+    return count;
+}
+
+// --- setup ---
+
+static PyObject *reserved_names(void) {
+    static const char *const others[] = {"inf",    "nan",       "NoneType", "torch",
+                                         "device", "fx_pytree", "pytree"};
+    PyObject *keyword = PyImport_ImportModule("keyword");
+    PyObject *names = keyword ? PyObject_GetAttrString(keyword, "kwlist") : NULL;
+    PyObject *set = names ? PySet_New(names) : NULL;
+    Py_XDECREF(keyword);
+    Py_XDECREF(names);
+    if (set && _PySet_Update(set, PyEval_GetBuiltins()) < 0)
+        Py_CLEAR(set);
+    for (size_t i = 0; set && i < Py_ARRAY_LENGTH(others); i++) {
+        PyObject *name = PyUnicode_FromString(others[i]);
+        if (!name || PySet_Add(set, name) < 0)
+            Py_CLEAR(set);
+        Py_XDECREF(name);
+    }
+    return set;
+}
+
+int graph_setup(PyObject *module) {
+    PyObject *operator = PyImport_ImportModule("operator");
+    getitem = operator ? PyObject_GetAttrString(operator, "getitem") : NULL;
+    Py_XDECREF(operator);
+    reserved = getitem ? reserved_names() : NULL;
+    if (!reserved || PyModule_AddType(module, &node_type) < 0)
+        return -1;
+    return PyModule_AddType(module, &graph_type);
+}

@@ -1,0 +1,72 @@
+// The graph: torch operations in the order they were traced, as Python objects that glue and tests can
+// read. A node's arguments hold nodes, constants, and containers (tuple, list, dict, slice) of them.
+#pragma once
+
+#include "src/base/status.h"
+
+#include "src/py/py.h"
+
+typedef enum node_op {
+    NODE_PLACEHOLDER,   // target: its name (str)
+    NODE_CALL_FUNCTION, // target: the callable
+    NODE_CALL_METHOD,   // target: the method's name (str); args[0] is self
+    NODE_OUTPUT,        // args[0]: tuple of nodes
+} node_op;
+
+typedef struct node {
+    PyObject_HEAD
+    node_op op;
+    int index;          // in the graph
+    PyObject *target;   // strong
+    PyObject *args;     // strong, tuple
+    PyObject *kwargs;   // strong, dict; NULL for none
+    PyObject *meta;     // strong: an example value (FakeTensor, int …), or None
+    PyObject *name;     // strong, str; unique in its graph
+    PyObject *stack;    // strong: tuple of (filename, line, function name), outermost first, or None
+} node;
+
+typedef struct graph {
+    PyObject_HEAD
+    PyObject *nodes;  // strong, list; ends in an output node once closed
+    PyObject *sources; // strong, list: for each placeholder the text of its source
+    PyObject *names;  // strong, set of names in use
+    PyObject *counts; // strong, dict: the last number that was put behind a name
+    int inputs;       // placeholders, all at the front in order of first use
+    bool closed;
+    // strong, or NULL: (save, restore). The operations change state that an error would leave changed:
+    // restore(save()) puts it back.
+    PyObject *keeper;
+} graph;
+
+extern PyTypeObject node_type, graph_type;
+extern PyMethodDef graph_methods[]; // of graph_type
+int graph_setup(PyObject *module);
+
+graph *graph_new(void);
+// New references, NULL with an exception. `name` NULL: made from the target, as torch.fx does.
+node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *meta);
+node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
+                 PyObject *meta, PyObject *stack);
+// The node is called like this from now on, or like this with a number.
+status graph_rename(graph *g, node *n, PyObject *name);
+// What comes out is given out; `outputs` is a tuple of nodes. Placeholders that nothing uses are taken
+// out: `used[i]` (may be NULL) says whether the i-th input stayed. So are subscripts nobody uses.
+status graph_close(graph *g, PyObject *outputs, bool *used);
+// Number of nodes that compute something.
+Py_ssize_t graph_operations(const graph *g);
+PyObject *graph_text(const graph *g); // new str: one line a node
+
+// Calls `visit` for every node in an argument, however deep. Stops at the first bad status.
+typedef status (*node_visit)(node *n, void *data);
+status node_walk(PyObject *argument, node_visit visit, void *data);
+
+static inline bool is_node(PyObject *o) {
+    return Py_TYPE(o) == &node_type;
+}
+
+// Replay in C: a flat program made once from a closed graph, for the `eager` backend.
+typedef struct replay replay;
+replay *replay_new(const graph *g);
+void replay_free(replay *r);
+// Runs the operations; values die at their last use. New tuple of outputs, or NULL with an exception.
+PyObject *replay_run(const replay *r, PyObject *const *inputs);

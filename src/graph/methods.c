@@ -1,0 +1,86 @@
+// Graphs from Python: for tests and tools that build, print and run one without a trace.
+#include "src/graph/graph.h"
+
+static bool check_open(graph *g) {
+    if (g->closed)
+        PyErr_SetString(PyExc_ValueError, "the graph is closed");
+    return !g->closed;
+}
+
+static PyObject *method_input(graph *g, PyObject *args, PyObject *kwargs) {
+    static char *words[] = {"source", "name", "meta", NULL};
+    PyObject *source, *name = NULL, *meta = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|UO", words, &source, &name, &meta) ||
+        !check_open(g))
+        return NULL;
+    return (PyObject *)graph_input(g, name, source, meta);
+}
+
+static PyObject *method_call(graph *g, PyObject *args, PyObject *kwargs) {
+    static char *words[] = {"target", "args", "kwargs", "meta", "stack", NULL};
+    PyObject *target, *given, *keywords = NULL, *meta = NULL, *stack = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|O!OO", words, &target, &PyTuple_Type,
+                                     &given, &PyDict_Type, &keywords, &meta, &stack) ||
+        !check_open(g))
+        return NULL;
+    node_op op = PyUnicode_Check(target) ? NODE_CALL_METHOD : NODE_CALL_FUNCTION;
+    if (op == NODE_CALL_METHOD && PyTuple_GET_SIZE(given) == 0) {
+        PyErr_SetString(PyExc_ValueError, "a method needs its object");
+        return NULL;
+    }
+    return (PyObject *)graph_call(g, op, target, given, keywords, meta, stack);
+}
+
+static PyObject *method_rename(graph *g, PyObject *args) {
+    node *n;
+    PyObject *name;
+    if (!PyArg_ParseTuple(args, "O!U", &node_type, &n, &name) || graph_rename(g, n, name) != ST_OK)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+// The list of which inputs stayed.
+static PyObject *method_close(graph *g, PyObject *outputs) {
+    if (!PyTuple_CheckExact(outputs)) {
+        PyErr_SetString(PyExc_TypeError, "outputs are a tuple");
+        return NULL;
+    }
+    if (!check_open(g))
+        return NULL;
+    int count = g->inputs;
+    bool *used = PyMem_Calloc((size_t)count + 1, sizeof(bool));
+    PyObject *result = NULL;
+    if (!used)
+        return PyErr_NoMemory();
+    if (graph_close(g, outputs, used) == ST_OK)
+        result = PyList_New(count);
+    for (int i = 0; result && i < count; i++)
+        PyList_SET_ITEM(result, i, PyBool_FromLong(used[i]));
+    PyMem_Free(used);
+    return result;
+}
+
+static PyObject *method_replay(graph *g, PyObject *const *args, Py_ssize_t count) {
+    if (!g->closed || count != g->inputs) {
+        PyErr_Format(PyExc_ValueError, "a closed graph takes as many arguments as it has inputs");
+        return NULL;
+    }
+    replay *r = replay_new(g);
+    PyObject *result = r ? replay_run(r, args) : NULL;
+    replay_free(r);
+    return result;
+}
+
+PyMethodDef graph_methods[] = {
+    {"add_input", (PyCFunction)(void (*)(void))method_input, METH_VARARGS | METH_KEYWORDS,
+     "add_input(source, name=None, meta=None): a new placeholder."},
+    {"add_call", (PyCFunction)(void (*)(void))method_call, METH_VARARGS | METH_KEYWORDS,
+     "add_call(target, args, kwargs=None, meta=None, stack=None): a new node; a str is a method's "
+     "name."},
+    {"rename", (PyCFunction)method_rename, METH_VARARGS, "rename(node, name)"},
+    {"close", (PyCFunction)method_close, METH_O,
+     "close(outputs): adds the output; says of each input whether it stayed."},
+    {"replay", (PyCFunction)(void (*)(void))method_replay, METH_FASTCALL,
+     "replay(*inputs): runs the operations, and gives a tuple of the outputs."},
+    {0},
+};

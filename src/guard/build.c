@@ -1,0 +1,436 @@
+// What a trace notes of the outside, into a guard program: sources made once, loads written parent
+// first when something first needs them, checks behind the loads they look at.
+#include "src/guard/guard.h"
+
+#include "src/py/raw.h"
+
+#include "src/guard/death.h"
+#include "src/guard/program.h"
+#include "src/guard/value.h"
+
+typedef struct source_node {
+    source source;
+    struct source_node *next; // with the same hash
+} source_node;
+
+struct guards {
+    arena arena;
+    map sources; // hash → source_node *
+    map said;    // hash → newest step with it, from where `older` leads on
+    map distinct_known;
+    VEC(step) steps;
+    VEC(origin) origins; // these two go with the steps
+    VEC(int32_t) older;
+    VEC(PyCodeObject *) codes; // the arena's
+    VEC(source *) distinct;
+    int32_t registers;
+    bool sealed; // the program has what CUSTOM checks own
+};
+
+guards *guards_new(void) {
+    if (guard_setup() < 0)
+        return NULL;
+    guards *g = PyMem_Calloc(1, sizeof(guards));
+    if (!g)
+        PyErr_NoMemory();
+    return g;
+}
+
+static void drop_customs(const step *steps, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (steps[i].op == STEP_CHECK + GUARD_CUSTOM && steps[i].custom->drop)
+            steps[i].custom->drop(steps[i].data);
+}
+
+void guards_free(guards *g) {
+    if (!g)
+        return;
+    if (!g->sealed)
+        drop_customs(g->steps.items, g->steps.count);
+    map_clear(&g->sources);
+    map_clear(&g->said);
+    map_clear(&g->distinct_known);
+    vec_free(&g->steps);
+    vec_free(&g->origins);
+    vec_free(&g->older);
+    vec_free(&g->codes);
+    vec_free(&g->distinct);
+    arena_clear(&g->arena);
+    PyMem_Free(g);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t more) {
+    hash = (hash ^ more) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 32;
+}
+
+static uint64_t usable(uint64_t hash) {
+    return hash == MAP_NO_KEY ? 0 : hash;
+}
+
+// --- sources ---
+
+static bool same_object(PyObject *a, PyObject *b) {
+    return a == b || (a && b && value_same(a, b));
+}
+
+static source *known_source(source_node *n, source_kind kind, source *parent, PyObject *key,
+                            Py_ssize_t index) {
+    for (; n; n = n->next) {
+        source *s = &n->source;
+        // FIXED is about the very object.
+        bool same = kind == SOURCE_FIXED ? s->key == key : same_object(s->key, key);
+        if (s->kind == kind && s->parent == parent && s->index == index && same)
+            return s;
+    }
+    return NULL;
+}
+
+source *guard_source(guards *g, source_kind kind, source *parent, PyObject *key, Py_ssize_t index) {
+    uint64_t hash = mix(mix((uint64_t)kind, (uintptr_t)parent), (uint64_t)index);
+    hash = usable(key ? mix(hash, value_hash(key)) : hash);
+    uint64_t *head = map_get(&g->sources, hash);
+    source_node *first = head ? (source_node *)(uintptr_t)*head : NULL;
+    source *known = known_source(first, kind, parent, key, index);
+    if (known)
+        return known;
+    source_node *n = arena_new(&g->arena, source_node);
+    if (!n || (key && arena_own(&g->arena, Py_NewRef(key)) != ST_OK))
+        return NULL;
+    *n = (source_node){{kind, -1, parent, key, index}, first};
+    return map_put(&g->sources, hash, map_key(n)) == ST_OK ? &n->source : NULL;
+}
+
+// --- steps ---
+
+static status push_code(guards *g, PyCodeObject *code) {
+    TRY(arena_own(&g->arena, Py_NewRef(code)));
+    return vec_push(&g->codes, code);
+}
+
+// The user's place now.
+static status origin_now(guards *g, origin *o) {
+    int offset;
+    PyCodeObject *code = raw_place(&offset);
+    *o = (origin){-1, 0};
+    if (!code)
+        return ST_OK;
+    uint32_t i = g->codes.count; // the last ones are the likely ones
+    while (i > 0 && g->codes.items[i - 1] != code)
+        i--;
+    if (i == 0) {
+        TRY(push_code(g, code));
+        i = g->codes.count;
+    }
+    *o = (origin){(int32_t)i - 1, offset};
+    return ST_OK;
+}
+
+static status push_step(guards *g, step s, origin o, int32_t older) {
+    TRY(vec_reserve(&g->steps, 1));
+    TRY(vec_reserve(&g->origins, 1));
+    TRY(vec_reserve(&g->older, 1));
+    g->steps.items[g->steps.count++] = s;
+    g->origins.items[g->origins.count++] = o;
+    g->older.items[g->older.count++] = older;
+    return ST_OK;
+}
+
+static status push_load(guards *g, source *s) {
+    int32_t parent = s->parent ? s->parent->reg : -1;
+    step load = {.op = (int32_t)s->kind, .a = parent, .b = g->registers, .index = s->index};
+    load.object = s->key;
+    TRY(push_step(g, load, (origin){-1, 0}, -1));
+    s->reg = g->registers++;
+    return ST_OK;
+}
+
+// Gives a source its register, after those it hangs from.
+static status want(guards *g, source *s) {
+    while (s->reg < 0) {
+        source *top = s;
+        while (top->parent && top->parent->reg < 0)
+            top = top->parent;
+        TRY(push_load(g, top));
+    }
+    return ST_OK;
+}
+
+status guard_need(guards *g, source *s, int *reg) {
+    TRY(want(g, s));
+    *reg = s->reg;
+    return ST_OK;
+}
+
+// What a check is about; pointers alone, so that two can be compared.
+static uint64_t said_hash(const step *s, bool by_value) {
+    uint64_t hash =
+        mix(mix((uint64_t)s->op, (uint64_t)s->a), mix((uint64_t)s->b, (uint64_t)s->index));
+    hash = mix(hash, by_value && s->object ? value_hash(s->object) : (uintptr_t)s->object);
+    return usable(mix(hash, (uintptr_t)s->second));
+}
+
+static bool said_before(const guards *g, const step *s, bool by_value, int32_t at) {
+    for (; at >= 0; at = g->older.items[at]) {
+        const step *t = &g->steps.items[at];
+        bool same = t->op == s->op && t->a == s->a && t->b == s->b && t->index == s->index;
+        if (same && t->second == s->second &&
+            (by_value ? same_object(t->object, s->object) : t->object == s->object))
+            return true;
+    }
+    return false;
+}
+
+static status add(guards *g, step s, bool by_value) {
+    uint64_t hash = said_hash(&s, by_value);
+    uint64_t *newest = map_get(&g->said, hash);
+    int32_t older = newest ? (int32_t)*newest : -1;
+    if (said_before(g, &s, by_value, older))
+        return ST_OK;
+    origin o;
+    TRY(origin_now(g, &o));
+    TRY(push_step(g, s, o, older));
+    return map_put(&g->said, hash, g->steps.count - 1);
+}
+
+static status own(guards *g, PyObject *o) {
+    return o ? arena_own(&g->arena, Py_NewRef(o)) : ST_OK;
+}
+
+static bool about_identity(guard_kind kind) {
+    return kind == GUARD_IS || kind == GUARD_IS_NOT || kind == GUARD_TYPE || kind == GUARD_CODE;
+}
+
+// The number a slot must hold, taken out of its PyLong once.
+static status slot_hint(const step *s, Py_ssize_t *hint) {
+    void *pointer = PyLong_AsVoidPtr(s->object);
+    if (!pointer && PyErr_Occurred())
+        return ST_ERROR;
+    *hint = (Py_ssize_t)(uintptr_t)pointer;
+    return ST_OK;
+}
+
+status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *object,
+                 Py_ssize_t index) {
+    TRY(want(g, a));
+    if (b)
+        TRY(want(g, b));
+    step s = {.op = STEP_CHECK + (int32_t)kind, .a = a->reg, .b = b ? b->reg : -1, .index = index};
+    s.object = object;
+    if (kind == GUARD_TYPE_FLAGS)
+        TRY(slot_hint(&s, &s.hint));
+    TRY(own(g, object));
+    return add(g, s, !about_identity(kind));
+}
+
+status guard_add_lookup(guards *g, source *type, PyObject *name, PyObject *found) {
+    TRY(want(g, type));
+    step s = {.op = STEP_CHECK + GUARD_TYPE_LOOKUP, .a = type->reg, .b = -1};
+    s.object = name;
+    s.second = found;
+    TRY(own(g, name));
+    TRY(own(g, found));
+    return add(g, s, true);
+}
+
+static status add_custom(guards *g, source *a, const guard_custom *custom, void *data) {
+    origin o;
+    if (a)
+        TRY(want(g, a));
+    step s = {.op = STEP_CHECK + GUARD_CUSTOM, .a = a ? a->reg : -1, .b = -1};
+    s.custom = custom;
+    s.data = data;
+    TRY(origin_now(g, &o));
+    return push_step(g, s, o, -1);
+}
+
+status guard_add_custom(guards *g, source *a, const guard_custom *custom, void *data) {
+    status result = add_custom(g, a, custom, data);
+    if (result != ST_OK && custom->drop)
+        custom->drop(data);
+    return result;
+}
+
+status guard_distinct(guards *g, source *s) {
+    if (map_get(&g->distinct_known, map_key(s)))
+        return ST_OK;
+    TRY(want(g, s));
+    TRY(map_put(&g->distinct_known, map_key(s), 1));
+    return vec_push(&g->distinct, s);
+}
+
+// --- sealing ---
+
+static status keep_strongly(guard_program *p, PyObject *o) {
+    return o ? arena_own(&p->arena, Py_NewRef(o)) : ST_OK;
+}
+
+// Types that are not made by code live for good: nothing to watch.
+static bool can_die(PyObject *o) {
+    if (PyType_Check(o) && !(((PyTypeObject *)o)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return false;
+    return Py_TYPE(o)->tp_weaklistoffset != 0;
+}
+
+static status keep_weakly(guard_program *p, map *known, PyObject *o) {
+    if (!o || !can_die(o))
+        return keep_strongly(p, o);
+    if (map_get(known, map_key(o)))
+        return ST_OK;
+    TRY(vec_reserve(&p->holds, 1));
+    PyObject *reference = PyWeakref_NewRef(o, p->death);
+    if (!reference && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        return keep_strongly(p, o);
+    }
+    if (!reference)
+        return ST_ERROR;
+    p->holds.items[p->holds.count++] = (hold){reference, o};
+    return map_put(known, map_key(o), 1);
+}
+
+// The classes themselves, weakly: the tuple would keep them alive.
+static status keep_mro(guard_program *p, map *known, step *s) {
+    PyObject *mro = s->object;
+    Py_ssize_t count = PyTuple_GET_SIZE(mro);
+    PyObject **items = arena_array(&p->arena, PyObject *, (size_t)count);
+    if (!items)
+        return ST_ERROR;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        items[i] = PyTuple_GET_ITEM(mro, i);
+        TRY(keep_weakly(p, known, items[i]));
+    }
+    s->items = items;
+    s->index = count;
+    return ST_OK;
+}
+
+static status keep_objects(guard_program *p, map *known, step *s) {
+    switch (s->op) {
+    case STEP_CHECK + GUARD_TYPE:
+    case STEP_CHECK + GUARD_IS:
+    case STEP_CHECK + GUARD_CODE:
+    case STEP_CHECK + GUARD_IS_NOT:
+        return keep_weakly(p, known, s->object);
+    case STEP_CHECK + GUARD_TYPE_LOOKUP:
+        TRY(keep_weakly(p, known, s->second));
+        return keep_strongly(p, s->object);
+    case STEP_CHECK + GUARD_MRO:
+        return keep_mro(p, known, s);
+    case STEP_CHECK + GUARD_CUSTOM:
+        return ST_OK;
+    default:
+        return keep_strongly(p, s->object);
+    }
+}
+
+static status keep_all(guard_program *p) {
+    map known = {0};
+    status result = ST_OK;
+    for (int32_t i = 0; result == ST_OK && i < p->count; i++)
+        result = keep_objects(p, &known, &p->steps[i]);
+    map_clear(&known);
+    return result;
+}
+
+static status copy_codes(guard_program *p, const guards *g) {
+    TRY(vec_reserve(&p->codes, g->codes.count));
+    for (uint32_t i = 0; i < g->codes.count; i++) {
+        PyObject *reference = PyWeakref_NewRef((PyObject *)g->codes.items[i], NULL);
+        if (!reference)
+            return ST_ERROR;
+        PyObject *filename = Py_NewRef(g->codes.items[i]->co_filename);
+        p->codes.items[p->codes.count++] = (program_code){reference, filename};
+    }
+    return ST_OK;
+}
+
+enum { FEW = 8 }; // so many are compared each with each
+
+static status copy_distinct(guard_program *p, const guards *g) {
+    uint32_t count = g->distinct.count, room = 16;
+    p->distinct = arena_array(&p->arena, int32_t, count);
+    if (!p->distinct)
+        return ST_ERROR;
+    for (uint32_t i = 0; i < count; i++)
+        p->distinct[i] = g->distinct.items[i]->reg;
+    p->distinct_count = (int32_t)count;
+    if (count <= FEW)
+        return ST_OK;
+    while (room < 2 * count)
+        room *= 2;
+    p->slots = arena_array(&p->arena, distinct_slot, room);
+    if (!p->slots)
+        return ST_ERROR;
+    memset(p->slots, 0, room * sizeof(distinct_slot));
+    p->slot_mask = room - 1;
+    return ST_OK;
+}
+
+static status copy_steps(guard_program *p, const guards *g) {
+    p->count = (int32_t)g->steps.count;
+    p->registers = g->registers;
+    p->steps = arena_array(&p->arena, step, g->steps.count);
+    p->origins = p->steps ? arena_array(&p->arena, origin, g->steps.count) : NULL;
+    p->loads = p->origins ? arena_array(&p->arena, int32_t, (size_t)g->registers) : NULL;
+    if (!p->loads)
+        return ST_ERROR;
+    for (int32_t i = 0; i < p->count; i++) {
+        p->steps[i] = g->steps.items[i];
+        p->origins[i] = g->origins.items[i];
+        if (step_is_load(&p->steps[i]))
+            p->loads[p->steps[i].b] = i;
+    }
+    return ST_OK;
+}
+
+static status fill(guard_program *p, guards *g) {
+    step all_distinct = {.op = STEP_CHECK + GUARD_DISTINCT, .a = -1, .b = -1};
+    p->death = death_new(p);
+    if (!p->death)
+        return ST_ERROR;
+    if (g->distinct.count > 1)
+        TRY(push_step(g, all_distinct, (origin){-1, 0}, -1));
+    TRY(copy_steps(p, g));
+    TRY(copy_distinct(p, g));
+    TRY(copy_codes(p, g));
+    return keep_all(p);
+}
+
+// All but what CUSTOM checks own.
+static void program_clear(guard_program *p) {
+    if (p->death)
+        death_forget(p->death);
+    for (uint32_t i = 0; i < p->holds.count; i++)
+        Py_DECREF(p->holds.items[i].reference);
+    for (uint32_t i = 0; i < p->codes.count; i++) {
+        Py_DECREF(p->codes.items[i].reference);
+        Py_DECREF(p->codes.items[i].filename);
+    }
+    Py_XDECREF(p->death);
+    vec_free(&p->holds);
+    vec_free(&p->codes);
+    arena_clear(&p->arena);
+    PyMem_Free(p);
+}
+
+guard_program *guard_seal(guards *g) {
+    guard_program *p = PyMem_Calloc(1, sizeof(guard_program));
+    if (!p) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (fill(p, g) != ST_OK) {
+        program_clear(p);
+        return NULL;
+    }
+    g->sealed = true;
+    return p;
+}
+
+void guard_program_free(guard_program *p) {
+    if (!p)
+        return;
+    drop_customs(p->steps, (uint32_t)p->count);
+    program_clear(p);
+}

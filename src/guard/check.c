@@ -1,0 +1,231 @@
+// The guard pass: loads into registers and checks on them, in order, up to the first that fails.
+// Nothing here runs Python code, so references may be borrowed all the way.
+#include "src/guard/guard.h"
+
+#include "src/py/raw.h"
+
+#include "src/guard/death.h"
+#include "src/guard/program.h"
+#include "src/guard/value.h"
+
+int guard_setup(void) {
+    static bool done;
+    if (done)
+        return 0;
+    if (raw_setup() < 0 || death_setup() < 0)
+        return -1;
+    done = true;
+    return 0;
+}
+
+int guard_registers(const guard_program *p) {
+    return p->registers;
+}
+
+bool guard_dead(const guard_program *p) {
+    return p->dead;
+}
+
+// --- loads ---
+
+PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs) {
+    PyObject *parent = s->a >= 0 ? regs[s->a] : NULL, *value;
+    if (s->op == SOURCE_LOCAL)
+        return s->index >= 0 && s->index < f->count ? f->slots[s->index] : NULL;
+    if (s->op == SOURCE_FUNCTION)
+        return f->function;
+    if (!parent && s->op != SOURCE_FIXED)
+        return NULL;
+    switch (s->op) {
+    case SOURCE_ATTR: // these few are most of what there is
+        return raw_attr_get_near(parent, s->object, &s->hint, &value) == RAW_FOUND ? value : NULL;
+    case SOURCE_LIST_ITEM:
+        return read_list_item(parent, s->index);
+    case SOURCE_TUPLE_ITEM:
+        return read_tuple_item(parent, s->index);
+    case SOURCE_ITEM:
+        if (PyUnicode_CheckExact(s->object))
+            return raw_dict_get_near(parent, s->object, &s->hint, &value) == RAW_FOUND ? value
+                                                                                       : NULL;
+        break;
+    default:
+        break;
+    }
+    return source_read_near((source_kind)s->op, parent, s->object, s->index, &f->kept, &s->hint,
+                            &s->cached);
+}
+
+// --- checks ---
+
+static bool check_keys(step *s, PyObject *o) {
+    Py_ssize_t count = PyTuple_GET_SIZE(s->object), i = 0;
+    PyObject *key, *value;
+    if (!PyDict_Check(o) || PyDict_GET_SIZE(o) != count)
+        return false;
+    uint64_t version = PyODict_Check(o) ? 0 : raw_dict_version(o);
+    if (version != 0 && (Py_ssize_t)version == s->hint)
+        return true;
+    for (raw_cursor c = {0}; raw_dict_next(o, &c, &key, &value); i++)
+        if (i == count || !value || !value_same(key, PyTuple_GET_ITEM(s->object, i)))
+            return false;
+    s->hint = (Py_ssize_t)version;
+    return i == count;
+}
+
+static bool check_set_items(const step *s, PyObject *o) {
+    Py_ssize_t count = PyTuple_GET_SIZE(s->object), at = 0, i = 0;
+    PyObject *item;
+    if (!PyAnySet_Check(o) || PySet_GET_SIZE(o) != count)
+        return false;
+    for (; raw_set_next(o, &at, &item); i++)
+        if (i == count || !value_same(item, PyTuple_GET_ITEM(s->object, i)))
+            return false;
+    return i == count;
+}
+
+static bool check_absent(step *s, PyObject *o) {
+    PyObject *value;
+    return PyDict_Check(o) && raw_dict_get_near(o, s->object, &s->hint, &value) == RAW_ABSENT;
+}
+
+static bool check_no_attr(step *s, PyObject *o) {
+    PyObject *value;
+    return raw_attr_get_near(o, s->object, &s->hint, &value) == RAW_ABSENT;
+}
+
+// Set and undo gives a class another version for good, so a version is only a memo of the lookup.
+static bool check_lookup_again(step *s, PyTypeObject *type) {
+    PyObject *value;
+    if (raw_type_get(type, s->object, &value) == RAW_UNSURE || value != s->second)
+        return false;
+    s->hint = raw_type_version_make(type, s->object);
+    return true;
+}
+
+static inline bool check_type_lookup(step *s, PyObject *o) {
+    if (!PyType_Check(o))
+        return false;
+    unsigned version = raw_type_version((PyTypeObject *)o);
+    if (version != 0 && (Py_ssize_t)version == s->hint)
+        return true;
+    return check_lookup_again(s, (PyTypeObject *)o);
+}
+
+static bool check_mro(const step *s, PyObject *o) {
+    PyObject *mro = PyType_Check(o) ? ((PyTypeObject *)o)->tp_mro : NULL;
+    if (!mro || PyTuple_GET_SIZE(mro) != s->index)
+        return false;
+    for (Py_ssize_t i = 0; i < s->index; i++)
+        if (PyTuple_GET_ITEM(mro, i) != s->items[i])
+            return false;
+    return true;
+}
+
+static bool check_bytes(const step *s, PyObject *o) {
+    return PyByteArray_Check(o) && PyByteArray_GET_SIZE(o) == PyBytes_GET_SIZE(s->object) &&
+           memcmp(PyByteArray_AS_STRING(o), PyBytes_AS_STRING(s->object),
+                  (size_t)PyBytes_GET_SIZE(s->object)) == 0;
+}
+
+static bool check_type_slot(const step *s, PyObject *o) {
+    if (!PyType_Check(o))
+        return false;
+    bool heap = ((PyTypeObject *)o)->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    size_t size = heap ? sizeof(PyHeapTypeObject) : sizeof(PyTypeObject);
+    if (s->index < 0 || (size_t)s->index > size - sizeof(void *))
+        return false;
+    Py_ssize_t now;
+    memcpy(&now, (char *)o + s->index, sizeof(now));
+    return now == s->hint;
+}
+
+static bool distinct_few(const guard_program *p, PyObject *const *regs) {
+    for (int32_t i = 1; i < p->distinct_count; i++)
+        for (int32_t j = 0; j < i; j++)
+            if (regs[p->distinct[i]] == regs[p->distinct[j]])
+                return false;
+    return true;
+}
+
+// Slots of earlier passes count as empty.
+static bool distinct_many(guard_program *p, PyObject *const *regs) {
+    p->pass++;
+    for (int32_t i = 0; i < p->distinct_count; i++) {
+        PyObject *o = regs[p->distinct[i]];
+        uint32_t at = (uint32_t)((uintptr_t)o * UINT64_C(0x9E3779B97F4A7C15) >> 32) & p->slot_mask;
+        while (p->slots[at].pass == p->pass && p->slots[at].object != o)
+            at = (at + 1) & p->slot_mask;
+        if (p->slots[at].pass == p->pass)
+            return false;
+        p->slots[at] = (distinct_slot){o, p->pass};
+    }
+    return true;
+}
+
+static bool check_distinct(const guard_program *p, PyObject *const *regs) {
+    return p->slots ? distinct_many((guard_program *)p, regs) : distinct_few(p, regs);
+}
+
+static inline bool step_check(const guard_program *p, step *s, PyObject *const *regs) {
+    PyObject *o = s->a >= 0 ? regs[s->a] : NULL;
+    switch (s->op - STEP_CHECK) {
+    case GUARD_TYPE:
+        return (PyObject *)Py_TYPE(o) == s->object;
+    case GUARD_IS:
+        return o == s->object;
+    case GUARD_IS_NOT:
+        return o != s->object;
+    case GUARD_SAME:
+        return o == regs[s->b];
+    case GUARD_NOT_SAME:
+        return o != regs[s->b];
+    case GUARD_VALUE:
+        return o == s->object || value_same(o, s->object);
+    case GUARD_LENGTH:
+        return raw_length(o) == s->index;
+    case GUARD_EMPTY:
+        return s->index ? raw_length(o) == 0 : raw_length(o) > 0;
+    case GUARD_KEYS:
+        return check_keys(s, o);
+    case GUARD_ATTR_NAMES:
+        return raw_attr_names_are(o, s->object, value_same);
+    case GUARD_ABSENT:
+        return check_absent(s, o);
+    case GUARD_NO_ATTR:
+        return check_no_attr(s, o);
+    case GUARD_TYPE_LOOKUP:
+        return check_type_lookup(s, o);
+    case GUARD_MRO:
+        return check_mro(s, o);
+    case GUARD_CODE:
+        return PyFunction_Check(o) && ((PyFunctionObject *)o)->func_code == s->object;
+    case GUARD_SET_ITEMS:
+        return check_set_items(s, o);
+    case GUARD_BYTES:
+        return check_bytes(s, o);
+    case GUARD_TYPE_FLAGS:
+        return check_type_slot(s, o);
+    case GUARD_DISTINCT:
+        return check_distinct(p, regs);
+    case GUARD_CUSTOM:
+        return s->custom->check(o, s->data);
+    default:
+        return false;
+    }
+}
+
+bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *failed) {
+    if (UNLIKELY(p->dead)) {
+        *failed = p->dead_step;
+        return false;
+    }
+    for (step *s = p->steps, *end = s + p->count; s < end; s++) {
+        bool passed =
+            step_is_load(s) ? (regs[s->b] = step_load(s, f, regs)) != NULL : step_check(p, s, regs);
+        if (UNLIKELY(!passed)) {
+            *failed = (int)(s - p->steps);
+            return false;
+        }
+    }
+    return true;
+}

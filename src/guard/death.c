@@ -1,0 +1,80 @@
+// The death of an object that a guard program holds weakly, into the end of the program.
+#include "src/guard/guard.h"
+
+#include "src/guard/death.h"
+#include "src/guard/program.h"
+
+typedef struct death {
+    PyObject_HEAD
+    guard_program *program; // NULL once it is gone
+} death;
+
+// Nothing may point to what has died: its address may soon be another object's.
+static bool forget_object(step *s, PyObject *o) {
+    switch (s->op) {
+    case STEP_CHECK + GUARD_TYPE:
+    case STEP_CHECK + GUARD_IS:
+    case STEP_CHECK + GUARD_CODE:
+    case STEP_CHECK + GUARD_IS_NOT:
+        if (s->object != o)
+            return false;
+        s->object = NULL;
+        return true;
+    case STEP_CHECK + GUARD_TYPE_LOOKUP:
+        if (s->second != o)
+            return false;
+        s->second = NULL;
+        return true;
+    case STEP_CHECK + GUARD_MRO:
+        for (Py_ssize_t i = 0; i < s->index; i++)
+            if (s->items[i] == o)
+                return s->items[i] = NULL, true;
+        return false;
+    default:
+        return false;
+    }
+}
+
+static void object_died(guard_program *p, hold *h) {
+    PyObject *o = h->object;
+    h->object = NULL;
+    for (int32_t i = 0; o && i < p->count; i++) {
+        bool meant = forget_object(&p->steps[i], o);
+        // What must not be the object that died never will be.
+        if (meant && !p->dead && p->steps[i].op != STEP_CHECK + GUARD_IS_NOT) {
+            p->dead = true;
+            p->dead_step = i;
+        }
+    }
+}
+
+static PyObject *death_call(PyObject *self, PyObject *args, PyObject *keywords) {
+    guard_program *p = ((death *)self)->program;
+    (void)keywords;
+    for (uint32_t i = 0; p && i < p->holds.count; i++)
+        if (PyTuple_GET_SIZE(args) == 1 && p->holds.items[i].reference == PyTuple_GET_ITEM(args, 0))
+            object_died(p, &p->holds.items[i]);
+    Py_RETURN_NONE;
+}
+
+static PyTypeObject death_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.death",
+    .tp_basicsize = sizeof(death),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_call = death_call,
+};
+
+int death_setup(void) {
+    return PyType_Ready(&death_type);
+}
+
+PyObject *death_new(guard_program *p) {
+    death *d = PyObject_New(death, &death_type);
+    if (d)
+        d->program = p;
+    return (PyObject *)d;
+}
+
+void death_forget(PyObject *o) {
+    ((death *)o)->program = NULL;
+}

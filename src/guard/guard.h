@@ -1,0 +1,113 @@
+// Sources and guards. While a trace runs, a `guards` collects where outside objects were found and
+// what was seen of them; sealed, it is a guard program: a flat array of loads and checks, run in C
+// before an entry. The pass leaves what it loaded in registers, from which the plan takes its
+// inputs.
+#pragma once
+
+#include "src/base/arena.h"
+#include "src/base/map.h"
+#include "src/base/status.h"
+#include "src/base/vec.h"
+
+#include "src/py/py.h"
+
+typedef enum source_kind {
+#define SOURCE(name, text) SOURCE_##name,
+#include "src/guard/sources.def"
+#undef SOURCE
+    SOURCE_COUNT,
+} source_kind;
+
+typedef enum guard_kind {
+#define GUARD(name, text) GUARD_##name,
+#include "src/guard/kinds.def"
+#undef GUARD
+    GUARD_COUNT,
+} guard_kind;
+
+// Hash-consed: one source for one place, so sources are compared by pointer. Lives as long as the
+// `guards` that made it.
+typedef struct source {
+    source_kind kind;
+    int reg; // where the guard pass leaves it; -1 until some guard or the plan needs it
+    struct source *parent;
+    PyObject *key; // strong
+    Py_ssize_t index;
+} source;
+
+// A check that a later room defines.
+typedef struct guard_custom {
+    const char *name;
+    // Runs no Python code; `object` is NULL if the guard has no source. No exception is left set.
+    bool (*check)(PyObject *object, void *data);
+    // Readable Python of the guard; of why `object` failed (may be NULL: the text is used). New
+    // str.
+    PyObject *(*text)(const char *source, void *data);
+    PyObject *(*reason)(const char *source, PyObject *object, void *data);
+    void (*drop)(void *data);
+} guard_custom;
+
+typedef struct guard_program guard_program;
+typedef struct guards guards;
+
+// One-time setup of this room. 0, or -1 with an exception.
+int guard_setup(void);
+
+guards *guards_new(void);
+void guards_free(guards *g);
+
+// The source of that kind below `parent` (NULL for roots). `key` is borrowed (kept strongly); keys
+// are the same if they are identical, or of the same exact immutable type and bit for bit equal.
+// NULL with an exception.
+source *guard_source(guards *g, source_kind kind, source *parent, PyObject *key, Py_ssize_t index);
+
+// What a place holds now: borrowed from whatever holds it (what a read makes anew is put into
+// `kept`, a list that is made when needed). NULL, without an exception, if the place is not there:
+// every read checks all it relies on (type, bounds).
+PyObject *source_read(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
+                      PyObject **kept);
+
+// Set by src/torch: an attribute of a tensor, read without running Python code. New reference, or
+// NULL without an exception. Without it TENSOR_GRAD and TENSOR_ATTR are places that are not there.
+extern PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
+
+// As Python: "L['self'].weight". New str.
+PyObject *source_text(const source *s);
+
+// Notes a check. Said twice, it is kept once. `object` and `second` are borrowed, and kept (weakly
+// for IS and TYPE where that is possible). The user's line that caused it is taken from the current
+// frame.
+status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *object,
+                 Py_ssize_t index);
+status guard_add_lookup(guards *g, source *type, PyObject *name, PyObject *found);
+// Takes `data` over, also when it fails (then it is dropped at once).
+status guard_add_custom(guards *g, source *a, const guard_custom *custom, void *data);
+// This source is one of those that must all be distinct objects. (A source whose object is the same
+// as an earlier one's is not added; SAME was noted for it.)
+status guard_distinct(guards *g, source *s);
+// The plan will need this source: its register.
+status guard_need(guards *g, source *s, int *reg);
+
+// All that was noted, as a program; `g` may be freed then. NULL with an exception.
+guard_program *guard_seal(guards *g);
+void guard_program_free(guard_program *p);
+
+// The roots of all sources.
+typedef struct guard_frame {
+    PyObject *function;
+    PyObject *const *slots;
+    Py_ssize_t count;
+    PyObject *kept; // strong; what loads made anew, or NULL. The caller drops it when all is done.
+} guard_frame;
+
+int guard_registers(const guard_program *p);
+// Whether something the program holds weakly has died: it can never pass again.
+bool guard_dead(const guard_program *p);
+// True if all checks pass; `regs` then holds borrowed references. Else *failed is the step. Runs no
+// Python code and never gives up the GIL.
+bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *failed);
+
+// Why step `failed` fails on this frame: the guard as Python, with the value then and now. New str.
+PyObject *guard_reason(const guard_program *p, int failed, guard_frame *f);
+// One row a guard: list of (text, filename, line) in order. New reference.
+PyObject *guard_rows(const guard_program *p);

@@ -1,0 +1,99 @@
+// The inside of a guard program, shared by the files of this room only.
+#pragma once
+
+#include "src/guard/guard.h"
+
+// A load or a check. Pointers are borrowed: the program keeps them alive, or clears them when what
+// it holds weakly dies.
+typedef struct step {
+    int32_t op; // a source kind, or STEP_CHECK + a guard kind
+    int32_t a;  // register: a load's parent, what a check looks at; -1 for none
+    int32_t b;  // register: where a load goes, a check's second; -1 for none
+    int32_t spare;
+    Py_ssize_t index;
+    union {
+        PyObject *object; // a load's key, a check's object
+        PyObject **items; // MRO: `index` classes
+        const guard_custom *custom;
+    };
+    union {
+        PyObject *second; // TYPE_LOOKUP: what is found
+        PyObject *cached; // TYPE_ATTR: what was found in the version `hint`
+        void *data;       // CUSTOM
+    };
+    Py_ssize_t hint; // where it was last time, or in which version all was well; 0 knows nothing
+} step;
+static_assert(sizeof(step) == 48, "a step is six words");
+
+enum { STEP_CHECK = SOURCE_COUNT };
+
+static inline bool step_is_load(const step *s) {
+    return s->op < STEP_CHECK;
+}
+
+// Where the user's program was when a step was noted.
+typedef struct origin {
+    int32_t code;   // index into the codes, -1 for none
+    int32_t offset; // of the instruction, in bytes
+} origin;
+
+// An object held weakly.
+typedef struct hold {
+    PyObject *reference; // strong: a weak reference that calls the program's `death`
+    PyObject *object;    // borrowed; NULL once it has died
+} hold;
+
+typedef struct program_code {
+    PyObject *reference; // strong: weak reference to the code object
+    PyObject *filename;  // strong
+} program_code;
+
+typedef struct distinct_slot {
+    PyObject *object; // borrowed, only meaningful in the pass `pass`
+    uint64_t pass;
+} distinct_slot;
+
+struct guard_program {
+    step *steps;
+    origin *origins; // one a step
+    int32_t count, registers;
+    bool dead;
+    int32_t dead_step;
+    int32_t *loads;    // the step that fills a register
+    int32_t *distinct; // registers
+    int32_t distinct_count;
+    distinct_slot *slots; // a hash table, for many
+    uint32_t slot_mask;
+    uint64_t pass;
+    VEC(hold) holds;
+    VEC(program_code) codes;
+    arena arena;     // memory, and what is held strongly
+    PyObject *death; // strong
+};
+
+// The commonest reads.
+static inline PyObject *read_tuple_item(PyObject *o, Py_ssize_t i) {
+    return PyTuple_Check(o) && i >= 0 && i < PyTuple_GET_SIZE(o) ? PyTuple_GET_ITEM(o, i) : NULL;
+}
+
+static inline PyObject *read_list_item(PyObject *o, Py_ssize_t i) {
+    return PyList_Check(o) && i >= 0 && i < PyList_GET_SIZE(o) ? PyList_GET_ITEM(o, i) : NULL;
+}
+
+// A read that may remember something for the next time; see `step`.
+PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
+                           PyObject **kept, Py_ssize_t *hint, PyObject **cached);
+// One load. NULL without an exception if the place is not there.
+PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs);
+
+// `parent` is the parent's text, or NULL. New str.
+PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index);
+// A short text of any object that runs no code of the user's. New str.
+PyObject *object_text(PyObject *o);
+
+// Replaces %a %b %o %i %p %k %n in a pattern by texts (each may be NULL). New str.
+typedef struct pattern_texts {
+    PyObject *first, *second, *object, *name;
+    Py_ssize_t index;
+} pattern_texts;
+PyObject *pattern_fill(const char *pattern, const pattern_texts *t);

@@ -1,0 +1,409 @@
+// The compiled callable and its settings as Python objects; the vectorcall entry.
+#include "src/code/code.h"
+
+#include "src/interp/run.h"
+
+#include "src/world/world.h"
+
+#include "src/call/call.h"
+#include "src/call/rules.h"
+
+#include "src/torch/torch.h"
+
+#include "src/hook/bind.h"
+#include "src/hook/compile.h"
+#include "src/hook/compiler.h"
+#include "src/hook/hook.h"
+
+#define SLOTS_ON_STACK 32
+
+typedef struct compiled {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *function;  // strong: a Python function
+    compiler *compiler;  // strong
+    cache *cache;        // the compiler's, of `code`
+    PyObject *code;      // borrowed from the compiler: what `cache` belongs to
+    PyObject *dict;      // strong
+    PyObject *weakrefs;
+} compiled;
+
+static compiler *all_compilers; // guarded by the GIL
+// Under whose settings this thread's callees may be compiled.
+static __attribute__((tls_model("initial-exec"))) _Thread_local compiler *compiling;
+
+// --- calls ---
+
+static PyObject *call_natively(compiled *o, PyObject *const *args, size_t given,
+                               PyObject *keywords) {
+    if (compiling == o->compiler || world_tensors == NULL)
+        return PyObject_Vectorcall(o->function, args, given, keywords);
+    compiler *outer = compiling;
+    hook_scope before;
+    compiling = o->compiler;
+    hook_enter(&before, HOOK_COMPILE);
+    PyObject *result = PyObject_Vectorcall(o->function, args, given, keywords);
+    hook_leave(&before);
+    compiling = outer;
+    return result;
+}
+
+// A function's code may be replaced at any time.
+static int find_cache(compiled *o) {
+    PyObject *code = PyFunction_GET_CODE(o->function);
+    if (o->code == code)
+        return 0;
+    cache *k = compiler_cache(o->compiler, (PyCodeObject *)code);
+    if (k == NULL)
+        return -1;
+    o->cache = k;
+    o->code = code;
+    return 0;
+}
+
+#define MAKES_GENERATOR (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
+
+static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t given,
+                               PyObject *keywords) {
+    compiled *o = (compiled *)self;
+    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(o->function);
+    Py_ssize_t count = bind_count(co);
+    PyObject *few[SLOTS_ON_STACK], **slots = few, *result = NULL;
+    if ((co->co_flags & MAKES_GENERATOR) || world_here != NULL)
+        return PyObject_Vectorcall(o->function, args, given, keywords);
+    if (find_cache(o) < 0)
+        return NULL;
+    if (count > SLOTS_ON_STACK)
+        slots = PyMem_Malloc((size_t)count * sizeof(PyObject *));
+    if (slots == NULL)
+        return PyErr_NoMemory();
+    outcome how = OUTCOME_NATIVE;
+    int bound = bind_call(o->function, args, given, keywords, slots);
+    if (bound > 0) {
+        how = compiler_run(o->compiler, o->cache, o->function, slots, count, &result);
+        bind_drop(slots, count);
+    }
+    if (slots != few)
+        PyMem_Free(slots);
+    if (bound < 0)
+        return NULL;
+    return how == OUTCOME_NATIVE ? call_natively(o, args, given, keywords) : result;
+}
+
+// --- frames of callees ---
+
+static bool holds_tensor(PyObject *o, int depth) {
+    if (o == NULL)
+        return false;
+    if (world_tensors->is_tensor(o))
+        return true;
+    if (depth == 0)
+        return false;
+    if (PyList_CheckExact(o) || PyTuple_Check(o)) {
+        PyObject **items = PySequence_Fast_ITEMS(o);
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
+            if (holds_tensor(items[i], depth - 1))
+                return true;
+    }
+    PyObject *value;
+    Py_ssize_t at = 0;
+    if (PyDict_CheckExact(o))
+        while (PyDict_Next(o, &at, NULL, &value))
+            if (holds_tensor(value, depth - 1))
+                return true;
+    return false;
+}
+
+static bool worth_it(py_frame *f, Py_ssize_t count) {
+    PyObject **slots = py_frame_slots(f);
+    for (Py_ssize_t i = 0; world_tensors != NULL && i < count; i++)
+        if (holds_tensor(slots[i], 1))
+            return true;
+    return false;
+}
+
+PyObject *compile_frame(PyThreadState *ts, py_frame *f, bool *mine) {
+    compiler *c = compiling;
+    PyCodeObject *co = py_frame_code(f);
+    PyObject *function = py_frame_function(f), *result = NULL;
+    Py_ssize_t count = bind_count(co);
+    *mine = false;
+    if (c == NULL || py_frame_in_generator(f) || (co->co_flags & MAKES_GENERATOR) ||
+        !(co->co_flags & CO_OPTIMIZED) || !PyFunction_Check(function) ||
+        PyFunction_GET_CODE(function) != (PyObject *)co || py_frame_next(f) > 0 ||
+        !worth_it(f, count))
+        return NULL;
+    cache *k = compiler_cache(c, co);
+    outcome how = k == NULL ? OUTCOME_ERROR
+                            : compiler_run(c, k, function, py_frame_slots(f), count, &result);
+    if (how == OUTCOME_NATIVE)
+        return NULL;
+    *mine = true;
+    py_entry entry;
+    if (py_enter(ts, f, &entry, false) < 0)
+        Py_CLEAR(result);
+    py_leave_ended(ts, f, &entry, py_frame_stack_pointer(f));
+    return result;
+}
+
+// --- the compiled object ---
+
+static int compiled_traverse(PyObject *self, visitproc visit, void *arg) {
+    compiled *o = (compiled *)self;
+    Py_VISIT(o->function);
+    Py_VISIT(o->compiler);
+    Py_VISIT(o->dict);
+    return 0;
+}
+
+static int compiled_clear(PyObject *self) {
+    compiled *o = (compiled *)self;
+    Py_CLEAR(o->dict);
+    return 0;
+}
+
+static void compiled_dealloc(PyObject *self) {
+    compiled *o = (compiled *)self;
+    PyObject_GC_UnTrack(self);
+    if (o->weakrefs != NULL)
+        PyObject_ClearWeakRefs(self);
+    Py_CLEAR(o->dict);
+    Py_CLEAR(o->function);
+    Py_CLEAR(o->compiler);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *compiled_get(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(type)) {
+    if (instance == NULL || instance == Py_None)
+        return Py_NewRef(self);
+    return PyMethod_New(self, instance);
+}
+
+static PyObject *compiled_repr(PyObject *self) {
+    compiled *o = (compiled *)self;
+    return PyUnicode_FromFormat("<compiled function %U>",
+                                ((PyFunctionObject *)o->function)->func_qualname);
+}
+
+static PyObject *compiled_function(PyObject *self, void *Py_UNUSED(closure)) {
+    return Py_NewRef(((compiled *)self)->function);
+}
+
+static PyObject *compiled_compiler(PyObject *self, void *Py_UNUSED(closure)) {
+    return Py_NewRef((PyObject *)((compiled *)self)->compiler);
+}
+
+static PyObject *compiled_metrics(PyObject *self, void *Py_UNUSED(closure)) {
+    return PyObject_GetAttrString((PyObject *)((compiled *)self)->compiler, "metrics");
+}
+
+// What it does not have itself is the function's: __code__, __defaults__, __globals__ …
+static PyObject *compiled_getattr(PyObject *self, PyObject *name) {
+    PyObject *value = PyObject_GenericGetAttr(self, name);
+    if (value != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(((compiled *)self)->function, name);
+}
+
+static PyGetSetDef compiled_getset[] = {
+    {"__wrapped__", compiled_function, NULL, "The function that was compiled.", NULL},
+    {"metrics", compiled_metrics, NULL, "Counts and reasons so far.", NULL},
+    {"compiler", compiled_compiler, NULL, "Settings, caches and counts.", NULL},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {0},
+};
+
+PyTypeObject compiled_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stator._engine.Compiled",
+    .tp_doc = "A function whose calls are looked up among compiled entries.",
+    .tp_basicsize = sizeof(compiled),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_vectorcall_offset = offsetof(compiled, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_traverse = compiled_traverse,
+    .tp_clear = compiled_clear,
+    .tp_dealloc = compiled_dealloc,
+    .tp_descr_get = compiled_get,
+    .tp_repr = compiled_repr,
+    .tp_getattro = compiled_getattr,
+    .tp_getset = compiled_getset,
+    .tp_dictoffset = offsetof(compiled, dict),
+    .tp_weaklistoffset = offsetof(compiled, weakrefs),
+};
+
+// --- the compiler object ---
+
+static int compiler_traverse(PyObject *self, visitproc visit, void *arg) {
+    compiler *c = (compiler *)self;
+    Py_VISIT(c->backend);
+    Py_VISIT(c->error);
+    return 0;
+}
+
+static void compiler_forget(compiler *c) {
+    for (uint32_t i = 0; i < c->all.count; i++)
+        cache_clear(c->all.items[i]);
+    c->warned = false;
+}
+
+static void compiler_dealloc(PyObject *self) {
+    compiler *c = (compiler *)self;
+    PyObject_GC_UnTrack(self);
+    if (c->previous != NULL)
+        c->previous->next = c->next;
+    else
+        all_compilers = c->next;
+    if (c->next != NULL)
+        c->next->previous = c->previous;
+    for (uint32_t i = 0; i < c->all.count; i++) {
+        cache_free(c->all.items[i]);
+        Py_DECREF(c->codes.items[i]);
+    }
+    vec_free(&c->all);
+    vec_free(&c->codes);
+    map_clear(&c->caches);
+    Py_CLEAR(c->backend);
+    Py_CLEAR(c->error);
+    Py_CLEAR(c->drops);
+    Py_CLEAR(c->recompiles);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *compiler_metrics(PyObject *self, void *Py_UNUSED(closure)) {
+    compiler *c = (compiler *)self;
+    long entries = 0;
+    for (uint32_t i = 0; i < c->all.count; i++)
+        entries += c->all.items[i]->count;
+    return Py_BuildValue("{s:l, s:l, s:l, s:N, s:N}", "traces", c->traces, "entries", entries,
+                         "hits", c->hits, "drops", PySequence_List(c->drops), "recompiles",
+                         PySequence_List(c->recompiles));
+}
+
+static PyObject *compiler_entries(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    return compiler_describe((compiler *)self);
+}
+
+static PyObject *compiler_reset(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    compiler_forget((compiler *)self);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef compiler_methods[] = {
+    {"entries", compiler_entries, METH_NOARGS, "One dict for each compiled entry."},
+    {"reset", compiler_reset, METH_NOARGS, "Forgets all entries."},
+    {0},
+};
+
+static PyGetSetDef compiler_getset[] = {
+    {"metrics", compiler_metrics, NULL, "Counts and reasons so far.", NULL},
+    {0},
+};
+
+PyTypeObject compiler_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stator._engine.Compiler",
+    .tp_doc = "The settings of one call of stator.compile, with all that was compiled under them.",
+    .tp_basicsize = sizeof(compiler),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_traverse = compiler_traverse,
+    .tp_dealloc = compiler_dealloc,
+    .tp_methods = compiler_methods,
+    .tp_getset = compiler_getset,
+};
+
+// --- methods ---
+
+static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"backend", "error", "fullgraph", "keep_empty", "limit", NULL};
+    PyObject *backend, *error;
+    int fullgraph, keep_empty, limit;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi", names, &backend, &error, &fullgraph,
+                                     &keep_empty, &limit))
+        return NULL;
+    // Here and not at the first call: a user's sys.path may be anything by then.
+    if (rules_setup() < 0)
+        return NULL;
+    compiler *c = PyObject_GC_New(compiler, &compiler_type);
+    if (c == NULL)
+        return NULL;
+    memset((char *)c + sizeof(PyObject), 0, sizeof(compiler) - sizeof(PyObject));
+    c->next = all_compilers;
+    if (all_compilers != NULL)
+        all_compilers->previous = c;
+    all_compilers = c;
+    c->backend = Py_NewRef(backend);
+    c->error = Py_NewRef(error);
+    c->fullgraph = fullgraph;
+    c->keep_empty = keep_empty;
+    c->limit = limit;
+    c->drops = PyList_New(0);
+    c->recompiles = PyList_New(0);
+    PyObject_GC_Track(c);
+    if (c->drops == NULL || c->recompiles == NULL)
+        Py_CLEAR(c);
+    return (PyObject *)c;
+}
+
+static PyObject *new_compiled(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *function, *settings;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyFunction_Type, &function, &compiler_type, &settings))
+        return NULL;
+    compiled *o = PyObject_GC_New(compiled, &compiled_type);
+    if (o == NULL)
+        return NULL;
+    memset((char *)o + sizeof(PyObject), 0, sizeof(compiled) - sizeof(PyObject));
+    o->vectorcall = compiled_call;
+    o->function = Py_NewRef(function);
+    o->compiler = (compiler *)Py_NewRef(settings);
+    PyObject_GC_Track(o);
+    return (PyObject *)o;
+}
+
+static PyObject *reset_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
+    compiler *c = (compiler *)Py_XNewRef((PyObject *)all_compilers), *next;
+    for (; c != NULL; c = next) { // what entries held may have been the last to hold a compiler
+        compiler_forget(c);
+        next = (compiler *)Py_XNewRef((PyObject *)c->next);
+        Py_DECREF(c);
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef compile_methods[] = {
+    {"compiler", (PyCFunction)(void (*)(void))new_compiler, METH_VARARGS | METH_KEYWORDS,
+     "compiler(backend, error, fullgraph, keep_empty, limit)"},
+    {"compiled", new_compiled, METH_VARARGS, "compiled(function, compiler)"},
+    {"reset", reset_all, METH_NOARGS, "Forgets every compiled entry."},
+    {0},
+};
+
+// Frames of this thread are not the trace's for a while.
+static void quiet_enter(void **state) {
+    *state = world_here;
+    if (world_here != NULL)
+        world_here->quiet++;
+}
+
+static void quiet_leave(void **state) {
+    if (*state != NULL)
+        ((world *)*state)->quiet--;
+}
+
+static PyObject *function_of(PyObject *o) {
+    return ((compiled *)o)->function;
+}
+
+int compile_setup(PyObject *module) {
+    call_compiled_type = &compiled_type;
+    call_compiled_function = function_of;
+    torch_quiet_enter = quiet_enter;
+    torch_quiet_leave = quiet_leave;
+    if (PyType_Ready(&compiler_type) < 0 || PyType_Ready(&compiled_type) < 0)
+        return -1;
+    if (PyModule_AddObjectRef(module, "Compiled", (PyObject *)&compiled_type) < 0)
+        return -1;
+    return PyModule_AddObjectRef(module, "Compiler", (PyObject *)&compiler_type);
+}

@@ -1,0 +1,32 @@
+// An exception on its way through a frame: its traceback entry, and the handler that gets it. Both
+// builds of the loop use these.
+#pragma once
+
+#include "src/py/raised.h"
+
+#include "src/interp/run.h"
+
+// Under memory pressure the frame object may be missing: the exception then goes without this
+// entry.
+static void run_note_traceback(run *r) {
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_SystemError, "error return without exception set");
+    if (py_frame_incomplete(r->frame))
+        return;
+    if (r->frame->frame_obj != NULL) {
+        PyTraceBack_Here(r->frame->frame_obj);
+        return;
+    }
+    py_raised aside = py_put_aside();
+    PyFrameObject *object = PyThreadState_GetFrame(r->ts);
+    py_put_on(aside);
+    if (object == NULL)
+        return;
+    PyTraceBack_Here(object);
+    Py_DECREF(object);
+}
+
+static const region *run_find_handler(const code *c, long unit) {
+    insn at = {.at = (uint32_t)unit};
+    return c->region_count ? code_region(c, &at) : NULL;
+}

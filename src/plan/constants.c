@@ -1,0 +1,95 @@
+// Which objects a plan may keep and give out in every call: those that C code keeps for good, those that
+// have no identity to speak of, and constants of code.
+#include "src/world/inner.h"
+
+#include "src/plan/build.h"
+
+static bool is_fixed_class(PyObject *o) {
+    return PyType_Check(o) && !raw_is_python_class((PyTypeObject *)o);
+}
+
+static bool is_fixed_descriptor(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyGetSetDescr_Type ||
+            t == &PyMemberDescr_Type || t == &PyClassMethodDescr_Type) &&
+           !raw_is_python_class(((PyDescrObject *)o)->d_type);
+}
+
+static bool is_fixed_function(PyObject *o) {
+    if (!PyCFunction_CheckExact(o))
+        return false;
+    PyObject *self = PyCFunction_GET_SELF(o);
+    return self == NULL || PyModule_Check(self) || is_fixed_class(self);
+}
+
+// A tuple of some C type: torch.Size.
+static bool is_fixed_tuple(PyObject *o) {
+    if (!PyTuple_Check(o) || PyTuple_CheckExact(o) || raw_is_python_class(Py_TYPE(o)) ||
+        Py_TYPE(o)->tp_dictoffset != 0)
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
+        if (!value_immutable(PyTuple_GET_ITEM(o, i)))
+            return false;
+    }
+    return true;
+}
+
+bool constant_is(PyObject *o) {
+    return value_immutable(o) || PyCode_Check(o) || is_fixed_class(o) || is_fixed_descriptor(o) ||
+           is_fixed_function(o) || is_fixed_tuple(o);
+}
+
+// --- identity ---
+
+// One object for one value, wherever it comes from.
+static bool is_singleton(PyObject *o) {
+    int overflow = 0;
+    long n = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow) : 1000;
+    return o == Py_None || PyBool_Check(o) || o == Py_Ellipsis || o == Py_NotImplemented ||
+           (!overflow && n >= -5 && n <= 256);
+}
+
+// Numbers and texts that the program makes have no identity to rely on. Of these kinds a fresh one is
+// made where the program makes one.
+static bool has_identity(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return (t == &PyTuple_Type && PyTuple_GET_SIZE(o) > 0) || t == &PyFrozenSet_Type ||
+           t == &PyRange_Type || t == &PySlice_Type;
+}
+
+static status note_constant(builder *b, PyObject *o) {
+    if (PyCode_Check(o))
+        o = ((PyCodeObject *)o)->co_consts;
+    if (map_get(&b->constants, map_key(o)))
+        return ST_OK;
+    TRY(map_put(&b->constants, map_key(o), 1));
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < PyTuple_GET_SIZE(o); i++)
+        TRY(note_constant(b, PyTuple_GET_ITEM(o, i)));
+    return ST_OK;
+}
+
+// Whatever ran is code of an outside function, or nested in such.
+static status is_of_code(builder *b, PyObject *o, bool *yes) {
+    for (uint32_t i = 0; !b->constants_known && i < b->w->all.count; i++) {
+        PyObject *f = b->w->all.items[i]->outside;
+        if (PyFunction_Check(f))
+            TRY(note_constant(b, PyFunction_GET_CODE(f)));
+    }
+    b->constants_known = true;
+    *yes = map_get(&b->constants, map_key(o)) != NULL;
+    return ST_OK;
+}
+
+status constant_stays(builder *b, PyObject *o, bool *stays, operand *out) {
+    *out = OPERAND_NONE;
+    *stays = constant_is(o);
+    if (!*stays || is_singleton(o))
+        return ST_OK;
+    uint64_t *found = map_get(&b->w->values, map_key(o));
+    if (!found && !has_identity(o))
+        return ST_OK;
+    TRY(is_of_code(b, o, stays));
+    if (found && !*stays) // this call's own object
+        return build_load(b, ((value *)(uintptr_t)*found)->source, out);
+    return ST_OK;
+}

@@ -1,0 +1,320 @@
+// From an inside object of a C type that is no container to the steps that make it again: functions,
+// what is bound to something, views, iterators, descriptors.
+#include "src/plan/build.h"
+
+// --- functions and what is bound ---
+
+static status rebuild_cell(builder *b, PyObject *o, operand *out) {
+    TRY(rebuild_make(b, o, step_of(STEP_CELL, -1, OPERAND_NONE, OPERAND_NONE), NULL, NULL, out));
+    step s = step_of(STEP_CELL_FILL, -1, *out, OPERAND_NONE);
+    if (PyCell_GET(o) == NULL)
+        return ST_OK;
+    TRY(rebuild(b, PyCell_GET(o), &s.b));
+    return build_step(b, &b->making, s, NULL, NULL);
+}
+
+// Globals are found by the functions that came in; those that share them now must do so again.
+static status globals_source(builder *b, PyObject *globals, source **found) {
+    guards *g = b->w->guards;
+    record *known = record_of(b->w, globals);
+    *found = known ? known->source : NULL;
+    for (uint32_t i = 0; !known && i < b->w->all.count; i++) {
+        record *r = b->w->all.items[i];
+        if (!PyFunction_Check(r->outside) || PyFunction_GET_GLOBALS(r->outside) != globals)
+            continue;
+        source *s = guard_source(g, SOURCE_GLOBALS, r->source, NULL, 0);
+        if (!s)
+            return ST_ERROR;
+        if (*found && *found != s)
+            TRY(guard_add(g, GUARD_SAME, *found, s, NULL, 0));
+        *found = *found ? *found : s;
+    }
+    return ST_OK;
+}
+
+static status rebuild_field(builder *b, PyObject *value, operands *to) {
+    operand item = OPERAND_NONE;
+    if (value)
+        TRY(rebuild(b, value, &item));
+    return vec_push(to, item);
+}
+
+static status fill_function(builder *b, PyFunctionObject *f, operand to) {
+    PyObject *fields[] = {f->func_defaults, f->func_kwdefaults,  f->func_closure,
+                          f->func_doc,      f->func_name,        f->func_qualname,
+                          f->func_module,   f->func_annotations, f->func_dict};
+    operands items = {0};
+    status done = ST_OK;
+    for (size_t i = 0; done == ST_OK && i < Py_ARRAY_LENGTH(fields); i++)
+        done = rebuild_field(b, fields[i], &items);
+    if (done == ST_OK)
+        done = build_step(b, &b->making, step_of(STEP_FUNCTION_FILL, -1, to, OPERAND_NONE), &items,
+                          NULL);
+    vec_free(&items);
+    return done;
+}
+
+static status check_type_parameters(builder *b, PyObject *o) {
+    PyObject *parameters = PyObject_GetAttrString(o, "__type_params__");
+    if (!parameters) {
+        PyErr_Clear(); // before 3.12 there are none
+        return ST_OK;
+    }
+    bool none = PyTuple_CheckExact(parameters) && PyTuple_GET_SIZE(parameters) == 0;
+    Py_DECREF(parameters);
+    return none ? ST_OK : rebuild_refuse(b, o);
+}
+
+static status rebuild_function(builder *b, PyObject *o, operand *out) {
+    PyFunctionObject *f = (PyFunctionObject *)o;
+    source *globals;
+    step s = step_of(STEP_FUNCTION, -1, OPERAND_NONE, OPERAND_NONE);
+    TRY(check_type_parameters(b, o));
+    TRY(globals_source(b, f->func_globals, &globals));
+    if (!globals)
+        return rebuild_refuse(b, o);
+    TRY(build_load(b, globals, &s.a));
+    TRY(rebuild_make(b, o, s, NULL, f->func_code, out));
+    return fill_function(b, f, *out);
+}
+
+// A call of a C constructor or method descriptor, which is a constant.
+static status rebuild_call(builder *b, PyObject *o, PyObject *callable, PyObject *const *args,
+                           Py_ssize_t count, operand *out) {
+    step s = step_of(STEP_CALL, -1, OPERAND_NONE, OPERAND_NONE);
+    operands items = {0};
+    status done = build_constant(b, callable, &s.a);
+    if (done == ST_OK)
+        done = rebuild_each(b, args, count, &items);
+    if (done == ST_OK)
+        done = rebuild_make(b, o, s, &items, NULL, out);
+    vec_free(&items);
+    return done;
+}
+
+static status rebuild_method(builder *b, PyObject *o, operand *out) {
+    PyObject *args[] = {PyMethod_GET_FUNCTION(o), PyMethod_GET_SELF(o)};
+    return rebuild_call(b, o, (PyObject *)&PyMethod_Type, args, 2, out);
+}
+
+static status rebuild_slice(builder *b, PyObject *o, operand *out) {
+    PySliceObject *s = (PySliceObject *)o;
+    PyObject *args[] = {s->start, s->stop, s->step};
+    return rebuild_call(b, o, (PyObject *)&PySlice_Type, args, 3, out);
+}
+
+static status rebuild_range(builder *b, PyObject *o, operand *out) {
+    PyObject *args[] = {raw_field_get(RAW_RANGE_START, o), raw_field_get(RAW_RANGE_STOP, o),
+                        raw_field_get(RAW_RANGE_STEP, o)};
+    return rebuild_call(b, o, (PyObject *)&PyRange_Type, args, 3, out);
+}
+
+// The descriptor of a C type that gives this bound method.
+static PyObject *descriptor_of(PyTypeObject *type, PyObject *name, const PyMethodDef *method) {
+    for (PyTypeObject *t = type; t; t = t->tp_base) {
+        PyObject *d = raw_is_python_class(t) ? NULL : _PyType_Lookup(t, name);
+        if (d && Py_TYPE(d) == &PyMethodDescr_Type && ((PyMethodDescrObject *)d)->d_method == method)
+            return d;
+    }
+    return NULL;
+}
+
+static status bind(builder *b, PyObject *o, PyObject *self, PyObject *descriptor, operand *out) {
+    step s = step_of(STEP_BIND, -1, OPERAND_NONE, OPERAND_NONE);
+    if (!descriptor)
+        return rebuild_refuse(b, o);
+    TRY(rebuild(b, self, &s.a));
+    return rebuild_make(b, o, s, NULL, descriptor, out);
+}
+
+static status rebuild_c_method(builder *b, PyObject *o, operand *out) {
+    PyMethodDef *method = ((PyCFunctionObject *)o)->m_ml;
+    PyObject *self = PyCFunction_GET_SELF(o); // a module's or a fixed class's are constants
+    PyObject *name = PyType_Check(self) ? NULL : PyUnicode_InternFromString(method->ml_name);
+    if (!name)
+        return PyErr_Occurred() ? ST_ERROR : rebuild_refuse(b, o);
+    status done = bind(b, o, self, descriptor_of(Py_TYPE(self), name, method), out);
+    Py_DECREF(name);
+    return done;
+}
+
+static status rebuild_partial(builder *b, PyObject *o, operand *out) {
+    PyObject *function = raw_field_get(RAW_PARTIAL_FUNC, o);
+    PyObject *args = raw_field_get(RAW_PARTIAL_ARGS, o);
+    PyObject *named = raw_field_get(RAW_PARTIAL_KEYWORDS, o);
+    if (!function || !args || !named || !PyTuple_CheckExact(args) || !PyDict_CheckExact(named) ||
+        Py_REFCNT(named) > 1) // whoever has the keywords can change them
+        return rebuild_refuse(b, o);
+    step s = step_of(STEP_CALL_NAMED, -1, OPERAND_NONE, OPERAND_NONE);
+    operands items = {0};
+    PyObject *names = PySequence_Tuple(named);
+    status done = names ? build_constant(b, (PyObject *)plan_type.partial, &s.a) : ST_ERROR;
+    if (done == ST_OK)
+        done = rebuild_each(b, &function, 1, &items);
+    if (done == ST_OK)
+        done = rebuild_each(b, PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args), &items);
+    for (Py_ssize_t i = 0; done == ST_OK && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *value = PyDict_GetItemWithError(named, PyTuple_GET_ITEM(names, i));
+        done = value ? rebuild_each(b, &value, 1, &items) : ST_ERROR;
+    }
+    if (done == ST_OK)
+        done = rebuild_make(b, o, s, &items, names, out);
+    vec_free(&items);
+    Py_XDECREF(names);
+    TRY(done);
+    return rebuild_instance_dict(b, o, *out);
+}
+
+// --- views and iterators ---
+
+static status rebuild_view(builder *b, PyObject *o, operand *out) {
+    PyTypeObject *t = Py_TYPE(o);
+    PyObject *dict = raw_view_mapping(o);
+    bool ordered = t == &PyODictKeys_Type || t == &PyODictValues_Type || t == &PyODictItems_Type;
+    const char *name = t == &PyDictKeys_Type || t == &PyODictKeys_Type       ? "keys"
+                       : t == &PyDictValues_Type || t == &PyODictValues_Type ? "values"
+                                                                             : "items";
+    PyObject *method =
+        PyObject_GetAttrString((PyObject *)(ordered ? &PyODict_Type : &PyDict_Type), name);
+    status done = method ? rebuild_call(b, o, method, &dict, 1, out) : ST_ERROR;
+    Py_XDECREF(method);
+    return done;
+}
+
+// (constructor, arguments[, state]); new reference.
+static PyObject *reduced(PyObject *o) {
+    PyObject *parts = PyObject_CallMethod(o, "__reduce__", NULL);
+    if (parts && (!PyTuple_CheckExact(parts) || PyTuple_GET_SIZE(parts) < 2)) {
+        PyErr_SetString(PyExc_SystemError, "unexpected form of an iterator");
+        Py_CLEAR(parts);
+    }
+    return parts;
+}
+
+static status iterator_state(builder *b, PyObject *parts, operand to) {
+    PyObject *state = PyTuple_GET_SIZE(parts) > 2 ? PyTuple_GET_ITEM(parts, 2) : Py_None;
+    step s = step_of(STEP_ITERATOR_STATE, -1, to, OPERAND_NONE);
+    if (state == Py_None)
+        return ST_OK;
+    PyObject *method = PyUnicode_InternFromString("__setstate__");
+    status done = method ? build_constant(b, state, &s.b) : ST_ERROR;
+    if (done == ST_OK)
+        done = build_step(b, &b->late, s, NULL, method);
+    Py_XDECREF(method);
+    return done;
+}
+
+// A fresh iterator on the same list, tuple or range, put where this one stands.
+static status rebuild_sequence_iterator(builder *b, PyObject *o, operand *out) {
+    PyObject *parts = reduced(o);
+    if (!parts)
+        return ST_ERROR;
+    status done = arena_own(&b->w->arena, parts);
+    TRY(done);
+    PyObject *sequence = PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts, 1), 0);
+    PyTypeObject *base = rebuild_base(Py_TYPE(sequence));
+    if (base != &PyList_Type && base != &PyTuple_Type && base != &PyRange_Type)
+        return rebuild_refuse(b, o);
+    step s = step_of(STEP_ITERATOR, -1, OPERAND_NONE, OPERAND_NONE);
+    TRY(rebuild(b, sequence, &s.a));
+    TRY(rebuild_make(b, o, s, NULL, (PyObject *)base, out));
+    return iterator_state(b, parts, *out);
+}
+
+static bool is_plain_iterator(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return t == &PyListIter_Type || t == &PyTupleIter_Type || t == &PyRangeIter_Type ||
+           t == &PyEnum_Type || t == &PyZip_Type;
+}
+
+// An iterator on iterators: calling it again only asks those for themselves.
+static status rebuild_wrapping_iterator(builder *b, PyObject *o, operand *out) {
+    PyObject *parts = reduced(o);
+    if (!parts)
+        return ST_ERROR;
+    TRY(arena_own(&b->w->arena, parts));
+    PyObject *args = PyTuple_GET_ITEM(parts, 1);
+    Py_ssize_t count = PyTuple_GET_SIZE(args);
+    Py_ssize_t iterators = Py_TYPE(o) == &PyEnum_Type ? 1 : count;
+    for (Py_ssize_t i = 0; i < iterators; i++) {
+        if (!is_plain_iterator(PyTuple_GET_ITEM(args, i)))
+            return rebuild_refuse(b, o);
+    }
+    if (PyTuple_GET_SIZE(parts) > 2) // zip(strict=True)
+        return rebuild_refuse(b, o);
+    return rebuild_call(b, o, (PyObject *)Py_TYPE(o), PySequence_Fast_ITEMS(args), count, out);
+}
+
+// --- descriptors ---
+
+static status rebuild_wrapper(builder *b, PyObject *o, operand *out) {
+    bool is_static = Py_TYPE(o) == &PyStaticMethod_Type;
+    PyObject *function = raw_field_get(is_static ? RAW_STATICMETHOD_FUNC : RAW_CLASSMETHOD_FUNC, o);
+    if (!function || !PyFunction_Check(function)) // its name and text are read again
+        return rebuild_refuse(b, o);
+    return rebuild_call(b, o, (PyObject *)Py_TYPE(o), &function, 1, out);
+}
+
+static status rebuild_property(builder *b, PyObject *o, operand *out) {
+    static const raw_field fields[] = {RAW_PROPERTY_GET, RAW_PROPERTY_SET, RAW_PROPERTY_DEL};
+    PyObject *args[4];
+    for (int i = 0; i < 3; i++) {
+        PyObject *part = raw_field_get(fields[i], o);
+        args[i] = part ? part : Py_None;
+    }
+    if (!(args[3] = PyObject_GetAttrString(o, "__doc__")))
+        return ST_ERROR;
+    TRY(arena_own(&b->w->arena, args[3]));
+    return rebuild_call(b, o, (PyObject *)&PyProperty_Type, args, 4, out);
+}
+
+static status rebuild_proxy(builder *b, PyObject *o, operand *out) {
+    PyObject *mapping = raw_view_mapping(o);
+    if (!mapping)
+        return rebuild_refuse(b, o);
+    return rebuild_call(b, o, (PyObject *)&PyDictProxy_Type, &mapping, 1, out);
+}
+
+static status rebuild_class(builder *b, PyObject *o, operand *out) {
+    source *s = type_source(b->w, (PyTypeObject *)o);
+    if (s)
+        return build_load(b, s, out);
+    return PyErr_Occurred() ? ST_ERROR : rebuild_refuse(b, o);
+}
+
+// --- the rows ---
+
+maker rebuild_maker_of(PyObject *o) {
+    const struct {
+        const PyTypeObject *type;
+        maker make;
+    } rows[] = {
+        {&PyFunction_Type, rebuild_function},
+        {&PyCell_Type, rebuild_cell},
+        {&PyMethod_Type, rebuild_method},
+        {&PyCFunction_Type, rebuild_c_method},
+        {&PySlice_Type, rebuild_slice},
+        {&PyRange_Type, rebuild_range},
+        {plan_type.partial, rebuild_partial},
+        {&PyDictKeys_Type, rebuild_view},
+        {&PyDictValues_Type, rebuild_view},
+        {&PyDictItems_Type, rebuild_view},
+        {&PyODictKeys_Type, rebuild_view},
+        {&PyODictValues_Type, rebuild_view},
+        {&PyODictItems_Type, rebuild_view},
+        {&PyListIter_Type, rebuild_sequence_iterator},
+        {&PyTupleIter_Type, rebuild_sequence_iterator},
+        {&PyRangeIter_Type, rebuild_sequence_iterator},
+        {&PyEnum_Type, rebuild_wrapping_iterator},
+        {&PyZip_Type, rebuild_wrapping_iterator},
+        {&PyStaticMethod_Type, rebuild_wrapper},
+        {&PyClassMethod_Type, rebuild_wrapper},
+        {&PyProperty_Type, rebuild_property},
+        {&PyDictProxy_Type, rebuild_proxy},
+    };
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(rows); i++) {
+        if (rows[i].type == Py_TYPE(o))
+            return rows[i].make;
+    }
+    return PyType_Check(o) ? rebuild_class : NULL;
+}

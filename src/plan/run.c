@@ -1,0 +1,537 @@
+// Runs a plan: takes its inputs from the guard pass's registers, runs the graph, makes what is given
+// out, writes back, returns.
+#include "src/py/functions.h"
+#include "src/py/sets.h"
+
+#include "src/plan/steps.h"
+
+enum { FEW = 48 }; // registers and dropped references that fit on the C stack
+
+// A run. Registers are strong; so is what writes drop, until all is done.
+typedef struct running {
+    const plan *p;
+    PyObject **regs;
+    PyObject **dropped;
+    Py_ssize_t drops;
+} running;
+
+static inline PyObject *get(const running *r, operand o) {
+    return o >= 0 ? r->regs[o] : o == OPERAND_NONE ? NULL : r->p->constants.items[~o];
+}
+
+static inline PyObject *more(const running *r, const step *s, uint32_t i) {
+    return get(r, r->p->operands.items[s->first + i]);
+}
+
+// What a write takes out of an object lives on until no more is to be written. NULL is nothing.
+static inline void hold(running *r, PyObject *o) {
+    if (o == NULL)
+        return;
+    assert(r->drops < r->p->dropped);
+    r->dropped[r->drops++] = Py_NewRef(o);
+}
+
+static int set(running *r, const step *s, PyObject *made) {
+    if (made == NULL)
+        return -1;
+    assert(r->regs[s->out] == NULL);
+    r->regs[s->out] = made;
+    return 0;
+}
+
+// --- making ---
+
+static PyObject *make_tuple(const running *r, const step *s) {
+    PyObject *tuple = PyTuple_New(s->count);
+    for (uint32_t i = 0; tuple && i < s->count; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(more(r, s, i)));
+    return tuple;
+}
+
+static PyObject *make_list(const running *r, const step *s) {
+    PyObject *list = PyList_New(s->count);
+    for (uint32_t i = 0; list && i < s->count; i++)
+        PyList_SET_ITEM(list, i, Py_NewRef(more(r, s, i)));
+    return list;
+}
+
+static int fill_dict(const running *r, const step *s, PyObject *dict,
+                     int (*put)(PyObject *, PyObject *, PyObject *)) {
+    for (uint32_t i = 0; i < s->count; i += 2) {
+        if (put(dict, more(r, s, i), more(r, s, i + 1)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *make_dict(const running *r, const step *s) {
+    PyObject *dict = PyDict_New();
+    if (dict && fill_dict(r, s, dict, PyDict_SetItem) < 0)
+        Py_CLEAR(dict);
+    return dict;
+}
+
+static PyObject *make_instance(PyObject *base, PyObject *class, PyObject *value) {
+    PyObject *args = value ? PyTuple_Pack(1, value) : PyTuple_New(0);
+    if (args == NULL)
+        return NULL;
+    PyObject *made = ((PyTypeObject *)base)->tp_new((PyTypeObject *)class, args, NULL);
+    Py_DECREF(args);
+    return made;
+}
+
+static PyObject *make_call(const running *r, const step *s) {
+    PyObject *few[8], **args = few;
+    if (s->count > Py_ARRAY_LENGTH(few) && !(args = PyMem_New(PyObject *, s->count)))
+        return PyErr_NoMemory();
+    for (uint32_t i = 0; i < s->count; i++)
+        args[i] = more(r, s, i);
+    size_t named = s->object ? (size_t)PyTuple_GET_SIZE(s->object) : 0;
+    PyObject *made = PyObject_Vectorcall(get(r, s->a), args, s->count - named,
+                                         named ? s->object : NULL);
+    if (args != few)
+        PyMem_Free(args);
+    return made;
+}
+
+static PyObject *make_bound(PyObject *descriptor, PyObject *self) {
+    return Py_TYPE(descriptor)->tp_descr_get(descriptor, self, (PyObject *)Py_TYPE(self));
+}
+
+static PyObject *make(const running *r, const step *s) {
+    switch (s->kind) {
+    case STEP_TUPLE:
+        return make_tuple(r, s);
+    case STEP_LIST:
+        return make_list(r, s);
+    case STEP_DICT:
+        return make_dict(r, s);
+    case STEP_INSTANCE:
+        return make_instance(s->object, get(r, s->a), NULL);
+    case STEP_VALUE:
+        return make_instance(s->object, get(r, s->a), get(r, s->b));
+    case STEP_CALL:
+    case STEP_CALL_NAMED:
+        return make_call(r, s);
+    case STEP_BIND:
+        return make_bound(s->object, get(r, s->a));
+    case STEP_FUNCTION:
+        return py_function_new(s->object, get(r, s->a));
+    case STEP_CELL:
+        return PyCell_New(NULL);
+    case STEP_ITERATOR:
+        return ((PyTypeObject *)s->object)->tp_iter(get(r, s->a));
+    default:
+        Py_UNREACHABLE();
+    }
+}
+
+// --- filling ---
+
+static int fill_list(const running *r, const step *s) {
+    PyObject *list = get(r, s->a), *items = make_tuple(r, s);
+    if (items == NULL)
+        return -1;
+    Py_ssize_t size = PyList_GET_SIZE(list);
+    int done = PyList_SetSlice(list, size, size, items);
+    Py_DECREF(items);
+    return done;
+}
+
+static int fill_set(const running *r, const step *s) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (PySet_Add(get(r, s->a), more(r, s, i)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int lay_out(const running *r, const step *s) {
+    PyObject *items = make_tuple(r, s);
+    int done = items ? py_set_lay_out(get(r, s->a), s->object, ((PyTupleObject *)items)->ob_item) : -1;
+    Py_XDECREF(items);
+    return done;
+}
+
+// Calls a method of deque and gives the result up.
+static int deque_call(PyObject *method, PyObject *deque, PyObject *value) {
+    PyObject *args[] = {deque, value};
+    PyObject *result = PyObject_Vectorcall(method, args, value ? 2 : 1, NULL);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static int fill_deque(const running *r, const step *s) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (deque_call(plan_type.append, get(r, s->a), more(r, s, i)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int init(PyTypeObject *base, PyObject *o, PyObject *args) {
+    int done = args ? base->tp_init(o, args, NULL) : -1;
+    Py_XDECREF(args);
+    return done;
+}
+
+static int fill_bytes(PyObject *array, PyObject *content) {
+    Py_ssize_t size = PyBytes_GET_SIZE(content);
+    if (PyByteArray_Resize(array, size) < 0)
+        return -1;
+    memcpy(PyByteArray_AS_STRING(array), PyBytes_AS_STRING(content), (size_t)size);
+    return 0;
+}
+
+static int fill_attrs(const running *r, const step *s) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (raw_attr_set(get(r, s->a), PyTuple_GET_ITEM(s->object, i), more(r, s, i)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+// The order of the fields is that of rebuild's fill_function.
+static int fill_function(const running *r, const step *s) {
+    PyFunctionObject *f = (PyFunctionObject *)get(r, s->a);
+    PyObject **fields[] = {&f->func_defaults, &f->func_kwdefaults,  &f->func_closure,
+                           &f->func_doc,      &f->func_name,        &f->func_qualname,
+                           &f->func_module,   &f->func_annotations, &f->func_dict};
+    assert(s->count == Py_ARRAY_LENGTH(fields));
+    for (uint32_t i = 0; i < s->count; i++) {
+        PyObject *old = *fields[i];
+        *fields[i] = Py_XNewRef(more(r, s, i));
+        Py_XDECREF(old);
+    }
+    return 0;
+}
+
+// --- writing ---
+
+static int write_bytes(PyObject *array, const step *s) {
+    PyObject *low = PyLong_FromSsize_t(s->index), *high = PyLong_FromSsize_t(s->end);
+    PyObject *slice = low && high ? PySlice_New(low, high, NULL) : NULL;
+    int done = slice ? PyByteArray_Type.tp_as_mapping->mp_ass_subscript(array, slice, s->object) : -1;
+    Py_XDECREF(low);
+    Py_XDECREF(high);
+    Py_XDECREF(slice);
+    return done;
+}
+
+static int write_slice(running *r, PyObject *list, const step *s, PyObject *items) {
+    Py_ssize_t size = PyList_GET_SIZE(list), end = s->end < size ? s->end : size;
+    for (Py_ssize_t i = s->index; i < end; i++)
+        hold(r, PyList_GET_ITEM(list, i));
+    return PyList_SetSlice(list, s->index, end, items);
+}
+
+// The value under a key; without code to be run, as the guards have found.
+static PyObject *value_of(PyObject *dict, PyObject *key) {
+    PyObject *value = NULL;
+    return raw_dict_get(dict, key, &value) == RAW_FOUND ? value : NULL;
+}
+
+static int write_dict(running *r, const step *s, int (*put)(PyObject *, PyObject *, PyObject *)) {
+    PyObject *dict = get(r, s->a), *key = get(r, s->b);
+    hold(r, value_of(dict, key));
+    return put(dict, key, get(r, s->c));
+}
+
+// A key that was set and deleted again may never have been there before: then there is nothing to do.
+static int delete_from_dict(running *r, const step *s, int (*remove)(PyObject *, PyObject *)) {
+    PyObject *dict = get(r, s->a), *key = get(r, s->b), *old = value_of(dict, key);
+    hold(r, old);
+    return old ? remove(dict, key) : 0;
+}
+
+static int write_hashed(running *r, const step *s) {
+    PyObject *dict = get(r, s->a), *key = get(r, s->b), *value = get(r, s->c);
+    PyObject *old = _PyDict_GetItem_KnownHash(dict, key, s->index);
+    hold(r, old);
+    if (!old && (PyErr_Occurred() || !value))
+        return PyErr_Occurred() ? -1 : 0;
+    return value ? _PyDict_SetItem_KnownHash(dict, key, value, s->index)
+                 : _PyDict_DelItem_KnownHash(dict, key, s->index);
+}
+
+static int write_attr(running *r, const step *s) {
+    PyObject *o = get(r, s->a), *value = get(r, s->b), *old = NULL;
+    if (raw_attr_get(o, s->object, &old) == RAW_FOUND)
+        hold(r, old);
+    return value || old ? raw_attr_set(o, s->object, value) : 0;
+}
+
+static int write_class(running *r, const step *s) {
+    PyObject *class = get(r, s->a), *value = get(r, s->b);
+    PyObject *old = value_of(raw_type_dict((PyTypeObject *)class), s->object);
+    hold(r, old);
+    return value || old ? PyType_Type.tp_setattro(class, s->object, value) : 0;
+}
+
+static int write_slot(running *r, const step *s) {
+    PyObject **place = (PyObject **)((char *)get(r, s->a) + s->index), *old = *place;
+    hold(r, old);
+    *place = Py_XNewRef(get(r, s->b));
+    Py_XDECREF(old);
+    return 0;
+}
+
+static int write_cell(running *r, const step *s) {
+    PyObject *cell = get(r, s->a);
+    hold(r, PyCell_GET(cell));
+    return PyCell_Set(cell, get(r, s->b));
+}
+
+static int write_discard(PyObject *set, PyObject *value) {
+    return PySet_Discard(set, value) < 0 ? -1 : 0;
+}
+
+static void hold_set(running *r, PyObject *set) {
+    Py_ssize_t at = 0;
+    PyObject *item;
+    while (r->drops < r->p->dropped && raw_set_next(set, &at, &item))
+        hold(r, item);
+}
+
+// From the end (left false) or the start.
+static int write_pop(running *r, const step *s, bool left) {
+    PyObject *deque = get(r, s->a);
+    if (Py_SIZE(deque) > 0)
+        hold(r, raw_deque_item(deque, left ? 0 : Py_SIZE(deque) - 1));
+    return deque_call(left ? plan_type.popleft : plan_type.pop, deque, NULL);
+}
+
+static int write_clear(running *r, const step *s) {
+    PyObject *deque = get(r, s->a);
+    Py_ssize_t room = r->p->dropped - r->drops, count = Py_SIZE(deque);
+    for (Py_ssize_t i = 0; i < count && i < room; i++)
+        hold(r, raw_deque_item(deque, i));
+    return deque_call(plan_type.clear, deque, NULL);
+}
+
+static int write_deque_item(running *r, const step *s) {
+    PyObject *deque = get(r, s->a);
+    if (s->index < Py_SIZE(deque))
+        hold(r, raw_deque_item(deque, s->index));
+    return plan_type.deque->tp_as_sequence->sq_ass_item(deque, s->index, get(r, s->b));
+}
+
+static int write_context(running *r, const step *s) {
+    PyObject *variable = get(r, s->a), *old = NULL;
+    if (PyContextVar_Get(variable, NULL, &old) < 0)
+        return -1;
+    hold(r, old);
+    Py_XDECREF(old);
+    PyObject *token = PyContextVar_Set(variable, get(r, s->b));
+    Py_XDECREF(token);
+    return token ? 0 : -1;
+}
+
+static int write_state(const running *r, const step *s) {
+    PyObject *args[] = {get(r, s->a), get(r, s->b)};
+    PyObject *done = PyObject_VectorcallMethod(s->object, args, 2, NULL);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+// --- the whole ---
+
+static int append(PyObject *list, PyObject *items) {
+    Py_ssize_t size = PyList_GET_SIZE(list);
+    return PyList_SetSlice(list, size, size, items);
+}
+
+static int run_step(running *r, const step *s) {
+    PyObject *a = get(r, s->a), *b = get(r, s->b);
+    switch (s->kind) {
+    case STEP_LIST_FILL:
+        return fill_list(r, s);
+    case STEP_DICT_FILL:
+        return fill_dict(r, s, a, PyDict_SetItem);
+    case STEP_DICT_PUT:
+        return _PyDict_SetItem_KnownHash(a, b, get(r, s->c), s->index);
+    case STEP_ORDERED_FILL:
+        return fill_dict(r, s, a, PyODict_SetItem);
+    case STEP_SET_FILL:
+        return fill_set(r, s);
+    case STEP_SET_TABLE:
+        return lay_out(r, s);
+    case STEP_DEQUE_LENGTH:
+        return init(plan_type.deque, a, Py_BuildValue("(()n)", s->index));
+    case STEP_DEQUE_FILL:
+        return fill_deque(r, s);
+    case STEP_BYTES_FILL:
+        return fill_bytes(a, s->object);
+    case STEP_FACTORY:
+        return init(plan_type.defaultdict, a, PyTuple_Pack(1, b));
+    case STEP_ATTRS_FILL:
+        return fill_attrs(r, s);
+    case STEP_DICT_IS:
+        return PyObject_GenericSetDict(a, b, NULL);
+    case STEP_SLOT_FILL:
+        Py_XSETREF(*(PyObject **)((char *)a + s->index), Py_NewRef(b));
+        return 0;
+    case STEP_FUNCTION_FILL:
+        return fill_function(r, s);
+    case STEP_CELL_FILL:
+        return PyCell_Set(a, b);
+    case STEP_BYTES_SLICE:
+        return write_bytes(a, s);
+    case STEP_LIST_SLICE:
+    case STEP_LIST_DELETE:
+        return write_slice(r, a, s, b);
+    case STEP_LIST_APPEND:
+        return append(a, b);
+    case STEP_DICT_SET:
+        return write_dict(r, s, PyDict_SetItem);
+    case STEP_DICT_DELETE:
+        return delete_from_dict(r, s, PyDict_DelItem);
+    case STEP_DICT_SET_HASHED:
+    case STEP_DICT_DELETE_HASHED:
+        return write_hashed(r, s);
+    case STEP_ORDERED_SET:
+        return write_dict(r, s, PyODict_SetItem);
+    case STEP_ORDERED_DELETE:
+        return delete_from_dict(r, s, PyODict_DelItem);
+    case STEP_ATTR_SET:
+    case STEP_ATTR_DELETE:
+        return write_attr(r, s);
+    case STEP_CLASS_SET:
+    case STEP_CLASS_DELETE:
+        return write_class(r, s);
+    case STEP_SLOT_SET:
+    case STEP_SLOT_DELETE:
+        return write_slot(r, s);
+    case STEP_CELL_SET:
+    case STEP_CELL_DELETE:
+        return write_cell(r, s);
+    case STEP_SET_ADD:
+        return PySet_Add(a, b);
+    case STEP_SET_DISCARD:
+        return write_discard(a, b);
+    case STEP_SET_LAYOUT:
+        hold_set(r, a);
+        return lay_out(r, s);
+    case STEP_DEQUE_POP:
+    case STEP_DEQUE_POP_LEFT:
+        return write_pop(r, s, s->kind == STEP_DEQUE_POP_LEFT);
+    case STEP_DEQUE_CLEAR:
+        return write_clear(r, s);
+    case STEP_DEQUE_APPEND:
+        return deque_call(plan_type.append, a, b);
+    case STEP_DEQUE_APPEND_LEFT:
+        return deque_call(plan_type.appendleft, a, b);
+    case STEP_DEQUE_SET:
+        return write_deque_item(r, s);
+    case STEP_CONTEXT_SET:
+        return write_context(r, s);
+    case STEP_ITERATOR_STATE:
+        return write_state(r, s);
+    default:
+        return set(r, s, make(r, s));
+    }
+}
+
+static int run_steps(running *r, uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; i++) {
+        if (run_step(r, &r->p->steps.items[i]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+// The outputs' tuple or list; new reference.
+static PyObject *call_graph(const running *r, PyObject *const *inputs) {
+    const plan *p = r->p;
+    if (p->how.replay)
+        return replay_run(p->how.replay, inputs);
+    if (p->how.callable)
+        return PyObject_Vectorcall(p->how.callable, inputs, p->inputs.count, NULL);
+    PyErr_SetString(PyExc_SystemError, "the plan's graph was never compiled");
+    return NULL;
+}
+
+static int take_outputs(running *r, PyObject *outputs) {
+    const plan *p = r->p;
+    if ((!PyTuple_Check(outputs) && !PyList_Check(outputs)) ||
+        PySequence_Fast_GET_SIZE(outputs) != p->outputs.count) {
+        PyErr_Format(PyExc_TypeError, "a compiled graph must give a tuple or list of %u values",
+                     p->outputs.count);
+        return -1;
+    }
+    for (uint32_t i = 0; i < p->outputs.count; i++)
+        r->regs[p->outputs.items[i]] = Py_NewRef(PySequence_Fast_GET_ITEM(outputs, i));
+    return 0;
+}
+
+static int run_graph(running *r, bool *graph_failed) {
+    const plan *p = r->p;
+    PyObject *few[FEW], **inputs = few;
+    if (p->inputs.count > FEW && !(inputs = PyMem_New(PyObject *, p->inputs.count))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (uint32_t i = 0; i < p->inputs.count; i++)
+        inputs[i] = r->regs[p->inputs.items[i]];
+    PyObject *outputs = call_graph(r, inputs);
+    if (inputs != few)
+        PyMem_Free(inputs);
+    *graph_failed = outputs == NULL;
+    int done = outputs ? take_outputs(r, outputs) : -1;
+    Py_XDECREF(outputs);
+    for (uint32_t i = 0; i < p->early.count; i++)
+        Py_CLEAR(r->regs[p->early.items[i]]);
+    return done;
+}
+
+// No code may run between the first write and the last: the collector is off on the way.
+static int run_writes(running *r) {
+    const plan *p = r->p;
+    if (p->writes == p->steps.count)
+        return 0;
+    bool collecting = raw_gc_off();
+    int done = run_steps(r, p->writes, p->steps.count);
+    raw_gc_restore(collecting);
+    return done;
+}
+
+static PyObject *run_all(running *r, bool *graph_failed) {
+    const plan *p = r->p;
+    if (p->has_graph && run_graph(r, graph_failed) < 0)
+        return NULL;
+    if (run_steps(r, 0, p->writes) < 0 || run_writes(r) < 0)
+        return NULL;
+    return Py_NewRef(get(r, p->result));
+}
+
+// Letting go may run code, which must not see an exception that is on its way.
+static void let_go(running *r) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    while (r->drops > 0)
+        Py_DECREF(r->dropped[--r->drops]);
+    for (int i = 0; i < r->p->registers; i++)
+        Py_XDECREF(r->regs[i]);
+    PyErr_Restore(type, value, traceback);
+}
+
+PyObject *plan_run(plan *p, PyObject *const *regs, bool *graph_failed) {
+    PyObject *few[FEW];
+    size_t room = (size_t)p->registers + (size_t)p->dropped;
+    running r = {.p = p, .regs = room > FEW ? PyMem_New(PyObject *, room) : few};
+    *graph_failed = false;
+    if (r.regs == NULL)
+        return PyErr_NoMemory();
+    r.dropped = r.regs + p->registers;
+    memset(r.regs, 0, (size_t)p->registers * sizeof(PyObject *));
+    for (uint32_t i = 0; i < p->loads.count; i++)
+        r.regs[p->loads.items[i].to] = Py_NewRef(regs[p->loads.items[i].from]);
+    p->active++;
+    PyObject *result = run_all(&r, graph_failed);
+    let_go(&r);
+    if (r.regs != few)
+        PyMem_Free(r.regs);
+    if (--p->active == 0 && p->dead)
+        plan_free(p);
+    return result;
+}

@@ -1,0 +1,59 @@
+// The form of a plan. Registers hold this call's objects, strongly; an operand is a register or a
+// constant of the plan.
+#pragma once
+
+#include "src/plan/plan.h"
+
+typedef enum step_kind {
+#define STEP(name, text) STEP_##name,
+#include "src/plan/steps.def"
+#undef STEP
+    STEP_COUNT,
+} step_kind;
+
+// Below zero: the constant ~operand.
+typedef int operand;
+enum { OPERAND_NONE = INT_MIN };
+
+typedef struct step {
+    step_kind kind;
+    int out; // the register it sets, or -1
+    operand a, b, c;
+    uint32_t first, count; // further operands
+    PyObject *object;      // borrowed from the plan's constants, or NULL
+    Py_ssize_t index, end;
+} step;
+
+typedef struct load {
+    int from; // the guard pass's register
+    int to;
+    PyObject *text; // strong: the source
+} load;
+
+struct plan {
+    graph *graph; // strong
+    bool has_graph, rerunnable;
+    plan_graph how;
+    VEC(load) loads;
+    VEC(int) inputs;  // registers that the graph takes
+    VEC(int) outputs; // and those it gives
+    VEC(int) early;   // loads that only the graph needs
+    VEC(step) steps;
+    uint32_t writes; // the first step that writes
+    VEC(operand) operands;
+    VEC(PyObject *) constants; // strong
+    Py_ssize_t dropped;        // references that the writes drop, at most
+    int registers;
+    operand result;
+    int active; // runs of this plan now
+    bool dead;  // to be freed by the last of them
+};
+
+// C types that have no name in CPython's headers, and the methods used on them. 0, or -1 with an
+// exception; asked for once.
+typedef struct plan_types {
+    PyTypeObject *deque, *defaultdict, *partial, *namespace;
+    PyObject *append, *appendleft, *pop, *popleft, *clear, *maxlen; // descriptors of deque
+} plan_types;
+extern plan_types plan_type;
+int plan_setup_types(void);

@@ -1,0 +1,20 @@
+// Entries of dicts with the hashes they are kept under: what hashing the keys again would give, had
+// it no code to run.
+#pragma once
+
+#include "src/py/py.h"
+
+// As PyDict_Next; everything is borrowed.
+static inline bool py_dict_next(PyObject *dict, Py_ssize_t *at, PyObject **key, PyObject **value,
+                                Py_hash_t *hash) {
+#if PY_VERSION_HEX < 0x030d0000
+    return _PyDict_Next(dict, at, key, value, hash);
+#else
+    if (!PyDict_Next(dict, at, key, value))
+        return false;
+    PyDictKeysObject *keys = ((PyDictObject *)dict)->ma_keys;
+    // A table for general keys is never split, so the position is the entry's own.
+    *hash = DK_IS_UNICODE(keys) ? PyObject_Hash(*key) : DK_ENTRIES(keys)[*at - 1].me_hash;
+    return true;
+#endif
+}

@@ -1,0 +1,16 @@
+// Break reasons: one row each, with the sentence and the hint that people see.
+#pragma once
+
+typedef enum reason {
+    REASON_NONE,
+#define REASON(id, sentence, hint) REASON_##id,
+#include "src/report/reasons.def"
+#undef REASON
+    REASON_COUNT,
+} reason;
+
+typedef struct reason_row {
+    const char *id, *sentence, *hint;
+} reason_row;
+
+extern const reason_row reason_rows[REASON_COUNT];

@@ -1,0 +1,166 @@
+// Attributes of stand-ins, in the order of PyObject_GenericGetAttr. Torch's getsets are answered by
+// the fake, become nodes, or stop the trace; a tensor's own attributes go through its record.
+#include "src/torch/room.h"
+
+static bool is_text(PyObject *name, const char *text) {
+    return PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
+
+// --- getsets ---
+
+// Of the fake: a plain value that its guards or its node's meta decide.
+static PyObject *from_fake(world *w, standin *s, PyObject *name) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *value = PyObject_GetAttr(s->fake, name);
+    quiet_end(&q);
+    PyObject *result = value ? fixed_value(w, value) : NULL;
+    Py_XDECREF(value);
+    return result;
+}
+
+static PyObject *from_node(world *w, standin *s, PyObject *name) {
+    PyObject *args[] = {(PyObject *)s, name};
+    return record_function(w, facts.getattr, args, 2);
+}
+
+static PyObject *leafness(world *w, standin *s, PyObject *name) {
+    if (s->node->op == NODE_PLACEHOLDER && input_guard_leaf(w, s) != ST_OK)
+        return NULL;
+    return from_fake(w, s, name);
+}
+
+// The gradient that a tensor from outside has: from outside as well.
+static PyObject *gradient(world *w, standin *s, PyObject *name) {
+    record *r = record_of(w, (PyObject *)s);
+    if (!r || s->type == NULL)
+        return world_break(w, REASON_ATTRIBUTE, "%U of a tensor made in the trace", name);
+    source *from = guard_source(w->guards, SOURCE_TENSOR_GRAD, r->source, name, 0);
+    PyObject *kept = NULL;
+    PyObject *value = from ? source_read(SOURCE_TENSOR_GRAD, r->outside, name, 0, &kept) : NULL;
+    PyObject *result = value ? door_load(w, from, value) : NULL;
+    if (!result && from && !value && !PyErr_Occurred())
+        world_break(w, REASON_ATTRIBUTE, "%U", name);
+    Py_XDECREF(kept);
+    return result;
+}
+
+// What becomes of one of torch's own getsets; the glue's table says by name.
+static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) {
+    if (is_text(how, "fold"))
+        return from_fake(w, s, name);
+    if (is_text(how, "node"))
+        return from_node(w, s, name);
+    if (is_text(how, "leaf"))
+        return leafness(w, s, name);
+    if (is_text(how, "grad"))
+        return gradient(w, s, name);
+    if (is_text(how, "value"))
+        return world_break(w, REASON_TENSOR_VALUE, "Tensor.%U", name);
+    return world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name);
+}
+
+// A callable in the table's place: x.data is torch._C._autograd._get_data_attr(x).
+static PyObject *get_getset(world *w, standin *s, PyObject *name, PyObject *descriptor) {
+    PyObject *known = PyDict_GetItemWithError(facts.attributes, name);
+    if (!known || PyTuple_GET_ITEM(known, 0) != descriptor)
+        return PyErr_Occurred() ? NULL : world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name);
+    PyObject *how = PyTuple_GET_ITEM(known, 1), *self = (PyObject *)s;
+    if (PyUnicode_Check(how))
+        return get_known(w, s, name, how);
+    return record_function(w, how, &self, 1);
+}
+
+// --- the instance's own ---
+
+// New reference; NULL without an exception if there is none. Tensors made inside have no
+// attributes: setting one stops the trace.
+static PyObject *get_own(world *w, standin *s, PyObject *name) {
+    record *r = record_of(w, (PyObject *)s);
+    names *n = r ? names_of_object(w, r) : NULL;
+    return n ? names_get(w, n, name) : NULL;
+}
+
+static PyObject *get_dict(world *w, standin *s) {
+    record *r = record_of(w, (PyObject *)s);
+    names *n = r ? names_of_object(w, r) : NULL;
+    if (n)
+        return names_as_object(w, n);
+    return PyErr_Occurred() || w->broken
+               ? NULL
+               : world_break(w, REASON_ATTRIBUTE, "__dict__ of a tensor made in the trace");
+}
+
+static bool is_data_descriptor(PyObject *o) {
+    return Py_TYPE(o)->tp_descr_set != NULL;
+}
+
+// Methods: of C as CPython binds them, of Python as bound methods.
+static PyObject *bind(world *w, standin *s, PyObject *name, PyObject *found, PyObject *raw) {
+    if (Py_TYPE(raw) == &PyMethodDescr_Type)
+        return Py_TYPE(raw)->tp_descr_get(raw, (PyObject *)s, (PyObject *)s->type);
+    if (PyFunction_Check(raw) || Py_TYPE(raw) == &PyWrapperDescr_Type)
+        return PyMethod_New(found, (PyObject *)s);
+    if (!Py_TYPE(raw)->tp_descr_get)
+        return Py_NewRef(found);
+    return world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name);
+}
+
+static PyObject *no_attribute(standin *s, PyObject *name) {
+    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", s->type->tp_name,
+                 name);
+    return NULL;
+}
+
+// What the class has under a name. The class of a result is torch.Tensor, which no place led to.
+static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
+    if (!record_of(w, (PyObject *)type)) {
+        source *s = guard_source(w->guards, SOURCE_FIXED, NULL, (PyObject *)type, 0);
+        if (!s || !door_bring(w, s, (PyObject *)type))
+            return NULL;
+    }
+    return type_lookup(w, type, name, raw);
+}
+
+PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name) {
+    standin *s = (standin *)o;
+    PyObject *raw = NULL;
+    if (is_text(name, "__class__"))
+        return Py_NewRef(s->type);
+    if (is_text(name, "__dict__"))
+        return get_dict(w, s);
+    PyObject *found = look_up(w, s->type, name, &raw);
+    if (!found && (PyErr_Occurred() || w->broken))
+        return NULL;
+    if (found && Py_TYPE(raw) == &PyGetSetDescr_Type)
+        return get_getset(w, s, name, raw);
+    if (found && is_data_descriptor(raw))
+        return get_getset(w, s, name, raw);
+    PyObject *own = get_own(w, s, name);
+    if (own || PyErr_Occurred() || w->broken)
+        return own;
+    return found ? bind(w, s, name, found, raw) : no_attribute(s, name);
+}
+
+int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
+    standin *s = (standin *)o;
+    PyObject *raw = NULL;
+    PyObject *found = look_up(w, s->type, name, &raw);
+    record *r = record_of(w, o);
+    if (!found && (PyErr_Occurred() || w->broken))
+        return -1;
+    if ((found && is_data_descriptor(raw)) || !r) {
+        world_break(w, REASON_ATTRIBUTE, "Tensor.%U is set", name);
+        return -1;
+    }
+    names *n = names_of_object(w, r);
+    if (!n)
+        return PyErr_Occurred() || w->broken ? -1 : (no_attribute(s, name), -1);
+    if (!value) {
+        PyObject *old = names_get(w, n, name);
+        if (!old)
+            return PyErr_Occurred() || w->broken ? -1 : (no_attribute(s, name), -1);
+        Py_DECREF(old);
+    }
+    return names_set(w, n, name, value) == ST_OK ? 0 : -1;
+}

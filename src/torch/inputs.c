@@ -1,0 +1,455 @@
+// Tensors from outside: what is guarded of them, read from torch's memory without running anything,
+// and the graph input that stands for each.
+#include "src/torch/room.h"
+
+// --- reading a tensor ---
+
+// What a guard looks at. The arrays are borrowed from the tensor.
+typedef struct seen {
+    uint64_t keys;
+    int64_t dims;
+    const int64_t *sizes, *strides;
+    int32_t dtype, device_type, device_index;
+    bool requires_grad;
+} seen;
+
+// Where TensorImpl has things; attach.c makes sure of it.
+enum {
+    STORAGE_AT = 16,
+    SIZES_AT = 56,
+    INLINE_SIZES = 5,
+    OFFSET_AT = 144,
+    DTYPE_AT = 160,
+    DEVICE_AT = 162,
+};
+
+static const char *impl_of(PyObject *tensor) {
+    return *(const char **)((char *)tensor + facts.impl_at);
+}
+
+#define FIELD(type, impl, at) (*(const type *)((impl) + (at)))
+
+static void read_raw(PyObject *tensor, seen *s) {
+    const char *impl = impl_of(tensor);
+    s->dims = FIELD(int64_t, impl, SIZES_AT);
+    if (s->dims <= INLINE_SIZES) {
+        s->sizes = &FIELD(int64_t, impl, SIZES_AT + 8);
+        s->strides = s->sizes + INLINE_SIZES;
+    } else {
+        s->sizes = FIELD(int64_t *, impl, SIZES_AT + 8);
+        s->strides = s->sizes + s->dims;
+    }
+    s->dtype = FIELD(uint16_t, impl, DTYPE_AT);
+    s->device_type = FIELD(int8_t, impl, DEVICE_AT);
+    s->device_index = FIELD(int8_t, impl, DEVICE_AT + 1);
+    s->keys = FIELD(uint64_t, impl, facts.keys_at);
+    s->requires_grad = facts.requires_grad(impl);
+}
+
+// The same by torch's C shims and builtins, where memory is not as expected. False, without an
+// exception, if something cannot be read.
+static bool read_shims(PyObject *tensor, seen *s) {
+    void *handle = (char *)tensor + facts.impl_at;
+    int64_t *sizes = NULL, *strides = NULL;
+    PyObject *keys = PyObject_CallOneArg(glue_function("key_bits"), tensor);
+    bool fine = keys && facts.get_dim(handle, &s->dims) == 0 &&
+                facts.get_sizes(handle, &sizes) == 0 && facts.get_strides(handle, &strides) == 0 &&
+                facts.get_dtype(handle, &s->dtype) == 0 &&
+                facts.get_device_type(handle, &s->device_type) == 0 &&
+                facts.get_device_index(handle, &s->device_index) == 0;
+    s->keys = fine ? PyLong_AsUnsignedLongLongMask(keys) : 0;
+    s->sizes = sizes;
+    s->strides = strides;
+    s->requires_grad = fine && facts.requires_grad(impl_of(tensor));
+    Py_XDECREF(keys);
+    PyErr_Clear();
+    return fine;
+}
+
+static bool read_tensor(PyObject *tensor, seen *s) {
+    if (!facts.keys_at)
+        return read_shims(tensor, s);
+    read_raw(tensor, s);
+    return true;
+}
+
+static int64_t read_offset(PyObject *tensor) {
+    int64_t offset = -1;
+    if (facts.keys_at)
+        return FIELD(int64_t, impl_of(tensor), OFFSET_AT);
+    (void)facts.get_offset((char *)tensor + facts.impl_at, &offset);
+    return offset;
+}
+
+static void *read_storage(PyObject *tensor) {
+    return *(void *const *)(impl_of(tensor) + STORAGE_AT);
+}
+
+static PyObject *int_tuple(const int64_t *items, int64_t count) {
+    PyObject *result = PyTuple_New(count);
+    for (int64_t i = 0; result && i < count; i++) {
+        PyObject *item = PyLong_FromLongLong(items[i]);
+        if (item)
+            PyTuple_SET_ITEM(result, i, item);
+        else
+            Py_CLEAR(result);
+    }
+    return result;
+}
+
+PyObject *input_facts(PyObject *tensor) {
+    seen s;
+    if (!read_tensor(tensor, &s)) {
+        PyErr_SetString(PyExc_RuntimeError, "this tensor cannot be read");
+        return NULL;
+    }
+    return Py_BuildValue("(KNNiiiiL)", (unsigned long long)s.keys, int_tuple(s.sizes, s.dims),
+                         int_tuple(s.strides, s.dims), s.dtype, s.device_type, s.device_index,
+                         s.requires_grad, (long long)read_offset(tensor));
+}
+
+// --- which inputs share memory ---
+
+// One guard pass notes each input's storage here, so that later ones can compare with earlier ones.
+// Written only while the GIL is held and a pass runs.
+struct alias_group {
+    int references;
+    bool matters;    // some input is written to: sharing must be as it was
+    VEC(void *) now; // storage by input, of the current pass
+    VEC(int) first;  // by input: the first input that had the same storage
+};
+typedef struct alias_group alias_group;
+
+void alias_group_drop(alias_group *g) {
+    if (!g || --g->references > 0)
+        return;
+    vec_free(&g->now);
+    vec_free(&g->first);
+    PyMem_Free(g);
+}
+
+static status alias_group_add(alias_group *g, void *storage) {
+    int first = (int)g->now.count;
+    for (int i = 0; i < (int)g->now.count; i++) {
+        if (g->now.items[i] == storage && first > i)
+            first = i;
+    }
+    TRY(vec_push(&g->now, storage));
+    return vec_push(&g->first, first);
+}
+
+// Whether input `i` shares with earlier ones as it did when it was traced.
+static bool alias_group_check(alias_group *g, int i, void *storage) {
+    g->now.items[i] = storage;
+    if (!g->matters)
+        return true;
+    for (int j = 0; j < i; j++) {
+        if (g->first.items[j] == j && (g->now.items[j] == storage) != (g->first.items[i] == j))
+            return false;
+    }
+    return true;
+}
+
+static bool alias_group_shares(const alias_group *g, int i) {
+    for (uint32_t j = 0; j < g->first.count; j++)
+        if ((int)j != i && g->first.items[j] == g->first.items[i])
+            return true;
+    return false;
+}
+
+// --- the guard ---
+
+typedef struct tensor_guard {
+    PyTypeObject *type; // strong
+    PyObject *text;     // strong: what is asked, behind the source
+    alias_group *group; // one reference
+    int index;          // in the group
+    seen expected;      // its arrays are `numbers`
+    int64_t offset;
+    bool offset_matters, leaf_matters, leaf;
+    int64_t numbers[];
+} tensor_guard;
+
+static void guard_drop(void *data) {
+    tensor_guard *g = data;
+    Py_XDECREF(g->type);
+    Py_XDECREF(g->text);
+    alias_group_drop(g->group);
+    PyMem_Free(g);
+}
+
+static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) {
+    return memcmp(a, b, (size_t)count * sizeof(int64_t)) == 0;
+}
+
+static bool same_seen(const seen *a, const seen *b) {
+    return a->keys == b->keys && a->dims == b->dims && a->dtype == b->dtype &&
+           a->device_type == b->device_type && a->device_index == b->device_index &&
+           a->requires_grad == b->requires_grad && same_numbers(a->sizes, b->sizes, a->dims) &&
+           same_numbers(a->strides, b->strides, a->dims);
+}
+
+// The getter is C, and asks no hook.
+static bool is_leaf(PyObject *tensor) {
+    PyObject *leaf = PyObject_GetAttrString(tensor, "is_leaf");
+    PyErr_Clear();
+    Py_XDECREF(leaf);
+    return leaf == Py_True;
+}
+
+static bool guard_check_tensor(PyObject *o, void *data) {
+    tensor_guard *g = data;
+    seen now;
+    if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !same_seen(&now, &g->expected))
+        return false;
+    if (!alias_group_check(g->group, g->index, read_storage(o)))
+        return false;
+    bool offset =
+        g->offset_matters || (g->group->matters && alias_group_shares(g->group, g->index));
+    if (offset && read_offset(o) != g->offset)
+        return false;
+    return !g->leaf_matters || is_leaf(o) == g->leaf;
+}
+
+static PyObject *guard_text_tensor(const char *source, void *data) {
+    return PyUnicode_FromFormat("%s is %U", source, ((tensor_guard *)data)->text);
+}
+
+// "torch.float32 tensor of size (2, 3), …" as a person would say it.
+static PyObject *describe(PyObject *tensor) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *text = PyObject_CallOneArg(glue_function("describe"), tensor);
+    quiet_end(&q);
+    return text;
+}
+
+static PyObject *guard_reason_tensor(const char *source, PyObject *o, void *data) {
+    tensor_guard *g = data;
+    if (!PyObject_TypeCheck(o, facts.base))
+        return PyUnicode_FromFormat("%s is now a %s; expected: %U", source, Py_TYPE(o)->tp_name,
+                                    g->text);
+    PyObject *now = describe(o);
+    if (!now)
+        return NULL;
+    bool alike = PyUnicode_Compare(now, g->text) == 0;
+    PyObject *result =
+        alike ? PyUnicode_FromFormat("%s shares memory, is a leaf, or dispatches otherwise than "
+                                     "before: %U",
+                                     source, now)
+              : PyUnicode_FromFormat("%s is now %U; expected: %U", source, now, g->text);
+    Py_DECREF(now);
+    return result;
+}
+
+static const guard_custom tensor_custom = {
+    .name = "TENSOR",
+    .check = guard_check_tensor,
+    .text = guard_text_tensor,
+    .reason = guard_reason_tensor,
+    .drop = guard_drop,
+};
+
+static alias_group *group_of(torch_trace *t) {
+    if (!t->group) {
+        t->group = PyMem_Calloc(1, sizeof(alias_group));
+        if (!t->group)
+            return (alias_group *)PyErr_NoMemory();
+        t->group->references = 1;
+    }
+    return t->group;
+}
+
+static void fill_guard(tensor_guard *g, PyObject *tensor, const seen *s) {
+    g->type = (PyTypeObject *)Py_NewRef(Py_TYPE(tensor));
+    g->expected = *s;
+    size_t bytes = (size_t)s->dims * sizeof(int64_t);
+    memcpy(g->numbers, s->sizes, bytes);
+    memcpy(g->numbers + s->dims, s->strides, bytes);
+    g->expected.sizes = g->numbers;
+    g->expected.strides = g->numbers + s->dims;
+    g->offset = read_offset(tensor);
+}
+
+static tensor_guard *guard_of(torch_trace *t, PyObject *tensor) {
+    seen s;
+    alias_group *group = group_of(t);
+    if (!group || !read_tensor(tensor, &s))
+        return NULL;
+    tensor_guard *g = PyMem_Calloc(1, sizeof(tensor_guard) + 2 * (size_t)s.dims * sizeof(int64_t));
+    if (!g)
+        return (tensor_guard *)PyErr_NoMemory();
+    fill_guard(g, tensor, &s);
+    g->index = (int)group->now.count;
+    g->group = group;
+    group->references++;
+    g->text = describe(tensor);
+    if (g->text && alias_group_add(group, read_storage(tensor)) == ST_OK)
+        return g;
+    guard_drop(g);
+    return NULL;
+}
+
+// --- opening ---
+
+// Classes whose tensors are just tensors.
+static bool is_known_class(PyTypeObject *type) {
+    return type == facts.tensor || type == facts.parameter || type == facts.buffer;
+}
+
+// Why this tensor cannot be an input: new str, None if it can, NULL with an exception.
+static PyObject *refusal(PyObject *tensor) {
+    return PyObject_CallOneArg(glue_function("refusal"), tensor);
+}
+
+static status check_input(world *w, PyObject *tensor) {
+    if (!is_known_class(Py_TYPE(tensor)))
+        return world_break_status(w, REASON_TENSOR_OPERATION, "a tensor of class %s",
+                                  Py_TYPE(tensor)->tp_name);
+    PyObject *why = refusal(tensor);
+    if (!why)
+        return ST_ERROR;
+    status result = why == Py_None
+                        ? ST_OK
+                        : world_break_status(w, REASON_TENSOR_OPERATION, "a tensor that %S", why);
+    Py_DECREF(why);
+    return result;
+}
+
+static PyObject *make_fake(world *w, torch_trace *t, PyObject *tensor) {
+    if (!t->mode)
+        t->mode = PyObject_CallNoArgs(glue_function("make_mode"));
+    PyObject *args[] = {t->mode, tensor};
+    PyObject *fake = t->mode ? PyObject_Vectorcall(glue_function("fake_of"), args, 2, NULL) : NULL;
+    if (fake || error_stays(w))
+        return fake;
+    PyErr_Clear();
+    return world_break(w, REASON_TENSOR_OPERATION, "a tensor of which no fake can be made");
+}
+
+// The name of a free variable of the traced function; borrowed, or NULL.
+static PyObject *free_name(world *w, Py_ssize_t index) {
+    for (uint32_t i = 0; i < w->all.count; i++) {
+        record *r = w->all.items[i];
+        if (r->source != w->function || !PyFunction_Check(r->outside))
+            continue;
+        PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(r->outside);
+        Py_ssize_t at = code->co_nlocalsplus - code->co_nfreevars + index;
+        return at < code->co_nlocalsplus ? PyTuple_GET_ITEM(code->co_localsplusnames, at) : NULL;
+    }
+    return NULL;
+}
+
+// The text with `length` characters of its head replaced.
+static PyObject *with_head(PyObject *text, Py_ssize_t length, PyObject *head) {
+    PyObject *tail = PyUnicode_Substring(text, length, PY_SSIZE_T_MAX);
+    PyObject *result = head && tail ? PyUnicode_Concat(head, tail) : NULL;
+    Py_XDECREF(tail);
+    return result;
+}
+
+// As Dynamo names it: globals of the traced function are G, its free variables are locals.
+static PyObject *head_of(world *w, const source *root, const source *below) {
+    if (root->kind == SOURCE_GLOBALS)
+        return PyUnicode_FromString("G");
+    PyObject *name = root->kind == SOURCE_CLOSURE && below && below->kind == SOURCE_CELL
+                         ? free_name(w, root->index)
+                         : NULL;
+    return name ? PyUnicode_FromFormat("L[%R]", name) : NULL;
+}
+
+static PyObject *source_name(world *w, const source *s) {
+    PyObject *text = source_text(s);
+    const source *root = s, *below = NULL;
+    for (; text && root->parent && root->parent != w->function; root = root->parent)
+        below = root;
+    PyObject *head = text && root->parent ? head_of(w, root, below) : NULL;
+    if (!head)
+        return PyErr_Occurred() ? NULL : text;
+    PyObject *old = source_text(root->kind == SOURCE_CLOSURE ? below : root);
+    Py_SETREF(text, old ? with_head(text, PyUnicode_GET_LENGTH(old), head) : NULL);
+    Py_XDECREF(old);
+    Py_DECREF(head);
+    return text;
+}
+
+static PyObject *make_input(world *w, source *s, PyObject *tensor, PyObject *fake) {
+    PyObject *name = source_name(w, s);
+    node *n = name ? graph_input(w->graph, NULL, name, fake) : NULL;
+    PyObject *result = n ? standin_new(w, fake, n, Py_TYPE(tensor)) : NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(n);
+    return result;
+}
+
+static status add_guard(world *w, torch_trace *t, source *s, PyObject *tensor, PyObject *o) {
+    tensor_guard *g = guard_of(t, tensor);
+    if (!g)
+        return PyErr_Occurred()
+                   ? ST_ERROR
+                   : world_break_status(w, REASON_TENSOR_OPERATION, "a tensor that cannot be read");
+    status result = guard_add_custom(w->guards, s, &tensor_custom, g);
+    if (result == ST_OK)
+        ((standin *)o)->guard = g;
+    return result;
+}
+
+static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tensor) {
+    if (check_input(w, tensor) != ST_OK)
+        return NULL;
+    PyObject *fake = make_fake(w, t, tensor);
+    PyObject *result = fake ? make_input(w, s, tensor, fake) : NULL;
+    Py_XDECREF(fake);
+    if (result && add_guard(w, t, s, tensor, result) != ST_OK)
+        Py_CLEAR(result);
+    return result;
+}
+
+PyObject *input_open(world *w, source *s, PyObject *tensor) {
+    torch_trace *t = trace_of(w);
+    quiet q;
+    quiet_begin(&q);
+    PyObject *result = t ? open_input(w, t, s, tensor) : NULL;
+    quiet_end(&q);
+    return result;
+}
+
+// --- attributes that are places ---
+
+// x.grad: torch's getter warns, which runs Python code, where x is no leaf: there is no such place
+// then.
+PyObject *input_attribute(PyObject *tensor, PyObject *name) {
+    if (!is_known_class(Py_TYPE(tensor)) || !is_leaf(tensor))
+        return NULL;
+    PyObject *known = PyDict_GetItemWithError(facts.attributes, name);
+    PyObject *descriptor = known ? PyTuple_GET_ITEM(known, 0) : NULL;
+    if (!descriptor || Py_TYPE(descriptor) != &PyGetSetDescr_Type)
+        return NULL;
+    return Py_TYPE(descriptor)->tp_descr_get(descriptor, tensor, (PyObject *)Py_TYPE(tensor));
+}
+
+// --- what matters later ---
+
+void inputs_guard_offsets(world *w) {
+    torch_trace *t = w->torch;
+    for (uint32_t i = 0; i < t->all.count; i++) {
+        tensor_guard *g = ((standin *)t->all.items[i])->guard;
+        if (g)
+            g->offset_matters = true;
+    }
+}
+
+status input_guard_leaf(world *w, standin *s) {
+    record *r = record_of(w, (PyObject *)s);
+    if (!s->guard || !r)
+        return world_break_status(w, REASON_ATTRIBUTE, "is_leaf");
+    s->guard->leaf_matters = true;
+    s->guard->leaf = is_leaf(r->outside);
+    return ST_OK;
+}
+
+void inputs_guard_sharing(world *w) {
+    torch_trace *t = w->torch;
+    if (t->group)
+        t->group->matters = true;
+}

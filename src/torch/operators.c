@@ -1,0 +1,108 @@
+// Operators, subscripts and iteration of stand-ins as nodes: functions of `operator`, in source
+// order.
+#include "src/torch/room.h"
+
+static bool is_number(PyObject *o) {
+    return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o);
+}
+
+// Tensors leave other operands to the other side, as torch's operators do by NotImplemented.
+static bool takes(PyObject *o) {
+    return is_tensor_standin(o) || is_number(o);
+}
+
+static PyObject *call_two(world *w, PyObject *function, PyObject *left, PyObject *right) {
+    PyObject *args[] = {left, right};
+    return record_function(w, function, args, 2);
+}
+
+PyObject *operator_binary(world *w, int kind, PyObject *left, PyObject *right) {
+    if (!(left = door_open(w, left)) || !(right = door_open(w, right)))
+        return NULL;
+    if (!takes(left) || !takes(right))
+        return Py_NewRef(Py_NotImplemented);
+    return call_two(w, facts.binary[kind], left, right);
+}
+
+// A number on the left declines, and the tensor is asked the other way round.
+PyObject *operator_compare(world *w, PyObject *left, PyObject *right, int kind) {
+    if (!(left = door_open(w, left)) || !(right = door_open(w, right)))
+        return NULL;
+    if (!takes(left) || !takes(right))
+        return Py_NewRef(Py_NotImplemented);
+    if (is_tensor_standin(left))
+        return call_two(w, facts.compare[kind], left, right);
+    static const int reflected[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+    return call_two(w, facts.compare[reflected[kind]], right, left);
+}
+
+PyObject *operator_unary(world *w, PyObject *name, PyObject *o) {
+    PyObject *functions = PyDict_GetItemString(facts.glue, "unary");
+    PyObject *function = functions ? PyDict_GetItemWithError(functions, name) : NULL;
+    if (!function)
+        return PyErr_Occurred() ? NULL
+                                : world_break(w, REASON_TENSOR_OPERATION, "%S of a tensor", name);
+    return record_function(w, function, &o, 1);
+}
+
+PyObject *operator_getitem(world *w, PyObject *o, PyObject *key) {
+    return call_two(w, facts.getitem, o, key);
+}
+
+int operator_setitem(world *w, PyObject *o, PyObject *key, PyObject *value) {
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
+        return -1;
+    }
+    PyObject *args[] = {o, key, value};
+    PyObject *result = record_function(w, facts.setitem, args, 3);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+// The size of a dimension of the fake; -1 with an exception.
+static Py_ssize_t size_at(PyObject *o, Py_ssize_t dimension, Py_ssize_t *dimensions) {
+    PyObject *shape = PyObject_GetAttrString(((standin *)o)->fake, "shape");
+    Py_ssize_t result = -1;
+    if (shape && PyTuple_Check(shape)) {
+        *dimensions = PyTuple_GET_SIZE(shape);
+        result = *dimensions > dimension ? PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, dimension)) : 0;
+    }
+    Py_XDECREF(shape);
+    return result;
+}
+
+static Py_ssize_t first_size(PyObject *o, const char *complaint) {
+    Py_ssize_t dimensions = 0;
+    quiet q;
+    quiet_begin(&q);
+    Py_ssize_t size = size_at(o, 0, &dimensions);
+    quiet_end(&q);
+    if (size >= 0 && dimensions == 0) {
+        PyErr_SetString(PyExc_TypeError, complaint);
+        return -1;
+    }
+    return size;
+}
+
+Py_ssize_t operator_length(world *w, PyObject *o) {
+    (void)w;
+    return first_size(o, "len() of a 0-d tensor");
+}
+
+PyObject *operator_iterate(world *w, PyObject *o) {
+    Py_ssize_t size = first_size(o, "iteration over a 0-d tensor");
+    PyObject *rows = size < 0 ? NULL : PyTuple_New(size);
+    for (Py_ssize_t i = 0; rows && i < size; i++) {
+        PyObject *key = PyLong_FromSsize_t(i);
+        PyObject *item = key ? operator_getitem(w, o, key) : NULL;
+        Py_XDECREF(key);
+        if (item)
+            PyTuple_SET_ITEM(rows, i, item);
+        else
+            Py_CLEAR(rows);
+    }
+    PyObject *result = rows ? PyObject_GetIter(rows) : NULL;
+    Py_XDECREF(rows);
+    return result;
+}

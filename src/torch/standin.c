@@ -1,0 +1,366 @@
+// The tensor stand-in: a C type on top of torch._C.TensorBase that holds torch's undefined tensor.
+// What native code does to it becomes nodes of the trace it belongs to, or breaks that trace.
+#include "src/torch/room.h"
+
+#include "src/py/operators.h"
+
+#include <opcode.h>
+
+world *standin_world(PyObject *o) {
+    world *w = ((standin *)o)->world;
+    if (!w)
+        PyErr_SetString(PyExc_RuntimeError,
+                        "this stands for a tensor in a trace of Stator that has ended");
+    return w;
+}
+
+// The world of whichever operand is a stand-in.
+static world *world_of(PyObject *left, PyObject *right) {
+    return standin_world(is_tensor_standin(left) ? left : right);
+}
+
+// --- making and ending ---
+
+PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
+    torch_trace *t = w->torch;
+    standin *s = PyObject_New(standin, &standin_type);
+    if (!s)
+        return NULL;
+    memset(s->base, 0, sizeof(s->base));
+    memcpy((char *)s + facts.impl_at, &facts.undefined, sizeof(void *));
+    s->world = w;
+    s->node = (node *)Py_NewRef(n);
+    s->fake = Py_NewRef(fake);
+    s->type = (PyTypeObject *)Py_NewRef(type);
+    s->guard = NULL;
+    s->named = false;
+    if (vec_push(&t->all, (PyObject *)s) != ST_OK) {
+        Py_DECREF(s);
+        return NULL;
+    }
+    Py_INCREF(s);
+    if (map_put(&t->standins, map_key(fake), map_key(s)) == ST_OK)
+        return (PyObject *)s;
+    Py_DECREF(s);
+    return NULL;
+}
+
+// An operation that gives back one of its arguments renames it: later uses then depend on that
+// node, so that no backend takes it for dead. Inputs stay what they are: the plan loads them.
+PyObject *standin_for(world *w, PyObject *fake, node *n) {
+    torch_trace *t = w->torch;
+    uint64_t *known = map_get(&t->standins, map_key(fake));
+    if (!known)
+        return standin_new(w, fake, n, facts.tensor);
+    standin *s = (standin *)(uintptr_t)*known;
+    if (n && s->node->op != NODE_PLACEHOLDER)
+        Py_SETREF(s->node, (node *)Py_NewRef(n));
+    return Py_NewRef(s);
+}
+
+void standins_sever(torch_trace *t) {
+    for (uint32_t i = 0; i < t->all.count; i++) {
+        standin *s = (standin *)t->all.items[i];
+        s->world = NULL;
+        s->guard = NULL;
+        Py_CLEAR(s->node);
+        Py_CLEAR(s->fake);
+    }
+    while (t->all.count > 0)
+        Py_DECREF(t->all.items[--t->all.count]);
+    vec_free(&t->all);
+    map_clear(&t->standins);
+}
+
+static void dealloc(standin *s) {
+    Py_XDECREF(s->node);
+    Py_XDECREF(s->fake);
+    Py_XDECREF(s->type);
+    PyObject_Free(s);
+}
+
+// Defined so that PyType_Ready does not inherit the base's, which would take this for a tensor.
+static int traverse(PyObject *o, visitproc visit, void *data) {
+    (void)o, (void)visit, (void)data;
+    return 0;
+}
+
+// --- operators ---
+
+#define BINARY(name, kind)                                                                         \
+    static PyObject *name(PyObject *left, PyObject *right) {                                       \
+        world *w = world_of(left, right);                                                          \
+        return w ? operator_binary(w, kind, left, right) : NULL;                                   \
+    }
+BINARY(add, NB_ADD)
+BINARY(subtract, NB_SUBTRACT)
+BINARY(multiply, NB_MULTIPLY)
+BINARY(remainder_, NB_REMAINDER)
+BINARY(lshift, NB_LSHIFT)
+BINARY(rshift, NB_RSHIFT)
+BINARY(and_, NB_AND)
+BINARY(xor_, NB_XOR)
+BINARY(or_, NB_OR)
+BINARY(floor_divide, NB_FLOOR_DIVIDE)
+BINARY(true_divide, NB_TRUE_DIVIDE)
+BINARY(matrix_multiply, NB_MATRIX_MULTIPLY)
+BINARY(inplace_add, NB_INPLACE_ADD)
+BINARY(inplace_subtract, NB_INPLACE_SUBTRACT)
+BINARY(inplace_multiply, NB_INPLACE_MULTIPLY)
+BINARY(inplace_remainder, NB_INPLACE_REMAINDER)
+BINARY(inplace_lshift, NB_INPLACE_LSHIFT)
+BINARY(inplace_rshift, NB_INPLACE_RSHIFT)
+BINARY(inplace_and, NB_INPLACE_AND)
+BINARY(inplace_xor, NB_INPLACE_XOR)
+BINARY(inplace_or, NB_INPLACE_OR)
+BINARY(inplace_floor_divide, NB_INPLACE_FLOOR_DIVIDE)
+BINARY(inplace_true_divide, NB_INPLACE_TRUE_DIVIDE)
+BINARY(inplace_matrix_multiply, NB_INPLACE_MATRIX_MULTIPLY)
+#undef BINARY
+
+static PyObject *raise_power(PyObject *left, PyObject *right, PyObject *modulus, int kind) {
+    world *w = is_tensor_standin(left) || is_tensor_standin(right) ? world_of(left, right)
+                                                                   : standin_world(modulus);
+    if (w && modulus != Py_None)
+        return world_break(w, REASON_TENSOR_OPERATION, "pow() of three with a tensor");
+    return w ? operator_binary(w, kind, left, right) : NULL;
+}
+
+static PyObject *power(PyObject *left, PyObject *right, PyObject *modulus) {
+    return raise_power(left, right, modulus, NB_POWER);
+}
+
+static PyObject *inplace_power(PyObject *left, PyObject *right, PyObject *modulus) {
+    return raise_power(left, right, modulus, NB_INPLACE_POWER);
+}
+
+static PyObject *unary(PyObject *o, const char *name) {
+    world *w = standin_world(o);
+    PyObject *text = w ? PyUnicode_FromString(name) : NULL;
+    PyObject *result = text ? operator_unary(w, text, o) : NULL;
+    Py_XDECREF(text);
+    return result;
+}
+
+static PyObject *negative(PyObject *o) {
+    return unary(o, "neg");
+}
+
+static PyObject *positive(PyObject *o) {
+    return unary(o, "pos");
+}
+
+static PyObject *absolute(PyObject *o) {
+    return unary(o, "abs");
+}
+
+static PyObject *invert(PyObject *o) {
+    return unary(o, "invert");
+}
+
+// divmod of tensors is torch's to refuse.
+static PyObject *divide_both(PyObject *left, PyObject *right) {
+    return world_of(left, right) ? Py_NewRef(Py_NotImplemented) : NULL;
+}
+
+// What needs the value, of which a fake knows something only where it is a constant.
+static PyObject *value_by(PyObject *o, const char *method) {
+    world *w = standin_world(o);
+    return w ? world_break(w, REASON_TENSOR_VALUE, "%s() of a tensor", method) : NULL;
+}
+
+static int truth(PyObject *o) {
+    (void)value_by(o, "bool");
+    return -1;
+}
+
+static PyObject *as_int(PyObject *o) {
+    return value_by(o, "int");
+}
+
+static PyObject *as_float(PyObject *o) {
+    return value_by(o, "float");
+}
+
+static PyObject *as_index(PyObject *o) {
+    return value_by(o, "operator.index");
+}
+
+static PyNumberMethods number_methods = {
+    .nb_add = add,
+    .nb_subtract = subtract,
+    .nb_multiply = multiply,
+    .nb_remainder = remainder_,
+    .nb_divmod = divide_both,
+    .nb_power = power,
+    .nb_negative = negative,
+    .nb_positive = positive,
+    .nb_absolute = absolute,
+    .nb_bool = truth,
+    .nb_invert = invert,
+    .nb_lshift = lshift,
+    .nb_rshift = rshift,
+    .nb_and = and_,
+    .nb_xor = xor_,
+    .nb_or = or_,
+    .nb_int = as_int,
+    .nb_float = as_float,
+    .nb_inplace_add = inplace_add,
+    .nb_inplace_subtract = inplace_subtract,
+    .nb_inplace_multiply = inplace_multiply,
+    .nb_inplace_remainder = inplace_remainder,
+    .nb_inplace_power = inplace_power,
+    .nb_inplace_lshift = inplace_lshift,
+    .nb_inplace_rshift = inplace_rshift,
+    .nb_inplace_and = inplace_and,
+    .nb_inplace_xor = inplace_xor,
+    .nb_inplace_or = inplace_or,
+    .nb_floor_divide = floor_divide,
+    .nb_true_divide = true_divide,
+    .nb_inplace_floor_divide = inplace_floor_divide,
+    .nb_inplace_true_divide = inplace_true_divide,
+    .nb_index = as_index,
+    .nb_matrix_multiply = matrix_multiply,
+    .nb_inplace_matrix_multiply = inplace_matrix_multiply,
+};
+
+// --- subscripts ---
+
+static Py_ssize_t length(PyObject *o) {
+    world *w = standin_world(o);
+    return w ? operator_length(w, o) : -1;
+}
+
+static PyObject *getitem(PyObject *o, PyObject *key) {
+    world *w = standin_world(o);
+    return w ? operator_getitem(w, o, key) : NULL;
+}
+
+static int setitem(PyObject *o, PyObject *key, PyObject *value) {
+    world *w = standin_world(o);
+    return w ? operator_setitem(w, o, key, value) : -1;
+}
+
+static PyObject *item_at(PyObject *o, Py_ssize_t index) {
+    PyObject *key = PyLong_FromSsize_t(index);
+    PyObject *result = key ? getitem(o, key) : NULL;
+    Py_XDECREF(key);
+    return result;
+}
+
+static int contains(PyObject *o, PyObject *value) {
+    (void)value;
+    (void)value_by(o, "in");
+    return -1;
+}
+
+static PyMappingMethods mapping_methods = {
+    .mp_length = length,
+    .mp_subscript = getitem,
+    .mp_ass_subscript = setitem,
+};
+
+// Without these, PySequence_Check would inherit nothing and say no, where torch's says yes.
+static PySequenceMethods sequence_methods = {
+    .sq_length = length,
+    .sq_item = item_at,
+    .sq_contains = contains,
+};
+
+// --- the rest ---
+
+static PyObject *compare(PyObject *left, PyObject *right, int kind) {
+    world *w = world_of(left, right);
+    return w ? operator_compare(w, left, right, kind) : NULL;
+}
+
+// By identity, as a tensor's. Who asks for the number itself is the interpreter's to stop.
+static Py_hash_t hash(PyObject *o) {
+    return standin_world(o) ? _Py_HashPointer(o) : -1;
+}
+
+static PyObject *text(PyObject *o) {
+    standin *s = (standin *)o;
+    if (!s->world)
+        return PyUnicode_FromString("<stands for a tensor in a trace that has ended>");
+    return world_break(s->world, REASON_TENSOR_VALUE, "text of a tensor");
+}
+
+static PyObject *iterate(PyObject *o) {
+    world *w = standin_world(o);
+    return w ? operator_iterate(w, o) : NULL;
+}
+
+// Torch's C++ finds out by this name whom to ask: it is this type's own.
+static PyObject *getattro(PyObject *o, PyObject *name) {
+    world *w = standin_world(o);
+    if (w && PyUnicode_CompareWithASCIIString(name, "__torch_function__") == 0)
+        return PyObject_GenericGetAttr(o, name);
+    return w ? attr_of_standin(w, o, name) : NULL;
+}
+
+static int setattro(PyObject *o, PyObject *name, PyObject *value) {
+    world *w = standin_world(o);
+    return w ? attr_set_standin(w, o, name, value) : -1;
+}
+
+// Keywords in a dict, as torch gives them, to those of a vectorcall.
+static PyObject *call_with(world *w, PyObject *function, PyObject *args, PyObject *kwargs) {
+    PyObject *result = call_star(w, function, args, kwargs);
+    return result;
+}
+
+// __torch_function__(func, types, args=(), kwargs=None): torch's own code met a stand-in.
+static PyObject *torch_function(PyObject *type, PyObject *const *args, Py_ssize_t given) {
+    (void)type;
+    world *w = world_here;
+    if (!w) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a tensor of a trace of Stator was used outside of that trace");
+        return NULL;
+    }
+    PyObject *kwargs = given > 3 && args[3] != Py_None ? args[3] : NULL;
+    if (given < 3 || !PyTuple_Check(args[2]) || (kwargs && !PyDict_Check(kwargs)))
+        return world_break(w, REASON_TENSOR_OPERATION, "__torch_function__ with odd arguments");
+    return call_with(w, args[0], args[2], kwargs);
+}
+
+static PyMethodDef methods[] = {
+    {"__torch_function__", (PyCFunction)(void (*)(void))torch_function, METH_FASTCALL | METH_CLASS,
+     NULL},
+    {0},
+};
+
+PyTypeObject standin_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.Tensor",
+    .tp_basicsize = sizeof(standin),
+    .tp_dealloc = (destructor)dealloc,
+    .tp_free = PyObject_Free,
+    .tp_traverse = traverse,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_as_number = &number_methods,
+    .tp_as_mapping = &mapping_methods,
+    .tp_as_sequence = &sequence_methods,
+    .tp_hash = hash,
+    .tp_repr = text,
+    .tp_str = text,
+    .tp_richcompare = compare,
+    .tp_iter = iterate,
+    .tp_getattro = getattro,
+    .tp_setattro = setattro,
+    .tp_methods = methods,
+};
+
+int standin_setup(void) {
+    if (standin_type.tp_base)
+        return 0;
+    if (facts.base->tp_basicsize > (Py_ssize_t)offsetof(standin, world)) {
+        PyErr_SetString(PyExc_ImportError, "this torch has a tensor object of an unknown layout");
+        return -1;
+    }
+    standin_type.tp_base = facts.base;
+    if (PyType_Ready(&standin_type) == 0)
+        return 0;
+    standin_type.tp_base = NULL;
+    return -1;
+}

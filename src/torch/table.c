@@ -1,0 +1,309 @@
+// Torch's callables: which of them become nodes, which are answered at once, which stop the trace.
+// The rows come from the Python glue, by object; methods of tensors are found by their descriptors.
+#include "src/call/rules.h"
+
+#include "src/torch/room.h"
+
+static const char *const kind_names[] = {
+#define KIND(id, name) [KIND_##id] = name,
+#include "src/torch/kinds.def"
+#undef KIND
+};
+
+static PyTypeObject *wrapper_type; // of bound slots, like None.__repr__: not declared everywhere
+
+static int kind_by_name(PyObject *name) {
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (PyUnicode_Check(name) && !PyUnicode_CompareWithASCIIString(name, kind_names[i]))
+            return i;
+    PyErr_Format(PyExc_ValueError, "no such kind of torch callable: %R", name);
+    return -1;
+}
+
+// One row of the glue's: callable → (kind, extra). Rows live as long as the process.
+static int add_row(PyObject *callable, PyObject *value) {
+    PyObject *name, *extra;
+    if (!PyArg_ParseTuple(value, "OO", &name, &extra))
+        return -1;
+    int kind = kind_by_name(name);
+    row *r = kind < 0 ? NULL : PyMem_Calloc(1, sizeof(row));
+    if (!r)
+        return kind < 0 ? -1 : (PyErr_NoMemory(), -1);
+    *r = (row){(enum kind)kind, Py_NewRef(callable), Py_NewRef(extra)};
+    return map_put(&facts.rows, map_key(callable), map_key(r)) == ST_OK ? 0 : -1;
+}
+
+int table_fill(PyObject *rows) {
+    if (!PyList_Check(rows)) {
+        PyErr_SetString(PyExc_TypeError, "the table of torch's callables is a list");
+        return -1;
+    }
+    PyObject *wrapper = PyObject_GetAttrString(Py_None, "__repr__");
+    if (!wrapper)
+        return -1;
+    wrapper_type = (PyTypeObject *)Py_NewRef(Py_TYPE(wrapper));
+    Py_DECREF(wrapper);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
+        PyObject *callable, *value;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OO", &callable, &value) ||
+            add_row(callable, value) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+// Fields of torch's own immutable types (dtype, device, finfo …) are read natively.
+int table_add_fields(PyObject *descriptors) {
+    static const rule plain = {.path = "a field of a torch type", .kind = RULE_PURE};
+    PyObject *items = PySequence_Fast(descriptors, "fields are a sequence");
+    int result = items ? 0 : -1;
+    for (Py_ssize_t i = 0; result == 0 && i < PySequence_Fast_GET_SIZE(items); i++)
+        result = rules_add(PySequence_Fast_GET_ITEM(items, i), &plain) == ST_OK ? 0 : -1;
+    Py_XDECREF(items);
+    return result;
+}
+
+static const row *row_of(PyObject *callable) {
+    uint64_t *found = map_get(&facts.rows, map_key(callable));
+    return found ? (const row *)(uintptr_t)*found : NULL;
+}
+
+// --- the kinds ---
+
+// The method's node has its name for a target, and `self` first.
+static PyObject *call_method(world *w, const row *r, call_args a) {
+    return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, a);
+}
+
+// Called for real on plain values; nothing of the trace can leak into it.
+static PyObject *call_plainly(world *w, PyObject *callable, call_args a) {
+    Py_ssize_t keywords = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+    size_t count = a.given + (size_t)keywords, made = 0;
+    PyObject **values = PyMem_New(PyObject *, count + 1), *result = NULL;
+    if (!values)
+        return PyErr_NoMemory();
+    while (made < count && (values[made + 1] = plain_value(w, a.args[made])))
+        made++;
+    if (made == count) {
+        quiet q;
+        quiet_begin(&q);
+        result = PyObject_Vectorcall(callable, values + 1, a.given | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                     a.keywords);
+        quiet_end(&q);
+    }
+    while (made > 0)
+        Py_DECREF(values[made--]);
+    PyMem_Free(values);
+    PyObject *fixed = result ? fixed_value(w, result) : NULL;
+    Py_XDECREF(result);
+    return fixed;
+}
+
+static PyObject *call_question(world *w, const row *r, call_args a) {
+    return trace_of(w) ? call_plainly(w, r->callable, a) : NULL;
+}
+
+// Whether torch would ask the object's class for __torch_function__; -1: a break or an exception.
+static int overrides(world *w, PyObject *o, int depth) {
+    static PyObject *name;
+    if (!name && !(name = PyUnicode_InternFromString("__torch_function__")))
+        return -1;
+    if (!(o = door_open(w, o)))
+        return -1;
+    if (is_tensor_standin(o))
+        return 0;
+    if (depth > 0 && (PyTuple_Check(o) || PyList_Check(o))) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
+            int found = overrides(w, PySequence_Fast_GET_ITEM(o, i), depth - 1);
+            if (found != 0)
+                return found;
+        }
+        return 0;
+    }
+    if (!raw_is_python_class(Py_TYPE(o)))
+        return 0;
+    return type_lookup(w, Py_TYPE(o), name, NULL) ? 1 : PyErr_Occurred() || w->broken ? -1 : 0;
+}
+
+static PyObject *call_overrides(world *w, const row *r, call_args a) {
+    if (!trace_of(w))
+        return NULL;
+    for (size_t i = 0; i < a.given; i++) {
+        int found = overrides(w, a.args[i], 1);
+        if (found < 0)
+            return NULL;
+        if (found)
+            return world_break(w, REASON_TENSOR_OPERATION, "an argument has __torch_function__");
+    }
+    (void)r;
+    return Py_NewRef(Py_False);
+}
+
+static PyObject *call_offset(world *w, const row *r, call_args a) {
+    PyObject *result = call_method(w, r, a);
+    if (result)
+        inputs_guard_offsets(w);
+    return result;
+}
+
+static PyObject *call_iterate(world *w, call_args a) {
+    PyObject *self = a.given == 1 ? door_open(w, a.args[0]) : NULL;
+    if (self && is_tensor_standin(self))
+        return operator_iterate(w, self);
+    return PyErr_Occurred() ? NULL
+                            : world_break(w, REASON_TENSOR_OPERATION, "Tensor.__iter__ of another");
+}
+
+static PyObject *call_row(world *w, const row *r, call_args a) {
+    switch (r->kind) {
+    case KIND_OPERATION:
+        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, a);
+    case KIND_METHOD:
+        return call_method(w, r, a);
+    case KIND_CONSTANT:
+        return Py_NewRef(r->extra);
+    case KIND_QUESTION:
+        return call_question(w, r, a);
+    case KIND_ASKED:
+        return state_asked(w, r, a);
+    case KIND_PLAIN:
+        return call_plainly(w, r->callable, a);
+    case KIND_SETTER:
+        return state_set(w, r, a);
+    case KIND_OVERRIDES:
+        return call_overrides(w, r, a);
+    case KIND_ENTER_AUTOCAST:
+        return autocast_enter(w, r, a);
+    case KIND_EXIT_AUTOCAST:
+        return autocast_exit(w, r, a);
+    case KIND_ITERATE:
+        return call_iterate(w, a);
+    case KIND_OFFSET:
+        return call_offset(w, r, a);
+    case KIND_VALUE:
+        return world_break(w, REASON_TENSOR_VALUE, "%S", r->extra);
+    case KIND_REFUSED:
+        return world_break(w, REASON_TENSOR_OPERATION, "%S", r->extra);
+    case KIND_STATE:
+        return world_break(w, REASON_TORCH_STATE, "%S", r->extra);
+    case KIND_COUNT:
+        break;
+    }
+    Py_UNREACHABLE();
+}
+
+// --- finding the row ---
+
+// A C method bound to a stand-in, or to a constant of torch's: its descriptor's row, with self
+// first.
+static PyObject *call_bound(world *w, PyObject *method, call_args a, bool *handled) {
+    PyObject *self = PyCFunction_GET_SELF(method);
+    bool standin = is_tensor_standin(self);
+    const char *name = ((PyCFunctionObject *)method)->m_ml->ml_name;
+    PyObject *key = PyUnicode_InternFromString(name);
+    PyObject *descriptor = key ? _PyType_Lookup(standin ? facts.base : Py_TYPE(self), key) : NULL;
+    const row *r = descriptor ? row_of(descriptor) : NULL;
+    Py_XDECREF(key);
+    *handled = standin || r;
+    if (!r)
+        return standin ? world_break(w, REASON_TENSOR_OPERATION, "Tensor.%s", name) : NULL;
+    size_t count = a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
+    PyObject **args = PyMem_New(PyObject *, count + 1);
+    if (!args)
+        return PyErr_NoMemory();
+    args[0] = self;
+    if (count)
+        memcpy(args + 1, a.args, count * sizeof(PyObject *));
+    PyObject *result = call_row(w, r, (call_args){args, a.given + 1, a.keywords});
+    PyMem_Free(args);
+    return result;
+}
+
+// What torch's C++ gives to __torch_function__ for x.shape: the getset's own __get__.
+static PyObject *call_getter(world *w, PyObject *wrapper, call_args a, bool *handled) {
+    PyObject *self = PyObject_GetAttrString(wrapper, "__self__");
+    if (!self) {
+        PyErr_Clear();
+        return NULL;
+    }
+    *handled = Py_TYPE(self) == &PyGetSetDescr_Type && a.given >= 1 && is_tensor_standin(a.args[0]);
+    PyObject *result = *handled ? attr_of_standin(w, a.args[0], PyDescr_NAME(self)) : NULL;
+    Py_DECREF(self);
+    return result;
+}
+
+// An operation of torch.ops: an instance of a Python class, which is called by what it is.
+static PyObject *call_overload(world *w, PyObject *callable, call_args a) {
+    return record_call(w, NODE_CALL_FUNCTION, callable, callable, a);
+}
+
+// Rows are by object: a function must be the very same, not just have the same code; and pybind11's
+// builtins, all of one C function, look like methods of something.
+static status guard_callable(world *w, PyObject *callable) {
+    record *r = record_of(w, callable);
+    return r ? record_identity(w, r) : ST_OK;
+}
+
+// The row of a callable that may be inside as another object than outside.
+static const row *row_inside(world *w, PyObject *callable) {
+    const row *r = row_of(callable);
+    record *known = r || !PyCFunction_Check(callable) ? NULL : record_of(w, callable);
+    return known && known->outside ? row_of(known->outside) : r;
+}
+
+static bool is_bound_to_ours(PyObject *callable) {
+    PyObject *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
+    if (!self || PyModule_Check(self))
+        return false;
+    PyTypeObject *type = Py_TYPE(self);
+    return is_tensor_standin(self) || type == facts.size || type == facts.dtype ||
+           type == facts.device;
+}
+
+static bool stands_for_tensor(PyObject *o) {
+    return is_lazy(o) ? torch_ops.is_tensor(((lazy *)o)->outside) : is_tensor_standin(o);
+}
+
+// int(x), float(x), …: the method of that name, which knows the values of constants.
+static const char *number_method(PyObject *callable, call_args a) {
+    if (a.given != 1 || a.keywords || !stands_for_tensor(a.args[0]))
+        return NULL;
+    return callable == (PyObject *)&PyLong_Type      ? "__int__"
+           : callable == (PyObject *)&PyFloat_Type   ? "__float__"
+           : callable == (PyObject *)&PyBool_Type    ? "__bool__"
+           : callable == (PyObject *)&PyComplex_Type ? "__complex__"
+                                                     : NULL;
+}
+
+static PyObject *call_number(world *w, const char *name, call_args a) {
+    PyObject *method = PyObject_GetAttrString((PyObject *)facts.base, name);
+    PyObject *text = method ? PyUnicode_InternFromString(name) : NULL;
+    PyObject *result = text ? record_call(w, NODE_CALL_METHOD, text, method, a) : NULL;
+    Py_XDECREF(method);
+    Py_XDECREF(text);
+    return result;
+}
+
+PyObject *table_call(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                     PyObject *keywords, bool *handled) {
+    call_args a = {args, (size_t)PyVectorcall_NARGS(given), keywords};
+    const row *r = row_inside(w, callable);
+    bool overload = Py_TYPE(callable) == facts.overload || Py_TYPE(callable) == facts.packet;
+    *handled = r != NULL || overload;
+    if (*handled && guard_callable(w, callable) != ST_OK)
+        return NULL;
+    if (r)
+        return call_row(w, r, a);
+    if (overload)
+        return call_overload(w, callable, a);
+    const char *number = PyType_Check(callable) ? number_method(callable, a) : NULL;
+    if (number) {
+        *handled = true;
+        return call_number(w, number, a);
+    }
+    if (is_bound_to_ours(callable))
+        return call_bound(w, callable, a, handled);
+    if (Py_TYPE(callable) == wrapper_type)
+        return call_getter(w, callable, a, handled);
+    return NULL;
+}

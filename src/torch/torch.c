@@ -1,0 +1,153 @@
+// The room's face: what the world asks of tensors, and the functions that Python sees.
+#include "src/torch/room.h"
+
+// --- the trace's part ---
+
+torch_trace *trace_of(world *w) {
+    if (w->torch)
+        return w->torch;
+    torch_trace *t = PyMem_Calloc(1, sizeof(torch_trace));
+    if (!t)
+        return (torch_trace *)PyErr_NoMemory();
+    w->torch = t;
+    if (state_guard_add(w, t) == ST_OK)
+        return t;
+    w->torch = NULL;
+    PyMem_Free(t);
+    return NULL;
+}
+
+static void sever(world *w) {
+    torch_trace *t = w->torch;
+    if (!t)
+        return;
+    w->torch = NULL;
+    state_restore(t);
+    standins_sever(t);
+    alias_group_drop(t->group);
+    Py_XDECREF(t->asked);
+    Py_XDECREF(t->contexts);
+    Py_XDECREF(t->mode);
+    PyMem_Free(t);
+}
+
+// An operation that fails must not leave the state as the operations before it have set it.
+static status keep_state(graph *g) {
+    g->keeper = PyTuple_Pack(2, glue_function("save_state"), glue_function("restore_state"));
+    return g->keeper ? ST_OK : ST_ERROR;
+}
+
+// The trace reached its end: torch's state must be as it was at the beginning.
+static status end(world *w) {
+    torch_trace *t = w->torch;
+    if (!t)
+        return ST_OK;
+    if (!state_unchanged(t))
+        return world_break_status(w, REASON_TORCH_STATE, "the function leaves it changed");
+    status result = state_tidy(w, t);
+    if (result == ST_OK && t->before)
+        result = keep_state(w->graph);
+    state_restore(t);
+    return result;
+}
+
+// --- what the world asks ---
+
+static bool is_tensor(PyObject *o) {
+    return PyObject_TypeCheck(o, facts.base) && !is_tensor_standin(o);
+}
+
+static PyTypeObject *type_of(PyObject *o) {
+    return ((standin *)o)->type;
+}
+
+static node *node_of(PyObject *o) {
+    return ((standin *)o)->node;
+}
+
+// The interpreter has no other operand to ask where a tensor declines.
+static PyObject *binary(world *w, int kind, PyObject *left, PyObject *right) {
+    PyObject *result = operator_binary(w, kind, left, right);
+    if (result != Py_NotImplemented)
+        return result;
+    Py_DECREF(result);
+    PyObject *other = is_tensor_standin(left) ? right : left;
+    return world_break(w, REASON_TENSOR_OPERATION, "an operator of a tensor and a %s",
+                       Py_TYPE(other)->tp_name);
+}
+
+// x == None is False, and so for all builtins that are no numbers: torch declines, and so do they.
+static PyObject *compare(world *w, PyObject *left, PyObject *right, int kind) {
+    PyObject *result = operator_compare(w, left, right, kind);
+    if (result != Py_NotImplemented)
+        return result;
+    Py_DECREF(result);
+    PyObject *other = door_open(w, is_tensor_standin(left) ? right : left);
+    if (!other)
+        return NULL;
+    bool builtin = value_immutable(other) || PyList_CheckExact(other) || PyDict_CheckExact(other);
+    if (builtin && (kind == Py_EQ || kind == Py_NE))
+        return PyBool_FromLong(kind == Py_NE);
+    return world_break(w, REASON_TENSOR_OPERATION, "a comparison of a tensor and a %s",
+                       Py_TYPE(other)->tp_name);
+}
+
+static void named(world *w, PyObject *o, PyObject *name) {
+    standin *s = (standin *)o;
+    if (s->world != w || s->named || s->node->op == NODE_PLACEHOLDER)
+        return;
+    s->named = true;
+    if (graph_rename(w->graph, s->node, name) != ST_OK)
+        PyErr_Clear();
+}
+
+const tensor_ops torch_ops = {
+    .is_tensor = is_tensor,
+    .is_standin = is_tensor_standin,
+    .type_of = type_of,
+    .open = input_open,
+    .get = attr_of_standin,
+    .set = attr_set_standin,
+    .call = table_call,
+    .binary = binary,
+    .unary = operator_unary,
+    .compare = compare,
+    .getitem = operator_getitem,
+    .setitem = operator_setitem,
+    .node_of = node_of,
+    .sever = sever,
+    .end = end,
+    .named = named,
+};
+
+// --- what Python sees ---
+
+static PyObject *attached(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return PyBool_FromLong(world_tensors != NULL);
+}
+
+static PyObject *tensor_facts(PyObject *module, PyObject *tensor) {
+    (void)module;
+    if (world_tensors && is_tensor(tensor))
+        return input_facts(tensor);
+    PyErr_SetString(PyExc_TypeError, "not a tensor, or torch is not attached");
+    return NULL;
+}
+
+PyMethodDef torch_methods[] = {
+    {"torch_attach", attach, METH_O,
+     "torch_attach(settings): makes torch known, as stator._torch describes it."},
+    {"torch_attached", attached, METH_NOARGS, "Whether torch is known."},
+    {"torch_facts", tensor_facts, METH_O,
+     "What a tensor's guard sees: keys, sizes, strides, dtype, device type and index, "
+     "requires_grad, offset."},
+    {"torch_record", stage_record, METH_VARARGS,
+     "torch_record(function, tensors): runs it on stand-ins; the graph, or why there is none."},
+    {0},
+};
+
+int torch_setup(PyObject *module) {
+    (void)module;
+    return 0;
+}

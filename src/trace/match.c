@@ -1,0 +1,102 @@
+// Match statements in a trace: values of keys and attributes of class patterns, read through the door.
+#include "src/py/natives.h"
+
+#include "src/interp/match.h"
+
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/protocol.h"
+
+#include "src/trace/steps.h"
+
+PyObject *step_match_keys(world *w, PyObject *subject, PyObject *keys) {
+    PyObject *opened = Py_NewRef(subject), *values = NULL;
+    if (protocol_open(w, &opened, P_ITEM) == ST_OK) {
+        if (PyDict_CheckExact(opened))
+            values = match_keys(opened, keys);
+        else
+            world_break(w, REASON_PROTOCOL, "match on a mapping that is no dict");
+    }
+    Py_DECREF(opened);
+    return values;
+}
+
+// The attribute, or NULL without an exception if there is none.
+static PyObject *attribute(world *w, PyObject *o, PyObject *name) {
+    PyObject *value = attr_get(w, o, name);
+    if (value == NULL && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+        PyErr_Clear();
+    return value;
+}
+
+static PyObject *match_args(world *w, PyObject *type) {
+    PyObject *names = attribute(w, type, py_name.match_args);
+    PyObject *opened = names ? door_open(w, names) : NULL;
+    Py_XINCREF(opened);
+    Py_XDECREF(names);
+    return opened;
+}
+
+// Appends the attributes of these names: 1, 0 if one is missing, -1.
+static int take_attributes(world *w, PyObject *list, PyObject *subject, PyObject *names,
+                           Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *name = door_open(w, PyTuple_GET_ITEM(names, i));
+        if (name != NULL && !PyUnicode_CheckExact(name))
+            world_break(w, REASON_CODE, "__match_args__ holds what is no name");
+        PyObject *value = name && !w->broken ? attribute(w, subject, name) : NULL;
+        if (value == NULL)
+            return PyErr_Occurred() ? -1 : 0;
+        int failed = PyList_Append(list, value);
+        Py_DECREF(value);
+        if (failed < 0)
+            return -1;
+    }
+    return 1;
+}
+
+static int take_positional(world *w, PyObject *list, PyObject *subject, PyObject *type,
+                           Py_ssize_t positional) {
+    PyObject *names = match_args(w, type);
+    if (names == NULL && PyErr_Occurred())
+        return -1;
+    int found = -1;
+    bool itself = ((PyTypeObject *)type)->tp_flags & _Py_TPFLAGS_MATCH_SELF;
+    if (names != NULL && PyTuple_CheckExact(names) && positional <= PyTuple_GET_SIZE(names))
+        found = take_attributes(w, list, subject, names, positional);
+    else if (names == NULL && itself && positional == 1)
+        found = PyList_Append(list, subject) < 0 ? -1 : 1;
+    else
+        world_break(w, REASON_CODE, "a class pattern that does not fit its class");
+    Py_XDECREF(names);
+    return found;
+}
+
+PyObject *step_match_class(world *w, PyObject *subject, PyObject *type, Py_ssize_t positional,
+                           PyObject *keywords) {
+    type = door_open(w, type);
+    if (type == NULL)
+        return NULL;
+    if (Py_TYPE(type) != &PyType_Type)
+        return world_break(w, REASON_PROTOCOL, "match on a class with a metaclass of its own");
+    if (positional > 0 && PyTuple_GET_SIZE(keywords) > 0) // one name twice is an error
+        return world_break(w, REASON_CODE, "a class pattern with names given and implied");
+    PyTypeObject *class = door_type(w, subject);
+    if (class == NULL || type_guard_mro(w, class) != ST_OK)
+        return NULL;
+    if (!PyType_IsSubtype(class, (PyTypeObject *)type))
+        return Py_NewRef(Py_None);
+    subject = door_open(w, subject);
+    PyObject *list = subject ? PyList_New(0) : NULL, *result = NULL;
+    if (list == NULL)
+        return NULL;
+    int found = positional ? take_positional(w, list, subject, type, positional) : 1;
+    if (found == 1)
+        found = take_attributes(w, list, subject, keywords, PyTuple_GET_SIZE(keywords));
+    if (found == 1)
+        result = PyList_AsTuple(list);
+    else if (found == 0)
+        result = Py_NewRef(Py_None);
+    Py_DECREF(list);
+    return result;
+}

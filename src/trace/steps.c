@@ -1,0 +1,450 @@
+// Instructions of a trace that are more than one operation: namespaces, imports, functions, raise,
+// with and star calls, each turned into reads through the door and held-back writes.
+#include "src/py/frame.h"
+#include "src/py/natives.h"
+#include "src/py/raised.h"
+
+#include "src/interp/build.h"
+#include "src/interp/call.h"
+#include "src/interp/errors.h"
+#include "src/interp/imports.h"
+#include "src/interp/names.h"
+#include "src/interp/raise.h"
+
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/protocol.h"
+
+#include "src/trace/steps.h"
+
+#include <signal.h>
+
+// --- namespaces ---
+
+// The namespace a function from outside leads to. What one made inside sees is what its maker saw,
+// and that is known by the time it is made.
+static names *find_namespace(run *r, PyObject *dict, source_kind kind) {
+    world *w = r->world;
+    record *function = record_of(w, py_frame_function(r->frame));
+    if (function != NULL) {
+        source *s = guard_source(w->guards, kind, function->source, NULL, 0);
+        return s ? names_of_globals(w, s, dict) : NULL;
+    }
+    record *known = record_of(w, dict);
+    if (known != NULL)
+        return names_of_dict(w, known);
+    world_break(w, REASON_FRAME, "a namespace that no function leads to");
+    return NULL;
+}
+
+static names *globals_of(run *r) {
+    if (r->globals == NULL)
+        r->globals = find_namespace(r, r->frame->f_globals, SOURCE_GLOBALS);
+    return r->globals;
+}
+
+static names *builtins_of(run *r) {
+    if (r->builtins == NULL)
+        r->builtins = find_namespace(r, r->frame->f_builtins, SOURCE_BUILTINS);
+    return r->builtins;
+}
+
+PyObject *step_load_global(run *r, PyObject *name) {
+    names *globals = globals_of(r);
+    if (globals == NULL)
+        return NULL;
+    PyObject *value = names_get(r->world, globals, name);
+    if (value != NULL || PyErr_Occurred())
+        return value;
+    names *builtins = builtins_of(r);
+    if (builtins == NULL)
+        return NULL;
+    value = names_get(r->world, builtins, name);
+    if (value == NULL && !PyErr_Occurred())
+        error_undefined(name);
+    return value;
+}
+
+int step_store_global(run *r, PyObject *name, PyObject *value) {
+    world *w = r->world;
+    names *globals = globals_of(r);
+    if (globals == NULL)
+        return -1;
+    if (value == NULL) {
+        PyObject *old = names_get(w, globals, name);
+        if (old == NULL) {
+            if (!PyErr_Occurred())
+                error_undefined(name);
+            return -1;
+        }
+        Py_DECREF(old);
+    }
+    return names_set(w, globals, name, value) == ST_OK ? 0 : -1;
+}
+
+int step_set_cell(world *w, PyObject *cell, PyObject *value) {
+    return cell_set(w, cell, value) == ST_OK ? 0 : -1;
+}
+
+// --- imports: done for real; the module is then found in sys.modules ---
+
+// Where a module is in sys.modules: under the name it was asked for, or its own. NULL without an
+// exception if under neither.
+static source *module_source(world *w, PyObject *name, PyObject *module) {
+    PyObject *modules = PyImport_GetModuleDict(), *found;
+    if (raw_dict_get(modules, name, &found) != RAW_FOUND || found != module)
+        return NULL;
+    source *all = guard_source(w->guards, SOURCE_FIXED, NULL, modules, 0);
+    return all ? guard_source(w->guards, SOURCE_ITEM, all, name, 0) : NULL;
+}
+
+static PyObject *load_module(world *w, PyObject *asked, PyObject *module) {
+    source *s = module_source(w, asked, module);
+    PyObject *own = s == NULL && PyModule_Check(module) ? PyModule_GetNameObject(module) : NULL;
+    if (own != NULL)
+        s = module_source(w, own, module);
+    else if (s == NULL)
+        PyErr_Clear();
+    Py_XDECREF(own);
+    if (s == NULL && !PyErr_Occurred())
+        s = guard_source(w->guards, SOURCE_FIXED, NULL, module, 0);
+    return s ? door_load(w, s, module) : NULL;
+}
+
+// `import a.b` gives `a`, but it is `a.b` that must have been imported.
+static status guard_imported(world *w, PyObject *name) {
+    PyObject *found;
+    if (raw_dict_get(PyImport_GetModuleDict(), name, &found) != RAW_FOUND)
+        return ST_OK;
+    source *s = module_source(w, name, found);
+    return s ? guard_add(w->guards, GUARD_IS, s, NULL, found, 0) : ST_ERROR;
+}
+
+static PyObject *first_part(PyObject *name) {
+    Py_ssize_t dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);
+    return dot < 0 ? Py_NewRef(name) : PyUnicode_Substring(name, 0, dot);
+}
+
+static PyObject *load_imported(world *w, PyObject *name, bool whole, PyObject *module) {
+    if (guard_imported(w, name) != ST_OK)
+        return NULL;
+    PyObject *asked = whole ? Py_NewRef(name) : first_part(name);
+    PyObject *loaded = asked ? load_module(w, asked, module) : NULL;
+    Py_XDECREF(asked);
+    return loaded;
+}
+
+PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *level) {
+    world *w = r->world;
+    py_frame *f = r->frame;
+    names *builtins = builtins_of(r);
+    PyObject *import = builtins ? names_get(w, builtins, py_name.import) : NULL;
+    PyObject *opened = import ? door_open(w, import) : NULL;
+    bool plain = opened != NULL && py_is_plain_import(opened);
+    Py_XDECREF(import);
+    if (!plain)
+        return PyErr_Occurred() ? NULL
+                                : world_break(w, REASON_NATIVE_CALL, "a replaced __import__");
+    // A module that is not there yet runs code, which must not miss what the program did before.
+    PyObject *there;
+    bool absolute = PyLong_CheckExact(level) && PyLong_AsLong(level) == 0;
+    bool known = absolute && raw_dict_get(PyImport_GetModuleDict(), name, &there) == RAW_FOUND;
+    if (!known && world_wrote(w))
+        return world_break(w, REASON_NATIVE_CALL, "import of %U, after outside objects changed",
+                           name);
+    w->quiet++;
+    PyObject *module =
+        import_name(f->f_globals, f->f_builtins, f->f_locals, name, fromlist, level);
+    w->quiet--;
+    if (module == NULL)
+        return NULL;
+    PyObject *loaded = absolute ? load_imported(w, name, fromlist != Py_None, module)
+                                : load_module(w, name, module);
+    Py_DECREF(module);
+    return loaded;
+}
+
+// A submodule that is no attribute of its package yet is found in sys.modules.
+PyObject *step_import_from(world *w, PyObject *module, PyObject *name) {
+    PyObject *value = attr_get(w, module, name);
+    if (value != NULL || w->broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return value;
+    PyErr_Clear();
+    PyObject *opened = door_open(w, module);
+    if (opened == NULL)
+        return NULL;
+    if (!PyModule_Check(opened))
+        return world_break(w, REASON_ATTRIBUTE, "import from an object that is no module");
+    w->quiet++;
+    value = import_from(opened, name);
+    w->quiet--;
+    if (value == NULL)
+        return NULL;
+    PyObject *loaded = load_module(w, name, value);
+    Py_DECREF(value);
+    return loaded;
+}
+
+// --- functions and calls ---
+
+PyObject *step_make_function(run *r, PyObject **sp, int flags) {
+    world *w = r->world;
+    if (globals_of(r) == NULL ||
+        builtins_of(r) == NULL)
+        return NULL;
+    PyObject *function = call_make_function(r->frame->f_globals, sp, flags);
+    if (function == NULL || arena_own(&w->arena, Py_NewRef(function)) != ST_OK ||
+        map_put(&w->made, map_key(function), 1) != ST_OK)
+        Py_CLEAR(function);
+    return function;
+}
+
+static int open_slot(world *w, PyObject **slot) {
+    PyObject *opened = door_open(w, *slot);
+    if (opened == NULL)
+        return -1;
+    Py_SETREF(*slot, Py_NewRef(opened));
+    return 0;
+}
+
+static int star_tuple(world *w, PyObject *callable, PyObject **args) {
+    if (open_slot(w, args) < 0)
+        return -1;
+    if (PyTuple_CheckExact(*args))
+        return 0;
+    if (!is_standin(*args) && error_check_star_args(callable, *args) < 0)
+        return -1;
+    PyObject *list = PyList_New(0);
+    PyObject *tuple = NULL;
+    if (list != NULL && op_list_extend(w, list, *args) == 0)
+        tuple = PyList_AsTuple(list);
+    Py_XDECREF(list);
+    if (tuple == NULL)
+        return -1;
+    Py_SETREF(*args, tuple);
+    return 0;
+}
+
+int step_prepare_star(world *w, PyObject *callable, PyObject **args, PyObject **keywords) {
+    if (star_tuple(w, callable, args) < 0)
+        return -1;
+    if (keywords == NULL)
+        return 0;
+    if (open_slot(w, keywords) < 0)
+        return -1;
+    if (PyDict_CheckExact(*keywords))
+        return 0;
+    PyObject *dict = PyDict_New();
+    if (dict == NULL)
+        return -1;
+    if (op_dict_update(w, dict, *keywords, true) < 0) {
+        if (!w->broken)
+            error_dict_merge(callable, *keywords);
+        Py_DECREF(dict);
+        return -1;
+    }
+    Py_SETREF(*keywords, dict);
+    return 0;
+}
+
+PyObject *step_super_attr(world *w, PyObject *super, PyObject *type, PyObject *self, PyObject *name,
+                          bool two, PyObject **method) {
+    if (method != NULL)
+        *method = NULL;
+    super = door_open(w, super);
+    type = super ? door_open(w, type) : NULL;
+    self = type ? door_open(w, self) : NULL;
+    if (self == NULL)
+        return NULL;
+    if (super == (PyObject *)&PySuper_Type && PyType_Check(type))
+        return attr_super(w, (PyTypeObject *)type, self, name);
+    PyObject *args[] = {NULL, type, self};
+    PyObject *made =
+        call_any(w, super, args + 1, (two ? 2 : 0) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    PyObject *value = made ? attr_get(w, made, name) : NULL;
+    Py_XDECREF(made);
+    return value;
+}
+
+PyObject *step_build_slice(world *w, PyObject **parts, int count) {
+    for (int i = 0; i < count; i++)
+        if (open_slot(w, &parts[i]) < 0)
+            return NULL;
+    return build_slice(parts, count);
+}
+
+PyObject *step_convert(world *w, PyObject *value, int conversion) {
+    PyObject *opened = Py_NewRef(value), *text = NULL;
+    if (protocol_open(w, &opened, P_TEXT | P_DEEP) == ST_OK &&
+        protocol_open_elements(w, &opened, P_TEXT | P_DEEP) == ST_OK)
+        text = convert_value(opened, conversion);
+    Py_DECREF(opened);
+    if (w->broken)
+        Py_CLEAR(text);
+    return text;
+}
+
+// --- exceptions ---
+
+// A class is called by the trace's own call, so that its Python __init__ is known.
+static PyObject *exception_of(world *w, PyObject *raised) {
+    PyObject *o = door_open(w, raised);
+    if (o == NULL)
+        return NULL;
+    PyObject *exception = NULL;
+    if (PyExceptionClass_Check(o))
+        exception = call_any(w, o, NULL, 0, NULL);
+    else
+        exception = Py_NewRef(o);
+    if (exception == NULL)
+        return NULL;
+    if (record_of(w, exception) != NULL) {
+        // Raising writes its traceback and context.
+        Py_DECREF(exception);
+        return world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside is raised");
+    }
+    return exception;
+}
+
+// The exception of the innermost handler that is active in this trace; borrowed.
+static PyObject *handled_here(PyThreadState *ts) {
+    _PyErr_StackItem *info = ts->exc_info;
+    while ((info->exc_value == NULL || info->exc_value == Py_None) && info->previous_item != NULL)
+        info = info->previous_item;
+    return info->exc_value;
+}
+
+bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause) {
+    if (exception == NULL) {
+        PyObject *handled = handled_here(ts);
+        if (handled != NULL && handled != Py_None)
+            return raise_varargs(ts, NULL, NULL);
+        world_break(w, REASON_EXCEPTION_LEAVES, "raise without an exception of its own");
+        return false;
+    }
+    PyObject *raised = exception_of(w, exception), *from = NULL;
+    if (raised != NULL && cause != NULL) {
+        PyObject *opened = door_open(w, cause);
+        bool class = opened && PyExceptionClass_Check(opened);
+        from = class ? call_any(w, opened, NULL, 0, NULL) : Py_XNewRef(opened);
+    }
+    if (raised != NULL && (cause == NULL || from != NULL))
+        raise_varargs(ts, raised, from);
+    Py_XDECREF(raised);
+    Py_XDECREF(from);
+    return false;
+}
+
+int step_except_star_match(world *w, PyObject *exception, PyObject *type, PyObject **match,
+                           PyObject **rest) {
+    PyObject *opened = Py_NewRef(type);
+    int failed = -1;
+    *match = *rest = NULL;
+    if (protocol_open(w, &opened, P_NONE) == ST_OK &&
+        protocol_open_elements(w, &opened, P_NONE) == ST_OK)
+        failed = except_star_match(exception, opened, match, rest);
+    Py_DECREF(opened);
+    if (!w->broken || failed < 0)
+        return failed;
+    Py_CLEAR(*match);
+    Py_CLEAR(*rest);
+    return -1;
+}
+
+int step_with_lookup(world *w, PyObject *manager, bool async, PyObject **enter, PyObject **leave) {
+    *enter = *leave = NULL;
+    if (async) {
+        world_break(w, REASON_GENERATOR, "async with");
+        return -1;
+    }
+    PyObject *opened = door_open(w, manager);
+    if (opened == NULL)
+        return -1;
+    *enter = attr_special(w, opened, py_name.enter);
+    if (*enter != NULL)
+        *leave = attr_special(w, opened, py_name.exit);
+    if (*leave != NULL)
+        return 0;
+    Py_CLEAR(*enter);
+    if (!PyErr_Occurred()) // CPython's own words for what is missing
+        return with_lookup(opened, false, enter, leave);
+    return -1;
+}
+
+PyObject *step_with_exit(world *w, PyObject *leave, PyObject *exception) {
+    PyObject *traceback = PyException_GetTraceback(exception);
+    PyObject *args[] = {NULL, (PyObject *)Py_TYPE(exception), exception,
+                        traceback ? traceback : Py_None};
+    PyObject *result = call_any(w, leave, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    Py_XDECREF(traceback);
+    return result;
+}
+
+// --- generators ---
+
+PyObject *step_yield_from_iter(world *w, PyObject *o) {
+    PyObject *opened = door_open(w, o);
+    if (opened == NULL)
+        return NULL;
+    if (PyCoro_CheckExact(opened))
+        return world_break(w, REASON_GENERATOR, "a coroutine");
+    return PyGen_CheckExact(opened) ? Py_NewRef(opened) : op_iter(w, opened);
+}
+
+// A generator that an instruction resumes gives its value to that instruction, not to native code.
+PyObject *step_next(world *w, PyObject *iterator) {
+    w->expected = PyGen_CheckExact(iterator) ? iterator : NULL;
+    PyObject *item = op_next(w, iterator);
+    w->expected = NULL;
+    return item;
+}
+
+PySendResult step_send(world *w, PyObject *receiver, PyObject *sent, PyObject **result) {
+    w->expected = PyGen_CheckExact(receiver) ? receiver : NULL;
+    PySendResult how = op_send(w, receiver, sent, result);
+    w->expected = NULL;
+    return how;
+}
+
+// --- signals ---
+
+// A signal's handler is not the program's: it runs in CPython, and what it raises is the user's.
+int step_poll(run *r) {
+    world *w = r->world;
+    w->quiet++;
+    int failed = py_poll(r->ts);
+    w->quiet--;
+    if (failed < 0)
+        w->interrupted = true;
+    return failed;
+}
+
+static PyObject *getsignal; // strong, for good
+
+int step_setup(void) {
+    PyObject *module = PyImport_ImportModule("_signal");
+    if (module != NULL && getsignal == NULL)
+        getsignal = PyObject_GetAttrString(module, "getsignal");
+    Py_XDECREF(module);
+    return getsignal ? 0 : -1;
+}
+
+static bool is_handler(int number, PyObject *function) {
+    PyObject *handler = PyObject_CallFunction(getsignal, "i", number);
+    if (handler == NULL)
+        PyErr_Clear();
+    PyObject *behind = handler && PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
+    Py_XDECREF(handler); // the module has it
+    return behind == function;
+}
+
+bool step_handles_signal(const world *w, py_frame *f) {
+    PyObject *function = py_frame_function(f);
+    if (w->broken || py_frame_in_generator(f) ||
+        map_get(&w->made, map_key(function)) != NULL || record_of(w, function) != NULL)
+        return false;
+    bool handles = false;
+    for (int number = 1; !handles && number < NSIG; number++)
+        handles = is_handler(number, function);
+    return handles;
+}

@@ -1,0 +1,152 @@
+// A trace from its beginning to its end: the root frame is started by a call with dummies, and the
+// world says how it went.
+#include "src/py/raised.h"
+
+#include "src/interp/image.h"
+
+#include "src/call/call.h"
+
+#include "src/trace/steps.h"
+#include "src/trace/trace.h"
+
+// What a thread has while it traces, and had before: no cyclic collection, and an exception state of
+// its own, so that what the caller handles does not get in as __context__.
+typedef struct stage {
+    world *world;
+    PyThreadState *ts;
+    _PyErr_StackItem handled, *outer;
+} stage;
+
+// Collection is one for all threads: the last that traces turns it on again. Guarded by the GIL.
+static long tracing;
+static bool collecting;
+static __attribute__((tls_model("initial-exec"))) _Thread_local long tracing_here;
+
+static void stop_collecting(void) {
+    tracing_here++;
+    if (tracing++ == 0)
+        collecting = PyGC_Disable();
+}
+
+static void go_on_collecting(void) {
+    tracing_here--;
+    if (--tracing == 0 && collecting)
+        PyGC_Enable();
+}
+
+void trace_after_fork(void) {
+    bool last = tracing > 0 && tracing_here == 0;
+    tracing = tracing_here;
+    if (last && collecting)
+        PyGC_Enable();
+}
+
+static void stage_enter(stage *s, world *w) {
+    s->world = world_here;
+    s->ts = PyThreadState_Get();
+    s->outer = s->ts->exc_info;
+    s->handled = (_PyErr_StackItem){0};
+    s->ts->exc_info = &s->handled;
+    stop_collecting();
+    world_here = w;
+}
+
+static void stage_leave(stage *s) {
+    world_here = s->world;
+    go_on_collecting();
+    s->ts->exc_info = s->outer;
+    py_raised aside = py_put_aside();
+    Py_CLEAR(s->handled.exc_value);
+    py_put_on(aside);
+}
+
+static PyObject *call_expected(world *w, PyObject *function, PyObject *const *args, size_t given,
+                               PyObject *keywords) {
+    w->expected = function;
+    PyObject *result = PyObject_Vectorcall(function, args, given, keywords);
+    w->expected = NULL;
+    if (w->broken)
+        Py_CLEAR(result);
+    return result;
+}
+
+// The lines an exception came through, outermost first.
+static PyObject *traceback_lines(PyObject *exception) {
+    PyObject *lines = PyList_New(0), *tuple = NULL;
+    PyTracebackObject *tb = (PyTracebackObject *)PyException_GetTraceback(exception);
+    PyTracebackObject *first = tb;
+    if (tb != NULL && !PyTraceBack_Check(tb)) // None: made outside of any frame
+        tb = NULL;
+    for (; lines != NULL && tb != NULL; tb = tb->tb_next) {
+        PyCodeObject *co = PyFrame_GetCode(tb->tb_frame);
+        int line = PyCode_Addr2Line(co, tb->tb_lasti);
+        PyObject *row = Py_BuildValue("(OiO)", co->co_filename, line, co->co_qualname);
+        Py_DECREF(co);
+        if (row == NULL || PyList_Append(lines, row) < 0)
+            Py_CLEAR(lines);
+        Py_XDECREF(row);
+    }
+    Py_XDECREF(first);
+    if (lines != NULL)
+        tuple = PyList_AsTuple(lines);
+    Py_XDECREF(lines);
+    return tuple;
+}
+
+// The trace is dropped and the frame raises again, for real. Its text is asked only where that runs
+// nobody's code.
+static void note_exception(world *w) {
+    PyObject *exception = py_take_raised();
+    PyObject *args = ((PyBaseExceptionObject *)exception)->args, *text = NULL;
+    if (args != NULL && PyTuple_GET_SIZE(args) == 1 && PyUnicode_CheckExact(PyTuple_GET_ITEM(args, 0)))
+        text = PyTuple_GET_ITEM(args, 0);
+    world_break(w, REASON_EXCEPTION_LEAVES, text ? "%s: %U" : "%s", Py_TYPE(exception)->tp_name, text);
+    PyErr_Clear();
+    PyObject *lines = traceback_lines(exception);
+    if (lines != NULL)
+        Py_XSETREF(w->stack, lines);
+    PyErr_Clear();
+    Py_DECREF(exception);
+}
+
+static trace_end how_it_ended(world *w, PyObject *result) {
+    if (w->interrupted) {
+        if (!PyErr_Occurred()) // native code swallowed what the signal's handler raised
+            PyErr_SetNone(PyExc_KeyboardInterrupt);
+        return TRACE_ERROR;
+    }
+    if (w->broken) {
+        PyErr_Clear();
+        return TRACE_BROKE;
+    }
+    if (result == NULL) {
+        note_exception(w);
+        return TRACE_BROKE;
+    }
+    return TRACE_DONE;
+}
+
+trace_end trace_function(world *w, PyObject *function, PyObject *const *slots, Py_ssize_t count,
+                         PyObject **result) {
+    *result = NULL;
+    stage s;
+    stage_enter(&s, w);
+    w->slots = slots;
+    w->slot_count = count;
+    w->function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
+    if (w->function != NULL && door_bring(w, w->function, function) != NULL) {
+        w->expected = function;
+        *result = image_call_with_dummies(function, (PyCodeObject *)PyFunction_GET_CODE(function));
+        w->expected = NULL;
+    }
+    trace_end end = how_it_ended(w, *result);
+    if (end != TRACE_DONE)
+        Py_CLEAR(*result);
+    stage_leave(&s);
+    return end;
+}
+
+int trace_setup(void) {
+    call_function = call_expected;
+    return step_setup();
+}

@@ -1,0 +1,25 @@
+// One trace: the tracing build of the interpreter run from a function's call to its end.
+#pragma once
+
+#include "src/py/frame.h"
+
+#include "src/world/world.h"
+
+typedef enum trace_end {
+    TRACE_DONE,  // `result` is what the function returns, an inside object
+    TRACE_BROKE, // the world says why
+    TRACE_ERROR, // a Python exception is set: MemoryError, KeyboardInterrupt, an engine error
+} trace_end;
+
+int trace_setup(void);
+// Traces a call of `function`: `slots` are the bound arguments in the order of the frame's slots; they
+// must live as long as the world. The hook must be installed and call trace_eval. The world stays with
+// the caller, who builds the plan from it and frees it.
+trace_end trace_function(world *w, PyObject *function, PyObject *const *slots, Py_ssize_t count,
+                         PyObject **result);
+
+// In a child process: other threads' traces are gone with them. Needs a current thread state.
+void trace_after_fork(void);
+
+// The hook's part: a frame that came in while this thread traces.
+PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing);

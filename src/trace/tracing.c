@@ -1,0 +1,352 @@
+// The tracing build of the interpreter: the same loop, over operations that pass the door, hold writes
+// back and record. Turns a frame that comes in during a trace into its result, or ends the trace.
+#include "src/py/frame.h"
+#include "src/py/natives.h"
+#include "src/py/operators.h"
+#include "src/py/raised.h"
+
+#include "src/interp/build.h"
+#include "src/interp/call.h"
+#include "src/interp/errors.h"
+#include "src/interp/interp.h"
+#include "src/interp/raise.h"
+#include "src/interp/run.h"
+#include "src/interp/unwind.h"
+
+#include "src/call/attr.h"
+#include "src/call/call.h"
+
+#include "src/trace/steps.h"
+#include "src/trace/trace.h"
+
+// --- operations ---
+
+#define W (r->world)
+// Code that only class bodies, modules and coroutines have, or that shows itself to others.
+#define REFUSE(what) world_break(W, REASON_CODE, what)
+#define REFUSE_INT(what) (world_break(W, REASON_CODE, what), -1)
+
+#define DO_CALL(callable, args, given, keywords) call_any(W, callable, args, given, keywords)
+#define DO_CALL_STAR(callable, args, keywords) call_star(W, callable, args, keywords)
+#define DO_GETATTR(o, name) attr_get(W, o, name)
+#define DO_GETMETHOD(o, name, value) attr_get_method(W, o, name, value)
+#define DO_SETATTR(o, name, value) attr_set(W, o, name, value)
+#define DO_SUPER_ATTR(super, type, self, name, two, method)                                        \
+    step_super_attr(W, super, type, self, name, two, method)
+#define DO_UNARY(function, o) op_unary(W, function, o)
+#define DO_BINARY(kind, left, right) op_binary(W, kind, left, right)
+#define DO_COMPARE(left, right, kind) op_compare(W, left, right, kind)
+#define DO_TRUTH(o) op_truth(W, o)
+#define DO_IS(left, right) door_is(W, left, right)
+#define DO_CONTAINS(container, value) op_contains(W, container, value)
+#define DO_GETITEM(container, key) op_getitem(W, container, key)
+#define DO_SETITEM(container, key, value) op_setitem(W, container, key, value)
+#define DO_SETITEM_DICT(dict, key, value) op_dict_set(W, dict, key, value)
+#define DO_DELITEM(container, key) op_setitem(W, container, key, NULL)
+#define DO_SET_ADD(set, value) op_set_add(W, set, value)
+#define DO_SET_UPDATE(set, iterable) op_set_update(W, set, iterable)
+#define DO_LIST_EXTEND(list, iterable) op_list_extend(W, list, iterable)
+#define DO_DICT_UPDATE(dict, update) op_dict_update(W, dict, update, false)
+#define DO_DICT_MERGE(dict, update) op_dict_update(W, dict, update, true)
+#define DO_UNPACK(sequence, before, after, top) op_unpack(W, sequence, before, after, top)
+#define DO_FORMAT(value, conversion, spec) op_format(W, value, conversion, spec)
+#define DO_ITER(o) op_iter(W, o)
+#define DO_ITERNEXT(iterator) step_next(W, iterator)
+#define DO_SEND(receiver, sent, result) step_send(W, receiver, sent, result)
+#define DO_LOAD_GLOBAL(globals, builtins, name) step_load_global(r, name)
+#define DO_STORE_GLOBAL(globals, name, value) step_store_global(r, name, value)
+#define DO_DELETE_GLOBAL(globals, name) step_store_global(r, name, NULL)
+#define DO_LOAD_NAME(locals, globals, builtins, name) REFUSE("a name of a class body or module")
+#define DO_STORE_NAME(locals, name, value) REFUSE_INT("a name of a class body or module")
+#define DO_DELETE_NAME(locals, name) REFUSE_INT("a name of a class body or module")
+#define DO_LOAD_DICT_OR_CELL(dict, cell, code, index) REFUSE("a name of a class body")
+#define DO_LOAD_DICT_OR_GLOBAL(dict, globals, builtins, name) REFUSE("a name of a class body")
+#define DO_LOAD_LOCALS(locals) REFUSE("the namespace of a class body")
+#define DO_SETUP_ANNOTATIONS(locals) REFUSE_INT("annotations of a class body or module")
+#define DO_EXCEPT_MATCH(exception, type) op_except_match(W, exception, type)
+#define DO_EXCEPT_STAR_MATCH(exception, type, match, rest)                                         \
+    step_except_star_match(W, exception, type, match, rest)
+#define DO_RAISE(exception, cause) step_raise(W, ts, exception, cause)
+#define DO_WITH_LOOKUP(manager, async, enter, leave)                                               \
+    step_with_lookup(W, manager, async, enter, leave)
+#define DO_WITH_EXIT(leave, exception) step_with_exit(W, leave, exception)
+#define DO_CELL_GET(cell) cell_get(W, cell)
+#define DO_CELL_SET(cell, value) step_set_cell(W, cell, value)
+#define DO_BUILD_SET(items, count) op_build_set(W, items, count)
+#define DO_BUILD_MAP(keys, key_step, values, value_step, count)                                    \
+    op_build_map(W, keys, key_step, values, value_step, count)
+#define DO_BUILD_SLICE(parts, count) step_build_slice(W, parts, count)
+#define DO_BUILD_STRING(parts, count) op_build_string(W, parts, count)
+#define DO_CONVERT(value, conversion) step_convert(W, value, conversion)
+#define DO_LENGTH(o) op_len(W, o)
+#define DO_TYPE(o) door_type(W, o)
+#define DO_MATCH_KEYS(subject, keys) step_match_keys(W, subject, keys)
+#define DO_MATCH_CLASS(subject, type, positional, names)                                           \
+    step_match_class(W, subject, type, positional, names)
+#define DO_PREPARE_STAR(callable, args, keywords) step_prepare_star(W, callable, args, keywords)
+#define DO_MAKE_FUNCTION(globals, sp, flags) step_make_function(r, sp, flags)
+#define DO_BUILD_CLASS(builtins) world_break(W, REASON_CLASS_STATEMENT, "a class statement")
+#define DO_PRINT_EXPR(value) REFUSE("an expression statement of an interactive session")
+#define DO_INTRINSIC_1(number, value) REFUSE("a type parameter or alias")
+#define DO_INTRINSIC_2(number, first, second) REFUSE("a type parameter or alias")
+#define DO_IMPORT_NAME(globals, builtins, locals, name, fromlist, level)                           \
+    step_import_name(r, name, fromlist, level)
+#define DO_IMPORT_FROM(module, name) step_import_from(W, module, name)
+#define DO_IMPORT_STAR(module, locals) REFUSE_INT("import *")
+#define DO_YIELD_FROM_ITER(o, flags) step_yield_from_iter(W, o)
+#define DO_AWAITABLE(o, how) REFUSE("await")
+#define DO_AITER(o) REFUSE("async for")
+#define DO_ANEXT(o) REFUSE("async for")
+#define DO_POLL() step_poll(r)
+#define LOOP_ABANDONED(r) is_abandoned((r)->world, !throwing && pc->op != OP_RAISE_VARARGS)
+
+// Long native operations look for signals, too, and SIGINT's handler makes no frame.
+static bool is_interrupt(PyObject *raised) {
+    if (!PyErr_GivenExceptionMatches(raised, PyExc_KeyboardInterrupt))
+        return false;
+    py_raised aside = py_put_aside();
+    bool born_here = py_raised_traceback(&aside) == NULL;
+    py_put_on(aside);
+    return born_here;
+}
+
+// Signals come, and memory and the stack run out, at another place in each call: what a handler makes
+// of them must not become part of an entry. `natively`: the instruction does not raise by itself.
+static bool is_abandoned(world *w, bool natively) {
+    PyObject *raised = PyErr_Occurred();
+    if (w->broken || w->interrupted || raised == NULL)
+        return w->broken || w->interrupted;
+    if (natively && is_interrupt(raised))
+        return w->interrupted = true;
+    if (!PyErr_GivenExceptionMatches(raised, PyExc_MemoryError) &&
+        !PyErr_GivenExceptionMatches(raised, PyExc_RecursionError))
+        return false;
+    world_break(w, REASON_RESOURCES, "%s", ((PyTypeObject *)raised)->tp_name);
+    return true;
+}
+
+// Arguments stay with the caller: nothing that has a finalizer lives in a trace, so no one can tell.
+#define LEND(function, first, number) ((void)0)
+#define UNLEND() ((void)0)
+
+#define LOOP_NAME tracing_loop
+#include "src/interp/loop.h"
+
+// --- frames ---
+
+// Raw defaults that CPython put into a fresh frame are replaced by what the door gives for them. A
+// caller that passed the very object of a default is none the worse for it.
+static status load_default(world *w, PyObject **slot, source *function, source_kind kind,
+                           PyObject *key, Py_ssize_t index) {
+    source *s = guard_source(w->guards, kind, function, key, index);
+    PyObject *loaded = s ? door_load(w, s, *slot) : NULL;
+    if (loaded == NULL)
+        return ST_ERROR;
+    Py_SETREF(*slot, loaded);
+    return ST_OK;
+}
+
+static status guard_default_count(world *w, source *function, Py_ssize_t count) {
+    source *s = guard_source(w->guards, SOURCE_DEFAULTS, function, NULL, 0);
+    return s ? guard_add(w->guards, GUARD_LENGTH, s, NULL, NULL, count) : ST_ERROR;
+}
+
+static status load_defaults(world *w, py_frame *f, const record *function) {
+    PyFunctionObject *fn = (PyFunctionObject *)function->outside;
+    PyCodeObject *co = py_frame_code(f);
+    PyObject **slots = py_frame_slots(f);
+    Py_ssize_t count = fn->func_defaults ? PyTuple_GET_SIZE(fn->func_defaults) : 0;
+    bool used = false;
+    for (Py_ssize_t i = 0; i < count && i < co->co_argcount; i++) {
+        PyObject **slot = &slots[co->co_argcount - count + i];
+        if (*slot != PyTuple_GET_ITEM(fn->func_defaults, i))
+            continue;
+        TRY(load_default(w, slot, function->source, SOURCE_DEFAULT, NULL, i));
+        used = true;
+    }
+    if (used) // which parameter a default belongs to depends on how many there are
+        TRY(guard_default_count(w, function->source, count));
+    for (int i = 0; fn->func_kwdefaults && i < co->co_kwonlyargcount; i++) {
+        PyObject **slot = &slots[co->co_argcount + i], *value;
+        PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, co->co_argcount + i);
+        if (raw_dict_get(fn->func_kwdefaults, name, &value) == RAW_FOUND && *slot == value)
+            TRY(load_default(w, slot, function->source, SOURCE_KWDEFAULT, name, 0));
+    }
+    return ST_OK;
+}
+
+// The root's arguments are dummies; the caller's own come in as lazies.
+static status load_arguments(world *w, py_frame *f) {
+    PyCodeObject *co = py_frame_code(f);
+    PyObject **slots = py_frame_slots(f);
+    for (Py_ssize_t i = 0; i < w->slot_count; i++) {
+        PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, i);
+        source *s = guard_source(w->guards, SOURCE_LOCAL, NULL, name, i);
+        PyObject *loaded = s ? door_load(w, s, w->slots[i]) : NULL;
+        if (loaded == NULL)
+            return ST_ERROR;
+        Py_XSETREF(slots[i], loaded);
+    }
+    w->slots = NULL;
+    return ST_OK;
+}
+
+static status fill_fresh(world *w, py_frame *f) {
+    PyObject *function = py_frame_function(f);
+    if (w->slots != NULL)
+        return load_arguments(w, f);
+    if (map_get(&w->made, map_key(function)) != NULL)
+        return ST_OK;
+    const record *known = record_of(w, function);
+    if (known == NULL)
+        return world_break_status(w, REASON_UNKNOWN_FUNCTION, "%U",
+                                  py_frame_code(f)->co_qualname);
+    return load_defaults(w, f, known);
+}
+
+static status check_frame(world *w, PyThreadState *ts, py_frame *f) {
+    PyCodeObject *co = py_frame_code(f);
+    if (co->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
+        return world_break_status(w, REASON_GENERATOR, "coroutine %U", co->co_qualname);
+    if (py_tools_on(ts, co))
+        return world_break_status(w, REASON_WATCHED, "%U", co->co_qualname);
+    const code *c = code_of(co);
+    if (c == NULL)
+        return ST_ERROR;
+    if (c->skip)
+        return world_break_status(w, REASON_DISABLED, "%U", co->co_qualname);
+    if (!py_frame_in_generator(f))
+        return fill_fresh(w, f);
+    if (map_get(&w->made, map_key(py_frame_generator(f))) == NULL)
+        return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%U", co->co_qualname);
+    return ST_OK;
+}
+
+// CPython makes the generator; it is remembered, so that it can be ended without running its code.
+static PyObject *make_generator(world *w, PyThreadState *ts, py_frame *f) {
+    PyObject *generator = py_eval_default(ts, f, 0, true);
+    if (generator == NULL)
+        return NULL;
+    PyObject *weak = PyWeakref_NewRef(generator, NULL);
+    if (weak == NULL || vec_push(&w->generators, weak) != ST_OK ||
+        map_put(&w->made, map_key(generator), 1) != ST_OK)
+        Py_CLEAR(generator);
+    return generator;
+}
+
+// What native code gets must be what it looks like.
+static PyObject *give(world *w, PyObject *value, bool asked) {
+    if (asked || !is_lazy(value))
+        return value;
+    PyObject *opened = Py_XNewRef(door_open(w, value));
+    Py_DECREF(value);
+    return opened;
+}
+
+static PyObject *leave_abandoned(run *r) {
+    PyObject **base = py_frame_stack(r->frame);
+    while (r->sp > base)
+        Py_XDECREF(*--r->sp);
+    py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
+    return NULL;
+}
+
+// A generator that is being closed yields, or raises something else. If it is closed because it dies,
+// CPython tells sys.unraisablehook, and that cannot be taken back.
+static PyObject *refuse_close(run *r, run_end how) {
+    if (how == RUN_YIELD)
+        Py_CLEAR(r->value);
+    world_break(r->world, REASON_GENERATOR, "%U does not end when it is closed",
+                r->code->py->co_qualname);
+    PyErr_SetNone(PyExc_GeneratorExit);
+    return leave_abandoned(r);
+}
+
+static bool closes_badly(const run *r, run_end how, bool closing) {
+    return closing && (how == RUN_YIELD || how == RUN_ABANDON ||
+                       (how == RUN_ERROR && !PyErr_ExceptionMatches(PyExc_GeneratorExit) &&
+                        !PyErr_ExceptionMatches(PyExc_StopIteration))) &&
+           !r->world->interrupted;
+}
+
+static PyObject *run_frame(run *r, bool throwing, bool asked) {
+    bool closing = throwing && !asked && PyErr_ExceptionMatches(PyExc_GeneratorExit);
+    run_end how = tracing_loop(r, throwing);
+    if (UNLIKELY(closes_badly(r, how, closing)))
+        return refuse_close(r, how);
+    switch (how) {
+    case RUN_YIELD:
+        py_leave_suspended(r->ts, r->frame, &r->entry, r->sp, r->how);
+        return give(r->world, r->value, asked);
+    case RUN_RETURN:
+        py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
+        return give(r->world, r->value, asked);
+    case RUN_ERROR:
+        py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
+        return NULL;
+    case RUN_HAND_OVER:
+    case RUN_STOP:
+        world_break(r->world, REASON_WATCHED, "%U", r->code->py->co_qualname);
+        return leave_abandoned(r);
+    case RUN_ABANDON:
+        break;
+    }
+    return leave_abandoned(r);
+}
+
+// What it raises is the user's.
+static PyObject *run_signal_handler(world *w, PyThreadState *ts, py_frame *f) {
+    w->quiet++;
+    PyObject *result = py_eval_default(ts, f, 0, true);
+    w->quiet--;
+    if (result == NULL)
+        w->interrupted = true;
+    return result;
+}
+
+PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
+    world *w = world_here;
+    if (UNLIKELY(!throwing && step_handles_signal(w, f)))
+        return run_signal_handler(w, ts, f);
+    PyObject *what =
+        py_frame_in_generator(f) ? (PyObject *)py_frame_generator(f) : py_frame_function(f);
+    bool asked = w->expected == what, root = w->slots != NULL;
+    w->expected = NULL;
+    py_raised thrown = {0}; // on its way into a generator
+    if (throwing)
+        thrown = py_put_aside();
+    status checked = w->broken ? ST_BREAK : check_frame(w, ts, f);
+    if (checked == ST_OK && (py_frame_code(f)->co_flags & CO_GENERATOR) &&
+        !py_frame_in_generator(f))
+        return make_generator(w, ts, f);
+    run r = {.ts = ts, .thread = &interp_here, .frame = f, .world = w};
+    if (py_enter(ts, f, &r.entry, !asked && !py_frame_in_generator(f)) < 0)
+        return interp_end_frame(&r);
+    if (checked != ST_OK) {
+        if (throwing && !PyErr_Occurred()) // closing a generator of a trace that is over
+            py_put_on(thrown);
+        else if (!PyErr_Occurred())
+            PyErr_SetNone(world_break_error);
+        r.sp = py_frame_stack_pointer(f);
+        return leave_abandoned(&r);
+    }
+    if (throwing)
+        py_put_on(thrown);
+    r.code = code_of(py_frame_code(f));
+    r.failing = py_frame_last(f);
+    r.pc = code_at(r.code, throwing ? r.failing : py_frame_next(f));
+    r.sp = py_frame_stack_pointer(f);
+    if (r.pc == NULL && throwing)
+        r.pc = r.code->insns;
+    if (r.pc == NULL) {
+        PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions",
+                     r.code->py->co_name);
+        return interp_end_frame(&r);
+    }
+    if (root)
+        w->root = &r;
+    PyObject *result = run_frame(&r, throwing, asked);
+    if (root)
+        w->root = NULL;
+    return result;
+}

@@ -1,0 +1,514 @@
+// The door: a place outside and the object found there, into a lazy; a lazy into what stands for
+// the object inside, guarding what was looked at and no more.
+#include "src/world/inner.h"
+#include "src/world/world.h"
+
+// --- records ---
+
+record *record_of(const world *w, PyObject *o) {
+    uint64_t *found = map_get(&w->records, map_key(o));
+    return found ? (record *)(uintptr_t)*found : NULL;
+}
+
+status record_register(world *w, record *r, PyObject *inside) {
+    if (world_keep(w, Py_NewRef(inside)) == NULL)
+        return ST_ERROR;
+    TRY(map_put(&w->records, map_key(inside), map_key(r)));
+    r->inside = inside;
+    return ST_OK;
+}
+
+// A dict that was met before as some object's instance dict keeps its one `names`.
+static status join_names(world *w, record *r) {
+    uint64_t *met = map_get(&w->dicts, map_key(r->outside));
+    if (r->kind != RECORD_DICT || met == NULL)
+        return ST_OK;
+    r->names = (names *)(uintptr_t)*met;
+    source *owner = guard_source(w->guards, SOURCE_DICT, r->names->source, NULL, 0);
+    if (owner == NULL)
+        return ST_ERROR;
+    if (!r->names->instance || owner == r->source)
+        return ST_OK;
+    return guard_add(w->guards, GUARD_SAME, owner, r->source, NULL, 0);
+}
+
+record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyObject *inside) {
+    record *r = arena_new(&w->arena, record);
+    if (r == NULL || world_keep(w, Py_NewRef(outside)) == NULL)
+        return NULL;
+    *r = (record){.kind = kind, .source = s, .outside = outside};
+    if (map_put(&w->records, map_key(outside), map_key(r)) != ST_OK ||
+        vec_push(&w->all, r) != ST_OK || join_names(w, r) != ST_OK)
+        return NULL;
+    if (inside != NULL && inside != outside && record_register(w, r, inside) != ST_OK)
+        return NULL;
+    r->inside = inside;
+    return r;
+}
+
+status record_identity(world *w, record *r) {
+    if (r->identity)
+        return ST_OK;
+    r->identity = true;
+    return r->pinned ? ST_OK : guard_add(w->guards, GUARD_IS, r->source, NULL, r->outside, 0);
+}
+
+status door_again(world *w, record *r, source *s, bool pinned) {
+    if (s == r->source || (pinned && r->pinned))
+        return ST_OK;
+    TRY(guard_add(w->guards, GUARD_SAME, r->source, s, NULL, 0));
+    r->pinned |= pinned; // the same as what is pinned
+    return ST_OK;
+}
+
+bool door_pinned(const world *w, const source *s) {
+    if (s->kind == SOURCE_FIXED)
+        return true;
+    // What a function sees around it never changes.
+    if (s->kind != SOURCE_GLOBALS && s->kind != SOURCE_BUILTINS)
+        return false;
+    uint64_t *function = map_get(&w->lazies, map_key(s->parent));
+    record *r = function ? ((lazy *)(uintptr_t)*function)->record : NULL;
+    return r != NULL && r->source == s->parent && r->pinned;
+}
+
+status door_guard_type(world *w, source *s, PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    TRY(guard_add(w->guards, GUARD_TYPE, s, NULL, (PyObject *)type, 0));
+    return type_met(w, s, type);
+}
+
+// --- one function a kind of object; each gives the inside object, borrowed ---
+
+static status open_value(world *w, source *s, PyObject *o) {
+    TRY(guard_add(w->guards, GUARD_VALUE, s, NULL, o, 0));
+    return value_note(w, s, o);
+}
+
+static PyObject *inside_of(record *r) {
+    return r ? r->inside : NULL;
+}
+
+// Only this very object passes: C objects that never change, classes, C functions.
+static PyObject *open_by_identity(world *w, source *s, PyObject *o, bool pinned) {
+    if (!pinned && guard_add(w->guards, GUARD_IS, s, NULL, o, 0) != ST_OK)
+        return NULL;
+    record *r = record_new(w, RECORD_OBJECT, s, o, o);
+    if (r != NULL)
+        r->pinned = true;
+    return inside_of(r);
+}
+
+// Itself; whatever of it is read later is guarded then.
+static PyObject *open_by_type(world *w, source *s, PyObject *o, bool pinned, record_kind kind) {
+    if (door_guard_type(w, s, o) != ST_OK)
+        return NULL;
+    record *r = record_new(w, kind, s, o, o);
+    if (r != NULL)
+        r->pinned = pinned;
+    return inside_of(r);
+}
+
+static status open_cells(world *w, record *function) {
+    PyObject *closure = PyFunction_GET_CLOSURE(function->outside);
+    for (Py_ssize_t i = 0; closure != NULL && i < PyTuple_GET_SIZE(closure); i++) {
+        PyObject *cell = PyTuple_GET_ITEM(closure, i);
+        source *s = guard_source(w->guards, SOURCE_CLOSURE, function->source, NULL, i);
+        if (s == NULL)
+            return ST_ERROR;
+        record *known = record_of(w, cell);
+        if (known != NULL)
+            TRY(door_again(w, known, s, function->pinned));
+        else if ((known = record_new(w, RECORD_CELL, s, cell, cell)) == NULL)
+            return ST_ERROR;
+        known->pinned |= function->pinned;
+    }
+    return ST_OK;
+}
+
+// A function of a module, found by its name there.
+static bool is_of_module(const world *w, const source *s) {
+    if (s->kind == SOURCE_ITEM)
+        return s->parent->kind == SOURCE_GLOBALS;
+    uint64_t *parent = s->kind == SOURCE_ATTR ? map_get(&w->lazies, map_key(s->parent)) : NULL;
+    return parent != NULL && PyModule_Check(((lazy *)(uintptr_t)*parent)->outside);
+}
+
+static PyObject *open_function(world *w, source *s, PyObject *o, bool pinned) {
+    if (!pinned && is_of_module(w, s)) {
+        if (guard_add(w->guards, GUARD_IS, s, NULL, o, 0) != ST_OK)
+            return NULL;
+        pinned = true;
+    }
+    if (guard_add(w->guards, GUARD_CODE, s, NULL, PyFunction_GET_CODE(o), 0) != ST_OK)
+        return NULL;
+    record *r = record_new(w, RECORD_OBJECT, s, o, o);
+    if (r == NULL)
+        return NULL;
+    r->pinned = pinned;
+    return open_cells(w, r) == ST_OK ? o : NULL;
+}
+
+static PyObject *bring_part(world *w, source_kind kind, source *s, PyObject *o) {
+    source *at = guard_source(w->guards, kind, s, NULL, 0);
+    return at ? door_bring(w, at, o) : NULL;
+}
+
+// Takes the reference to `inside`, what stands for `o`.
+static PyObject *record_made(world *w, source *s, PyObject *o, PyObject *inside) {
+    record *r = inside ? record_new(w, RECORD_OBJECT, s, o, inside) : NULL;
+    Py_XDECREF(inside);
+    return inside_of(r);
+}
+
+static PyObject *open_method(world *w, source *s, PyObject *o) {
+    if (guard_add(w->guards, GUARD_TYPE, s, NULL, (PyObject *)Py_TYPE(o), 0) != ST_OK)
+        return NULL;
+    PyObject *function = bring_part(w, SOURCE_METHOD_FUNC, s, PyMethod_GET_FUNCTION(o));
+    PyObject *self = function ? bring_part(w, SOURCE_METHOD_SELF, s, PyMethod_GET_SELF(o)) : NULL;
+    return self ? record_made(w, s, o, PyMethod_New(function, self)) : NULL;
+}
+
+// Whether a C function is a method of the object it holds. Others hold a module, a class, or
+// whatever C code likes to keep there (pybind11: a record of the function).
+static bool is_bound_c_method(PyObject *o) {
+    PyCFunctionObject *f = (PyCFunctionObject *)o;
+    PyObject *self = PyCFunction_GET_SELF(o);
+    if (self == NULL || PyModule_Check(self) || PyType_Check(self))
+        return false;
+    PyObject *mro = Py_TYPE(self)->tp_mro, *found;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        found = PyDict_GetItemString(raw_type_dict(base), f->m_ml->ml_name);
+        if (found != NULL && Py_IS_TYPE(found, &PyMethodDescr_Type) &&
+            ((PyMethodDescrObject *)found)->d_method == f->m_ml)
+            return true;
+    }
+    return false;
+}
+
+// A bound one is bound to what stands for the object inside; any other is that very function.
+static PyObject *open_c_function(world *w, source *s, PyObject *o, bool pinned) {
+    PyCFunctionObject *f = (PyCFunctionObject *)o;
+    if (!is_bound_c_method(o))
+        return open_by_identity(w, s, o, pinned);
+    if (check_c_method(w, s, o) != ST_OK)
+        return NULL;
+    PyObject *inside = bring_part(w, SOURCE_METHOD_SELF, s, PyCFunction_GET_SELF(o));
+    if (inside == NULL)
+        return NULL;
+    PyTypeObject *class = PyCFunction_GET_CLASS(o);
+    return record_made(w, s, o, PyCMethod_New(f->m_ml, inside, f->m_module, class));
+}
+
+// A real partial of the parts as they are inside. Its own constructor would copy the keywords, and
+// they are one object with their twin.
+static PyObject *partial_of(PyObject *function, PyObject *args, PyObject *keywords) {
+    PyObject *made = PyObject_CallOneArg((PyObject *)type_partial, function);
+    PyObject *done = made ? PyObject_CallMethod(made, "__setstate__", "((OOOO))", function, args,
+                                                keywords, Py_None)
+                          : NULL;
+    if (done == NULL)
+        Py_CLEAR(made);
+    Py_XDECREF(done);
+    return made;
+}
+
+static PyObject *open_partial(world *w, source *s, PyObject *o) {
+    if (guard_add(w->guards, GUARD_TYPE, s, NULL, (PyObject *)Py_TYPE(o), 0) != ST_OK)
+        return NULL;
+    PyObject *raw = raw_field_get(RAW_PARTIAL_FUNC, o);
+    PyObject *function = raw ? bring_part(w, SOURCE_PARTIAL_FUNC, s, raw) : NULL;
+    raw = raw_field_get(RAW_PARTIAL_ARGS, o);
+    PyObject *args = function && raw ? bring_part(w, SOURCE_PARTIAL_ARGS, s, raw) : NULL;
+    raw = raw_field_get(RAW_PARTIAL_KEYWORDS, o);
+    PyObject *keywords = args && raw ? bring_part(w, SOURCE_PARTIAL_KEYWORDS, s, raw) : NULL;
+    if (keywords == NULL)
+        return w->broken || PyErr_Occurred() ? NULL : world_break(w, REASON_PROTOCOL, "a partial");
+    return record_made(w, s, o, partial_of(function, args, keywords));
+}
+
+static PyObject *open_slice(world *w, source *s, PyObject *o) {
+    PySliceObject *slice = (PySliceObject *)o;
+    PyObject *const outside[] = {slice->start, slice->stop, slice->step};
+    PyObject *inside[3];
+    if (guard_add(w->guards, GUARD_TYPE, s, NULL, (PyObject *)&PySlice_Type, 0) != ST_OK)
+        return NULL;
+    for (int i = 0; i < 3; i++) {
+        source *at = guard_source(w->guards, SOURCE_SLICE_FIELD, s, NULL, i);
+        inside[i] = at ? door_bring(w, at, outside[i]) : NULL;
+        if (inside[i] == NULL)
+            return NULL;
+    }
+    return record_made(w, s, o, PySlice_New(inside[0], inside[1], inside[2]));
+}
+
+// class Step(int): itself, since C code reads the int in it; the int is guarded.
+static PyObject *open_value_subclass(world *w, source *s, PyObject *o, bool pinned) {
+    PyObject *inside = open_by_type(w, s, o, pinned, RECORD_OBJECT);
+    return inside && (pinned || check_base_value(w, s, o) == ST_OK) ? inside : NULL;
+}
+
+static PyObject *open_tensor(world *w, source *s, PyObject *o) {
+    PyObject *inside = world_tensors->open(w, s, o);
+    if (inside == NULL)
+        return NULL;
+    record *r = record_of(w, o);
+    if (r == NULL)
+        r = record_new(w, RECORD_TENSOR, s, o, inside);
+    Py_DECREF(inside);
+    return inside_of(r);
+}
+
+static PyObject *open_container(world *w, source *s, PyObject *o, record_kind kind) {
+    record *r = record_new(w, kind, s, o, NULL);
+    return r && twin_open(w, r) == ST_OK ? r->inside : NULL;
+}
+
+// --- which of them ---
+
+static bool is_value_subclass(PyObject *o) {
+    return PyLong_Check(o) || PyUnicode_Check(o) || PyFloat_Check(o) || PyBytes_Check(o) ||
+           PyComplex_Check(o);
+}
+
+// C objects whose state changes as they are used: which one it is does not matter to the trace,
+// since using it breaks.
+static bool is_stateful(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return PyIter_Check(o) || t == &PyCoro_Type || t == &PyAsyncGen_Type || t == &PyFrame_Type ||
+           t == &PyTraceBack_Type || t == &PySuper_Type || t == &_PyWeakref_RefType;
+}
+
+static bool is_enum_member(PyObject *o) {
+    return PyType_IsSubtype(Py_TYPE(Py_TYPE(o)), type_enum);
+}
+
+// Objects of classes that Python code made, and of C types that may change or be changed.
+static PyObject *open_object(world *w, source *s, PyObject *o, bool pinned) {
+    PyTypeObject *t = Py_TYPE(o);
+    if (t == &PyCell_Type)
+        return open_by_type(w, s, o, pinned, RECORD_CELL);
+    if (PyContextVar_CheckExact(o))
+        return open_by_type(w, s, o, pinned, RECORD_CONTEXT_VAR);
+    if (is_enum_member(o))
+        return open_by_identity(w, s, o, pinned) && door_guard_type(w, s, o) == ST_OK ? o : NULL;
+    if (is_value_subclass(o))
+        return open_value_subclass(w, s, o, pinned);
+    if (strcmp(t->tp_name, "method-wrapper") == 0)
+        return world_break(w, REASON_PROTOCOL, "a bound C method of type method-wrapper");
+    if (strcmp(t->tp_name, "torch.device") == 0)
+        return check_equal(w, s, o) == ST_OK ? inside_of(record_new(w, RECORD_OBJECT, s, o, o))
+                                             : NULL;
+    if (raw_is_python_class(t) || PyModule_Check(o) || PyExceptionInstance_Check(o) ||
+        is_stateful(o))
+        return open_by_type(w, s, o, pinned, RECORD_OBJECT);
+    return open_by_identity(w, s, o, pinned);
+}
+
+static PyObject *open_callable(world *w, source *s, PyObject *o, bool pinned, bool *other) {
+    PyTypeObject *t = Py_TYPE(o);
+    if (t == &PyFunction_Type)
+        return open_function(w, s, o, pinned);
+    if (t == &PyMethod_Type)
+        return open_method(w, s, o);
+    if (PyCFunction_Check(o))
+        return open_c_function(w, s, o, pinned);
+    if (t == type_partial)
+        return open_partial(w, s, o);
+    if (PyType_Check(o))
+        return open_by_identity(w, s, o, pinned);
+    *other = true;
+    return NULL;
+}
+
+static PyObject *open_fresh(world *w, source *s, PyObject *o, bool pinned) {
+    record_kind kind;
+    bool other = false;
+    if (value_immutable(o))
+        return open_value(w, s, o) == ST_OK ? o : NULL;
+    if (world_tensors != NULL && world_tensors->is_tensor(o))
+        return open_tensor(w, s, o);
+    PyObject *callable = open_callable(w, s, o, pinned, &other);
+    if (!other)
+        return callable;
+    if (PySlice_Check(o))
+        return open_slice(w, s, o);
+    if (twin_wanted(o, &kind))
+        return open_container(w, s, o, kind);
+    return open_object(w, s, o, pinned);
+}
+
+// --- lazies ---
+
+PyObject *door_load(world *w, source *s, PyObject *object) {
+    uint64_t *known = map_get(&w->lazies, map_key(s));
+    if (known != NULL) {
+        lazy *l = (lazy *)(uintptr_t)*known;
+        if (l->outside != object)
+            return world_break(w, REASON_ATTRIBUTE, "a value that changed while it was traced");
+        return Py_NewRef(l);
+    }
+    lazy *l = PyObject_New(lazy, &lazy_type);
+    if (l == NULL)
+        return NULL;
+    memset((char *)l + sizeof(PyObject), 0, sizeof(lazy) - sizeof(PyObject));
+    l->world = w;
+    l->source = s;
+    l->outside = Py_NewRef(object);
+    if (world_keep(w, (PyObject *)l) == NULL)
+        return NULL;
+    if (map_put(&w->lazies, map_key(s), map_key(l)) != ST_OK) {
+        l->world = NULL; // what is not in the map is not severed
+        return NULL;
+    }
+    return Py_NewRef(l);
+}
+
+// The whole of a recorded object; borrowed.
+static PyObject *whole_of(world *w, record *r) {
+    if (r->inside != NULL)
+        return r->inside;
+    if (r->kind == RECORD_DICT) {
+        names *n = names_of_dict(w, r);
+        PyObject *twin = n ? names_fill(w, n) : NULL;
+        return twin && record_register(w, r, twin) == ST_OK ? twin : NULL;
+    }
+    return twin_open(w, r) == ST_OK ? r->inside : NULL;
+}
+
+static PyObject *open_at(world *w, source *s, PyObject *o, record **found, bool pinned) {
+    record *r = *found ? *found : record_of(w, o);
+    if (r == NULL) {
+        if (Py_EnterRecursiveCall(" while a value was traced")) // a method of a method of a …
+            return NULL;
+        PyObject *inside = open_fresh(w, s, o, pinned);
+        Py_LeaveRecursiveCall();
+        *found = inside ? record_of(w, o) : NULL;
+        return inside;
+    }
+    if (*found == NULL && door_again(w, r, s, pinned) != ST_OK)
+        return NULL;
+    *found = r;
+    return whole_of(w, r);
+}
+
+static PyObject *open_lazy(world *w, lazy *l, bool pinned) {
+    pinned |= door_pinned(w, l->source);
+    PyObject *inside = open_at(w, l->source, l->outside, &l->record, pinned);
+    if (inside == NULL)
+        return NULL;
+    l->type_known = true;
+    if (l->inside == NULL)
+        l->inside = Py_NewRef(inside);
+    return inside;
+}
+
+PyObject *door_open_lazy(world *w, lazy *l) {
+    return l->inside ? l->inside : open_lazy(w, l, false);
+}
+
+static PyObject *bring(world *w, source *s, PyObject *object, bool pinned) {
+    PyObject *l = door_load(w, s, object);
+    if (l == NULL)
+        return NULL;
+    Py_DECREF(l); // the arena has it
+    lazy *loaded = (lazy *)l;
+    return loaded->inside ? loaded->inside : open_lazy(w, loaded, pinned);
+}
+
+PyObject *door_bring(world *w, source *s, PyObject *object) {
+    return bring(w, s, object, false);
+}
+
+PyObject *door_bring_pinned(world *w, source *s, PyObject *object) {
+    return bring(w, s, object, true);
+}
+
+// --- stages ---
+
+PyTypeObject *door_type(world *w, PyObject *o) {
+    if (!is_lazy(o))
+        return is_standin(o) ? world_tensors->type_of(o) : Py_TYPE(o);
+    lazy *l = (lazy *)o;
+    if (!l->type_known && door_guard_type(w, l->source, l->outside) != ST_OK)
+        return NULL;
+    l->type_known = true;
+    return Py_TYPE(l->outside);
+}
+
+static bool is_keyed(PyTypeObject *t) {
+    return t == &PyDict_Type || t == &PyODict_Type || t == type_defaultdict;
+}
+
+status door_look(world *w, lazy *l) {
+    if (l->record != NULL)
+        return ST_OK;
+    record *r = record_of(w, l->outside);
+    if (r != NULL) {
+        TRY(door_again(w, r, l->source, door_pinned(w, l->source)));
+    } else if (is_keyed(Py_TYPE(l->outside))) {
+        TRY(door_guard_type(w, l->source, l->outside));
+        r = record_new(w, RECORD_DICT, l->source, l->outside, NULL);
+        if (r == NULL)
+            return w->broken ? ST_BREAK : ST_ERROR;
+    }
+    l->record = r;
+    l->type_known |= r != NULL;
+    return ST_OK;
+}
+
+record *door_dict(world *w, PyObject *o) {
+    if (!is_lazy(o)) {
+        record *r = is_keyed(Py_TYPE(o)) ? record_of(w, o) : NULL;
+        return r && r->kind == RECORD_DICT ? r : NULL;
+    }
+    lazy *l = (lazy *)o;
+    if (!is_keyed(Py_TYPE(l->outside)) || door_look(w, l) != ST_OK)
+        return NULL;
+    return l->record && l->record->kind == RECORD_DICT ? l->record : NULL;
+}
+
+// --- truth ---
+
+// Builtin containers whose truth is that they are not empty.
+static bool is_sized(PyTypeObject *t) {
+    return t == &PyList_Type || t == &PyTuple_Type || t == &PyDict_Type || t == &PySet_Type ||
+           t == &PyFrozenSet_Type || t == &PyUnicode_Type || t == &PyBytes_Type ||
+           t == &PyByteArray_Type || t == &PyRange_Type || is_keyed(t) || t == type_deque;
+}
+
+static bool is_number(PyObject *o) {
+    return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
+           PyComplex_CheckExact(o) || o == Py_Ellipsis;
+}
+
+// A lazy whose object nothing inside stands for yet: emptiness is all that is looked at.
+static int truth_unopened(world *w, lazy *l) {
+    bool empty = raw_length(l->outside) == 0;
+    if (door_type(w, (PyObject *)l) == NULL ||
+        guard_add(w->guards, GUARD_EMPTY, l->source, NULL, NULL, empty) != ST_OK)
+        return -1;
+    return !empty;
+}
+
+static int truth_of_lazy(world *w, lazy *l) {
+    record *r = l->record ? l->record : record_of(w, l->outside);
+    if (!is_sized(Py_TYPE(l->outside)))
+        return is_number(l->outside)
+                   ? (door_open(w, (PyObject *)l) ? PyObject_IsTrue(l->inside) : -1)
+                   : -2;
+    bool untouched =
+        r == NULL || (r->inside == NULL && (!r->names || (!r->names->pending && !r->names->twin)));
+    if (untouched && (r == NULL || door_look(w, l) == ST_OK))
+        return truth_unopened(w, l);
+    PyObject *inside = door_open(w, (PyObject *)l);
+    return inside ? PyObject_IsTrue(inside) : -1;
+}
+
+int door_truth(world *w, PyObject *o) {
+    if (is_lazy(o) && ((lazy *)o)->inside == NULL)
+        return truth_of_lazy(w, (lazy *)o);
+    PyObject *inside = is_lazy(o) ? ((lazy *)o)->inside : o;
+    return is_sized(Py_TYPE(inside)) || is_number(inside) ? PyObject_IsTrue(inside) : -2;
+}

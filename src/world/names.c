@@ -1,0 +1,395 @@
+// Dicts read by key: one `names` for each outside dict, whether it is met as an object, as the
+// namespace of a module or function, or as the instance dict of an object. Single keys are guarded
+// one by one and writes held back; whoever needs the whole gets a real dict, filled once.
+#include "src/world/inner.h"
+#include "src/world/world.h"
+
+// --- making ---
+
+static names *names_new(world *w, PyObject *owner, source *s, bool instance) {
+    names *n = arena_new(&w->arena, names);
+    PyObject *known = n ? world_keep(w, PyDict_New()) : NULL;
+    if (known == NULL || world_keep(w, Py_NewRef(owner)) == NULL)
+        return NULL;
+    *n = (names){.owner = owner, .source = s, .instance = instance, .known = known};
+    return vec_push(&w->names, n) == ST_OK ? n : NULL;
+}
+
+// The dict as an object leads to these names, too.
+static status names_join(world *w, names *n, PyObject *dict) {
+    if (world_keep(w, Py_NewRef(dict)) == NULL)
+        return ST_ERROR;
+    return map_put(&w->dicts, map_key(dict), map_key(n));
+}
+
+names *names_of_dict(world *w, record *r) {
+    if (r->names == NULL) {
+        names *n = names_new(w, r->outside, r->source, false);
+        if (n == NULL || names_join(w, n, r->outside) != ST_OK)
+            return NULL;
+        r->names = n;
+    }
+    return r->names;
+}
+
+static source *source_of_instance_dict(world *w, source *owner) {
+    return guard_source(w->guards, SOURCE_DICT, owner, NULL, 0);
+}
+
+// The object's dict was met before, elsewhere: that it is the same one is guarded.
+static names *names_shared(world *w, record *r, PyObject *dict) {
+    record *met = record_of(w, dict);
+    uint64_t *joined = met ? NULL : map_get(&w->dicts, map_key(dict));
+    names *n = met ? names_of_dict(w, met) : joined ? (names *)(uintptr_t)*joined : NULL;
+    if (n == NULL)
+        return NULL;
+    source *here = source_of_instance_dict(w, r->source);
+    source *there = met           ? met->source
+                    : n->instance ? source_of_instance_dict(w, n->source)
+                                  : n->source;
+    if (here == NULL || there == NULL)
+        return NULL;
+    if (here != there && guard_add(w->guards, GUARD_SAME, here, there, NULL, 0) != ST_OK)
+        return NULL;
+    return n;
+}
+
+static names *names_of_instance(world *w, record *r) {
+    PyObject *dict = raw_dict(r->outside);
+    names *n = dict ? names_shared(w, r, dict) : NULL;
+    if (n != NULL || PyErr_Occurred())
+        return n;
+    n = names_new(w, r->outside, r->source, true);
+    if (n == NULL || (dict != NULL && names_join(w, n, dict) != ST_OK))
+        return NULL;
+    return n;
+}
+
+names *names_of_object(world *w, record *r) {
+    names **place = r->kind == RECORD_DICT ? &r->attributes : &r->names;
+    if (*place == NULL && raw_has_dict(Py_TYPE(r->outside)))
+        *place = names_of_instance(w, r);
+    return *place;
+}
+
+static bool is_dict_source(const source *s) {
+    switch (s->kind) {
+    case SOURCE_GLOBALS:
+    case SOURCE_BUILTINS:
+    case SOURCE_MODULE_DICT:
+    case SOURCE_DICT:
+    case SOURCE_KWDEFAULTS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+names *names_of_globals(world *w, source *s, PyObject *globals) {
+    source *at = is_dict_source(s) ? s : guard_source(w->guards, SOURCE_GLOBALS, s, NULL, 0);
+    if (at == NULL)
+        return NULL;
+    record *r = record_of(w, globals);
+    if (r == NULL) {
+        if (!PyDict_CheckExact(globals) && door_guard_type(w, at, globals) != ST_OK)
+            return NULL;
+        r = record_new(w, RECORD_DICT, at, globals, NULL);
+        if (r != NULL)
+            r->pinned = door_pinned(w, at);
+    } else if (door_again(w, r, at, door_pinned(w, at)) != ST_OK) {
+        return NULL;
+    }
+    return r ? names_of_dict(w, r) : NULL;
+}
+
+// --- reading by key ---
+
+static PyObject *absent_or(PyObject *found) {
+    return found == world_absent ? NULL : Py_XNewRef(found);
+}
+
+static status known_put(names *n, PyObject *key, PyObject *value) {
+    return PyDict_SetItem(n->known, key, value) < 0 ? ST_ERROR : ST_OK;
+}
+
+// A key compared by identity is only found again if it is the same object: guarded. One that was
+// made inside lies in no outside dict.
+static status pin_key(world *w, PyObject *key, bool *made_inside) {
+    if (value_immutable(key))
+        return ST_OK;
+    if (PyTuple_CheckExact(key)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
+            TRY(pin_key(w, PyTuple_GET_ITEM(key, i), made_inside));
+        return ST_OK;
+    }
+    record *r = record_of(w, key);
+    if (r != NULL)
+        return record_identity(w, r);
+    *made_inside |= !PyType_Check(key) && !PyCFunction_Check(key) && !PyModule_Check(key);
+    return ST_OK;
+}
+
+static source *source_of_key(world *w, names *n, PyObject *key) {
+    return guard_source(w->guards, n->instance ? SOURCE_ATTR : SOURCE_ITEM, n->source, key, 0);
+}
+
+// The lazy of an entry; new reference. That the key is there is guarded by loading it.
+static PyObject *load_entry(world *w, names *n, PyObject *key, PyObject *value) {
+    source *s = source_of_key(w, n, key);
+    int reg;
+    if (s == NULL || guard_need(w->guards, s, &reg) != ST_OK)
+        return NULL;
+    return door_load(w, s, value);
+}
+
+static PyObject *read_present(world *w, names *n, PyObject *key, PyObject *value) {
+    PyObject *loaded = load_entry(w, n, key, value);
+    if (loaded != NULL && known_put(n, key, loaded) != ST_OK)
+        Py_CLEAR(loaded);
+    return loaded;
+}
+
+static PyObject *read_absent(world *w, names *n, PyObject *key) {
+    guard_kind kind = n->instance ? GUARD_NO_ATTR : GUARD_ABSENT;
+    if (guard_add(w->guards, kind, n->source, NULL, key, 0) == ST_OK)
+        known_put(n, key, world_absent);
+    return NULL;
+}
+
+static PyObject *read_twin(names *n, PyObject *key) {
+    return Py_XNewRef(PyDict_GetItemWithError(n->twin, key));
+}
+
+static PyObject *read_outside(world *w, names *n, PyObject *key) {
+    PyObject *value;
+    bool made_inside = false;
+    if (pin_key(w, key, &made_inside) != ST_OK || made_inside)
+        return NULL;
+    switch (n->instance ? raw_attr_get(n->owner, key, &value)
+                        : raw_dict_get(n->owner, key, &value)) {
+    case RAW_FOUND:
+        return read_present(w, n, key, value);
+    case RAW_ABSENT:
+        return read_absent(w, n, key);
+    default:
+        return names_fill(w, n) ? read_twin(n, key) : NULL;
+    }
+}
+
+// Whether a key can be looked for outside without running code, and means the same in each call.
+// What has a twin is another object there, and a NaN is found by identity.
+static bool key_is_simple(const world *w, PyObject *key) {
+    if (!raw_key_simple(key) || PyMethod_Check(key))
+        return false;
+    if (value_immutable(key))
+        return !value_has_nan(key);
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); i++)
+        if (!key_is_simple(w, PyTuple_GET_ITEM(key, i)))
+            return false;
+    record *r = record_of(w, key);
+    if (r != NULL)
+        return r->outside == key;
+    return PyCFunction_Check(key) ? raw_method_self(key) == NULL : !PyAnySet_Check(key);
+}
+
+static bool is_simple(const world *w, const names *n, PyObject *key) {
+    return PyUnicode_CheckExact(key) || (!n->instance && key_is_simple(w, key));
+}
+
+PyObject *names_get(world *w, names *n, PyObject *key) {
+    key = door_open(w, key);
+    if (key == NULL)
+        return NULL;
+    if (n->twin != NULL)
+        return read_twin(n, key);
+    if (!is_simple(w, n, key))
+        return names_fill(w, n) ? read_twin(n, key) : NULL;
+    PyObject *found = n->pending ? PyDict_GetItemWithError(n->pending, key) : NULL;
+    if (found == NULL)
+        found = PyDict_GetItemWithError(n->known, key);
+    return found ? absent_or(found) : read_outside(w, n, key);
+}
+
+// --- writing ---
+
+static status write_twin(names *n, PyObject *key, PyObject *value) {
+    return twin_dict_set(n->twin, key, value) < 0 ? ST_ERROR : ST_OK;
+}
+
+static status hold_back(names *n, PyObject *key, PyObject *value) {
+    return PyDict_SetItem(n->pending, key, value) < 0 ? ST_ERROR : ST_OK;
+}
+
+// A key that was not there before and is written, then deleted, has left no trace.
+static status hold_back_delete(names *n, PyObject *key) {
+    if (PyDict_GetItemWithError(n->known, key) != world_absent)
+        return hold_back(n, key, world_absent);
+    return PyDict_DelItem(n->pending, key) < 0 ? ST_ERROR : ST_OK;
+}
+
+static status fill_status(world *w, names *n) {
+    return names_fill(w, n) ? ST_OK : w->broken ? ST_BREAK : ST_ERROR;
+}
+
+status names_set(world *w, names *n, PyObject *key, PyObject *value) {
+    key = door_open(w, key);
+    if (key == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    if (n->instance && PyType_Check(n->owner))
+        w->class_written = true;
+    if (n->twin == NULL && !is_simple(w, n, key))
+        TRY(fill_status(w, n));
+    if (n->pending == NULL && n->twin == NULL) {
+        n->pending = world_keep(w, PyDict_New());
+        if (n->pending == NULL)
+            return ST_ERROR;
+    }
+    // Deleted and set again, a key moves to the end: only the twin knows about order.
+    if (n->twin == NULL && value && PyDict_GetItemWithError(n->pending, key) == world_absent)
+        TRY(fill_status(w, n));
+    if (n->twin != NULL)
+        return write_twin(n, key, value);
+    return value ? hold_back(n, key, value) : hold_back_delete(n, key);
+}
+
+// --- the whole ---
+
+static status know_methods(world *w, PyObject *key) {
+    static const char *const methods[] = {"__hash__", "__eq__"};
+    if (!raw_is_python_class(Py_TYPE(key)))
+        return ST_OK;
+    for (int i = 0; i < 2; i++) {
+        PyObject *name = PyUnicode_InternFromString(methods[i]);
+        PyObject *found = name ? type_lookup(w, Py_TYPE(key), name, NULL) : NULL;
+        Py_XDECREF(name);
+        if (found == NULL)
+            return w->broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
+    }
+    return ST_OK;
+}
+
+PyObject *open_key(world *w, source *s, PyObject *key) {
+    if (value_immutable(key))
+        return !value_has_nan(key) || value_note(w, s, key) == ST_OK ? key : NULL;
+    PyObject *inside = door_bring(w, s, key);
+    return inside && know_methods(w, inside) == ST_OK ? inside : NULL;
+}
+
+static PyObject *open_key_at(world *w, names *n, PyObject *key, Py_ssize_t index) {
+    if (PyUnicode_CheckExact(key))
+        return key;
+    source *dict = n->instance ? source_of_instance_dict(w, n->source) : n->source;
+    source *s = dict ? guard_source(w->guards, SOURCE_DICT_KEY, dict, NULL, index) : NULL;
+    return s ? open_key(w, s, key) : NULL;
+}
+
+static PyObject *known_or_load(world *w, names *n, PyObject *key, PyObject *value) {
+    PyObject *known = raw_key_simple(key) ? PyDict_GetItemWithError(n->known, key) : NULL;
+    return known && known != world_absent ? Py_NewRef(known) : load_entry(w, n, key, value);
+}
+
+static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyObject *value,
+                         Py_ssize_t index) {
+    PyObject *inside = open_key_at(w, n, key, index);
+    PyObject *loaded = inside ? known_or_load(w, n, key, value) : NULL;
+    if (loaded == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    // A key's own __hash__ is asked once.
+    Py_hash_t hash = PyObject_Hash(inside);
+    int done = hash == -1 && PyErr_Occurred() ? -1
+               : PyODict_Check(twin) ? PyODict_SetItem(twin, inside, loaded)
+                                     : _PyDict_SetItem_KnownHash(twin, inside, loaded, hash);
+    if (done == 0)
+        done = _PyDict_SetItem_KnownHash(n->initial, inside, loaded, hash);
+    Py_DECREF(loaded);
+    return w->broken ? ST_BREAK : done == 0 ? ST_OK : ST_ERROR;
+}
+
+static status fill_from_dict(world *w, names *n, PyObject *twin, PyObject *dict) {
+    raw_cursor at = {0};
+    PyObject *key, *value;
+    for (Py_ssize_t i = 0; raw_dict_next(dict, &at, &key, &value); i++)
+        TRY(fill_entry(w, n, twin, key, value, i));
+    return ST_OK;
+}
+
+// Inline values: there is no dict yet, and none is made.
+static status fill_from_inline(world *w, names *n, PyObject *twin, PyObject *keys) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
+        PyObject *key = PyTuple_GET_ITEM(keys, i), *value;
+        if (raw_attr_get(n->owner, key, &value) != RAW_FOUND)
+            return world_break_status(w, REASON_ATTRIBUTE, "an instance dict that changes");
+        TRY(fill_entry(w, n, twin, key, value, i));
+    }
+    return ST_OK;
+}
+
+static PyObject *keys_of_dict(PyObject *dict) {
+    PyObject *keys = PyTuple_New(PyDict_GET_SIZE(dict)), *key, *value;
+    raw_cursor at = {0};
+    for (Py_ssize_t i = 0; keys && raw_dict_next(dict, &at, &key, &value); i++)
+        PyTuple_SET_ITEM(keys, i, Py_NewRef(key));
+    return keys;
+}
+
+static PyObject *keys_of_instance(PyObject *o) {
+    PyObject *names = raw_attr_names(o);
+    PyObject *keys = names ? PyList_AsTuple(names) : NULL;
+    Py_XDECREF(names);
+    return keys;
+}
+
+static status guard_keys(world *w, names *n, PyObject *keys) {
+    guard_kind kind = n->instance ? GUARD_ATTR_NAMES : GUARD_KEYS;
+    return guard_add(w->guards, kind, n->source, NULL, keys, 0);
+}
+
+static status apply_pending(names *n, PyObject *twin) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (n->pending != NULL && PyDict_Next(n->pending, &at, &key, &value)) {
+        bool gone = value == world_absent;
+        int there = gone ? PyDict_Contains(twin, key) : 1; // it may never have been outside
+        if (there < 0 || (there && twin_dict_set(twin, key, gone ? NULL : value) < 0))
+            return ST_ERROR;
+    }
+    return ST_OK;
+}
+
+static status fill(world *w, names *n, PyObject *dict) {
+    PyObject *keys = world_keep(w, dict ? keys_of_dict(dict) : keys_of_instance(n->owner));
+    if (keys == NULL)
+        return ST_ERROR;
+    TRY(guard_keys(w, n, keys));
+    record *r = record_of(w, dict ? dict : n->owner);
+    PyObject *twin = world_keep(w, twin_empty_dict(w, n->instance ? NULL : r, dict));
+    n->initial = twin ? world_keep(w, PyDict_New()) : NULL;
+    if (n->initial == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    TRY(dict ? fill_from_dict(w, n, twin, dict) : fill_from_inline(w, n, twin, keys));
+    TRY(apply_pending(n, twin));
+    n->pending = NULL;
+    n->twin = twin;
+    return ST_OK;
+}
+
+PyObject *names_fill(world *w, names *n) {
+    if (n->twin == NULL) {
+        PyObject *dict = n->instance ? raw_dict(n->owner) : n->owner;
+        if (n->instance && PyType_Check(n->owner))
+            return world_break(w, REASON_ATTRIBUTE, "the whole namespace of a class");
+        if (fill(w, n, dict) != ST_OK)
+            return NULL;
+    }
+    return n->twin;
+}
+
+PyObject *names_as_object(world *w, names *n) {
+    if (!n->instance)
+        return door_load(w, n->source, n->owner);
+    PyObject *dict = raw_dict_make(n->owner);
+    source *s = dict ? source_of_instance_dict(w, n->source) : NULL;
+    PyObject *loaded = s && names_join(w, n, dict) == ST_OK ? door_load(w, s, dict) : NULL;
+    Py_XDECREF(dict);
+    return loaded;
+}

@@ -1,0 +1,352 @@
+// Twins: an outside container into the real container of the same class that stands for it inside,
+// filled with lazies. Native code changes the twin; the original is not touched.
+#include "src/py/sets.h"
+
+#include "src/world/inner.h"
+#include "src/world/world.h"
+
+// --- classes ---
+
+// Whether instances are made and dropped by CPython's own code for class statements: C code that
+// subclasses a builtin may keep fields of its own in an instance.
+static bool is_statement_class(PyTypeObject *t) {
+    return t->tp_dealloc == ((PyTypeObject *)world_break_error)->tp_dealloc;
+}
+
+static bool is_plain_class(PyTypeObject *t, PyTypeObject *base) {
+    while (t != base && is_statement_class(t))
+        t = t->tp_base;
+    return t == base;
+}
+
+// A new, empty instance of a class on top of a builtin, made by the builtin's own C function.
+static PyObject *new_instance(world *w, PyTypeObject *base, PyTypeObject *type,
+                              PyObject *argument) {
+    if (!is_plain_class(type, base))
+        return world_break(w, REASON_PROTOCOL, "%s, made in C on top of %s", type->tp_name,
+                           base->tp_name);
+    // A twin dies when the trace ends, and nobody may notice.
+    if (type != base && (type->tp_finalize != NULL || type->tp_del != NULL))
+        return world_break(w, REASON_FINALIZER, "%s", type->tp_name);
+    PyObject *args = argument ? PyTuple_Pack(1, argument) : PyTuple_New(0);
+    PyObject *made = args ? base->tp_new(type, args, NULL) : NULL;
+    Py_XDECREF(args);
+    return made;
+}
+
+bool twin_wanted(PyObject *o, record_kind *kind) {
+    if (PyTuple_Check(o))
+        *kind = RECORD_TUPLE;
+    else if (PyList_Check(o))
+        *kind = RECORD_LIST;
+    else if (PyDict_Check(o))
+        *kind = RECORD_DICT;
+    else if (PyAnySet_Check(o))
+        *kind = RECORD_SET;
+    else if (PyObject_TypeCheck(o, type_deque))
+        *kind = RECORD_DEQUE;
+    else if (PyByteArray_Check(o))
+        *kind = RECORD_BYTEARRAY;
+    else if (raw_view_mapping(o) != NULL)
+        *kind = RECORD_OBJECT;
+    else
+        return false;
+    return true;
+}
+
+// --- elements ---
+
+static status guard_length(world *w, record *r, Py_ssize_t length) {
+    return guard_add(w->guards, GUARD_LENGTH, r->source, NULL, NULL, length);
+}
+
+static status room_for_initial(world *w, record *r, Py_ssize_t count) {
+    r->initial = arena_array(&w->arena, PyObject *, (size_t)count);
+    r->count = count;
+    return r->initial ? ST_OK : ST_ERROR;
+}
+
+// A lazy; new reference.
+static PyObject *load_item(world *w, record *r, source_kind kind, PyObject *item, Py_ssize_t i) {
+    source *s = guard_source(w->guards, kind, r->source, NULL, i);
+    return s ? door_load(w, s, item) : NULL;
+}
+
+// Takes the reference to `twin`; NULL fails.
+static status finish(world *w, record *r, PyObject *twin) {
+    status result = twin ? record_register(w, r, twin) : w->broken ? ST_BREAK : ST_ERROR;
+    Py_XDECREF(twin);
+    return result;
+}
+
+// --- lists ---
+
+static status open_list(world *w, record *r) {
+    Py_ssize_t count = PyList_GET_SIZE(r->outside);
+    PyTypeObject *type = Py_TYPE(r->outside);
+    TRY(guard_length(w, r, count));
+    TRY(room_for_initial(w, r, count));
+    bool exact = type == &PyList_Type;
+    PyObject *twin = exact ? PyList_New(count) : new_instance(w, &PyList_Type, type, NULL);
+    for (Py_ssize_t i = 0; twin && i < count; i++) {
+        PyObject *item = load_item(w, r, SOURCE_LIST_ITEM, PyList_GET_ITEM(r->outside, i), i);
+        r->initial[i] = item;
+        if (item == NULL)
+            Py_CLEAR(twin);
+        else if (exact)
+            PyList_SET_ITEM(twin, i, item);
+        else if (PyList_Append(twin, item) < 0)
+            Py_CLEAR(twin);
+        if (!exact)
+            Py_XDECREF(item); // the arena has it
+    }
+    return finish(w, r, twin);
+}
+
+// --- tuples ---
+
+static bool items_immutable(PyObject *tuple) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        if (!value_immutable(PyTuple_GET_ITEM(tuple, i)))
+            return false;
+    return true;
+}
+
+static PyObject *lazy_items(world *w, record *r) {
+    Py_ssize_t count = PyTuple_GET_SIZE(r->outside);
+    PyObject *items = PyTuple_New(count);
+    for (Py_ssize_t i = 0; items && i < count; i++) {
+        PyObject *item = load_item(w, r, SOURCE_TUPLE_ITEM, PyTuple_GET_ITEM(r->outside, i), i);
+        r->initial[i] = item;
+        if (item == NULL)
+            Py_CLEAR(items);
+        else
+            PyTuple_SET_ITEM(items, i, item);
+    }
+    return items;
+}
+
+// time.struct_time and its like: only where all fields are also items.
+static PyObject *new_structseq(world *w, PyTypeObject *type, PyObject *items) {
+    PyObject *fields = PyDict_GetItemString(raw_type_dict(type), "n_fields");
+    Py_ssize_t count = PyTuple_GET_SIZE(items);
+    if (fields == NULL || !PyLong_Check(fields) || PyLong_AsSsize_t(fields) != count)
+        return world_break(w, REASON_PROTOCOL, "%s, a tuple made in C", type->tp_name);
+    PyObject *made = PyStructSequence_New(type);
+    for (Py_ssize_t i = 0; made && i < count; i++)
+        PyStructSequence_SetItem(made, i, Py_NewRef(PyTuple_GET_ITEM(items, i)));
+    return made;
+}
+
+static PyObject *tuple_of_class(world *w, PyTypeObject *type, PyObject *items) {
+    if (type == &PyTuple_Type)
+        return Py_NewRef(items);
+    return is_plain_class(type, &PyTuple_Type) ? new_instance(w, &PyTuple_Type, type, items)
+                                               : new_structseq(w, type, items);
+}
+
+static status open_tuple(world *w, record *r) {
+    PyTypeObject *type = Py_TYPE(r->outside);
+    TRY(room_for_initial(w, r, PyTuple_GET_SIZE(r->outside)));
+    // torch.Size: C code made it, and only C code could make another.
+    if (!is_plain_class(type, &PyTuple_Type) && items_immutable(r->outside)) {
+        TRY(check_base_value(w, r->source, r->outside));
+        r->count = 0;
+        r->inside = r->outside;
+        return ST_OK;
+    }
+    TRY(guard_length(w, r, PyTuple_GET_SIZE(r->outside)));
+    PyObject *items = lazy_items(w, r);
+    PyObject *twin = items ? tuple_of_class(w, type, items) : NULL;
+    Py_XDECREF(items);
+    return finish(w, r, twin);
+}
+
+// --- dicts ---
+
+static status set_default_factory(world *w, record *r, PyObject *dict, PyObject *twin) {
+    PyObject *raw = raw_field_get(RAW_DEFAULT_FACTORY, dict);
+    source *s = guard_source(w->guards, SOURCE_DEFAULT_FACTORY, r->source, NULL, 0);
+    PyObject *factory = s ? door_bring(w, s, raw ? raw : Py_None) : NULL;
+    if (factory == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    PyObject *member = PyDict_GetItemString(raw_type_dict(type_defaultdict), "default_factory");
+    return member && Py_TYPE(member)->tp_descr_set(member, twin, factory) == 0 ? ST_OK : ST_ERROR;
+}
+
+PyObject *twin_empty_dict(world *w, record *r, PyObject *dict) {
+    if (dict == NULL || PyDict_CheckExact(dict))
+        return PyDict_New();
+    if (r == NULL)
+        return world_break(w, REASON_PROTOCOL, "an instance dict of type %s",
+                           Py_TYPE(dict)->tp_name);
+    bool defaults = PyObject_TypeCheck(dict, type_defaultdict);
+    PyTypeObject *base = defaults              ? type_defaultdict
+                         : PyODict_Check(dict) ? &PyODict_Type
+                                               : &PyDict_Type;
+    PyObject *twin = new_instance(w, base, Py_TYPE(dict), NULL);
+    if (twin && defaults && set_default_factory(w, r, dict, twin) != ST_OK)
+        Py_CLEAR(twin);
+    return twin;
+}
+
+// An OrderedDict keeps its order beside the entries.
+int twin_dict_set(PyObject *twin, PyObject *key, PyObject *value) {
+    if (PyODict_Check(twin))
+        return value ? PyODict_SetItem(twin, key, value) : PyODict_DelItem(twin, key);
+    return value ? PyDict_SetItem(twin, key, value) : PyDict_DelItem(twin, key);
+}
+
+static status open_dict(world *w, record *r) {
+    names *n = names_of_dict(w, r);
+    PyObject *twin = n ? names_fill(w, n) : NULL;
+    return finish(w, r, Py_XNewRef(twin));
+}
+
+// --- sets ---
+
+static PyObject *items_of_set(PyObject *set) {
+    PyObject *items = PyTuple_New(PySet_GET_SIZE(set)), *item;
+    Py_ssize_t at = 0;
+    for (Py_ssize_t i = 0; items && raw_set_next(set, &at, &item); i++)
+        PyTuple_SET_ITEM(items, i, Py_NewRef(item));
+    return items;
+}
+
+// What stands for each element inside: immutables are themselves, the others pass the door.
+static status open_elements(world *w, record *r, PyObject *items) {
+    for (Py_ssize_t i = 0; i < r->count; i++) {
+        source *s = guard_source(w->guards, SOURCE_SET_ITEM, r->source, NULL, i);
+        r->initial[i] = s ? open_key(w, s, PyTuple_GET_ITEM(items, i)) : NULL;
+        if (r->initial[i] == NULL)
+            return w->broken ? ST_BREAK : ST_ERROR;
+    }
+    return ST_OK;
+}
+
+// The twin gets the original's very table: what is done to it comes out in the order it would
+// there.
+static PyObject *new_set(world *w, record *r) {
+    PyTypeObject *base = PyFrozenSet_Check(r->outside) ? &PyFrozenSet_Type : &PySet_Type;
+    PyObject *twin = new_instance(w, base, Py_TYPE(r->outside), NULL);
+    PyObject *layout = twin ? py_set_layout(r->outside) : NULL;
+    if (twin && (layout == NULL || py_set_lay_out(twin, layout, r->initial) < 0))
+        Py_CLEAR(twin);
+    Py_XDECREF(layout);
+    return twin;
+}
+
+static status open_set_of(world *w, record *r, PyObject *items) {
+    TRY(room_for_initial(w, r, PyTuple_GET_SIZE(items)));
+    TRY(guard_add(w->guards, GUARD_SET_ITEMS, r->source, NULL, items, 0));
+    TRY(open_elements(w, r, items));
+    r->ordered = true;
+    return finish(w, r, new_set(w, r));
+}
+
+static status open_set(world *w, record *r) {
+    PyObject *items = world_keep(w, items_of_set(r->outside));
+    return items ? open_set_of(w, r, items) : ST_ERROR;
+}
+
+// --- deques ---
+
+static int init_deque(PyObject *twin, PyObject *items, PyObject *maxlen) {
+    PyObject *args = PyTuple_Pack(2, items, maxlen);
+    int done = args ? type_deque->tp_init(twin, args, NULL) : -1;
+    Py_XDECREF(args);
+    return done;
+}
+
+static PyObject *deque_items(world *w, record *r) {
+    PyObject *items = PyTuple_New(r->count);
+    for (Py_ssize_t i = 0; items && i < r->count; i++) {
+        PyObject *raw = raw_deque_item(r->outside, i);
+        PyObject *item = raw ? load_item(w, r, SOURCE_DEQUE_ITEM, raw, i) : NULL;
+        r->initial[i] = item;
+        if (item == NULL)
+            Py_CLEAR(items);
+        else
+            PyTuple_SET_ITEM(items, i, item);
+    }
+    return items;
+}
+
+static status open_deque(world *w, record *r) {
+    Py_ssize_t count = raw_length(r->outside);
+    TRY(guard_length(w, r, count));
+    TRY(check_maxlen(w, r->source, r->outside));
+    TRY(room_for_initial(w, r, count));
+    PyObject *maxlen = deque_maxlen(r->outside);
+    PyObject *items = maxlen ? deque_items(w, r) : NULL;
+    PyObject *twin = items ? new_instance(w, type_deque, Py_TYPE(r->outside), NULL) : NULL;
+    if (twin && init_deque(twin, items, maxlen) < 0)
+        Py_CLEAR(twin);
+    Py_XDECREF(items);
+    Py_XDECREF(maxlen);
+    return finish(w, r, twin);
+}
+
+// --- bytearrays ---
+
+static status open_bytearray(world *w, record *r) {
+    Py_ssize_t size = PyByteArray_GET_SIZE(r->outside);
+    PyObject *content = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(r->outside), size);
+    if (content == NULL)
+        return ST_ERROR;
+    status guarded = guard_add(w->guards, GUARD_BYTES, r->source, NULL, content, 0);
+    Py_DECREF(content);
+    TRY(guarded);
+    PyObject *twin = new_instance(w, &PyByteArray_Type, Py_TYPE(r->outside), NULL);
+    if (twin && PyByteArray_Resize(twin, size) < 0)
+        Py_CLEAR(twin);
+    if (twin)
+        memcpy(PyByteArray_AS_STRING(twin), PyByteArray_AS_STRING(r->outside), (size_t)size);
+    return finish(w, r, twin);
+}
+
+// --- views ---
+
+static PyObject *new_view(PyTypeObject *type, PyObject *mapping) {
+    if (type == &PyDictProxy_Type)
+        return PyDictProxy_New(mapping);
+    const char *method = PyType_IsSubtype(type, &PyDictKeys_Type)    ? "keys"
+                         : PyType_IsSubtype(type, &PyDictItems_Type) ? "items"
+                                                                     : "values";
+    bool ordered =
+        type == &PyODictKeys_Type || type == &PyODictItems_Type || type == &PyODictValues_Type;
+    PyObject *owner = (PyObject *)(ordered ? &PyODict_Type : &PyDict_Type);
+    return PyObject_CallMethod(owner, method, "(O)", mapping);
+}
+
+static status open_view(world *w, record *r) {
+    source *s = guard_source(w->guards, SOURCE_VIEW_DICT, r->source, NULL, 0);
+    PyObject *mapping = s ? door_bring(w, s, raw_view_mapping(r->outside)) : NULL;
+    if (mapping == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    if (!PyDict_Check(mapping))
+        return world_break_status(w, REASON_PROTOCOL, "a view of a %s", Py_TYPE(mapping)->tp_name);
+    return finish(w, r, new_view(Py_TYPE(r->outside), mapping));
+}
+
+// --- all of them ---
+
+status twin_open(world *w, record *r) {
+    TRY(door_guard_type(w, r->source, r->outside));
+    switch (r->kind) {
+    case RECORD_LIST:
+        return open_list(w, r);
+    case RECORD_TUPLE:
+        return open_tuple(w, r);
+    case RECORD_DICT:
+        return open_dict(w, r);
+    case RECORD_SET:
+        return open_set(w, r);
+    case RECORD_DEQUE:
+        return open_deque(w, r);
+    case RECORD_BYTEARRAY:
+        return open_bytearray(w, r);
+    default:
+        return open_view(w, r);
+    }
+}

@@ -1,0 +1,263 @@
+// Classes: what their MRO holds, read through the door. A class that Python code can change is met
+// as the type of an outside object or comes by the door itself; each name looked up in it is
+// guarded once.
+#include "src/world/inner.h"
+#include "src/world/world.h"
+
+PyTypeObject *type_deque, *type_defaultdict, *type_partial, *type_enum;
+
+static int import_type(PyTypeObject **type, const char *module, const char *name) {
+    if (*type != NULL)
+        return 0;
+    PyObject *from = PyImport_ImportModule(module);
+    PyObject *found = from ? PyObject_GetAttrString(from, name) : NULL;
+    Py_XDECREF(from);
+    if (found == NULL)
+        return -1;
+    *type = (PyTypeObject *)found;
+    return 0;
+}
+
+int types_setup(void) {
+    if (import_type(&type_deque, "collections", "deque") < 0 ||
+        import_type(&type_defaultdict, "collections", "defaultdict") < 0 ||
+        import_type(&type_partial, "functools", "partial") < 0)
+        return -1;
+    return import_type(&type_enum, "enum", "EnumMeta");
+}
+
+// --- where a class is found ---
+
+status type_met(world *w, source *s, PyTypeObject *type) {
+    if (!raw_is_python_class(type) || record_of(w, (PyObject *)type) != NULL)
+        return ST_OK;
+    source *at = guard_source(w->guards, SOURCE_TYPE, s, NULL, 0);
+    if (at == NULL)
+        return ST_ERROR;
+    record *r = record_new(w, RECORD_OBJECT, at, (PyObject *)type, (PyObject *)type);
+    if (r == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    r->pinned = true;
+    return ST_OK;
+}
+
+// Through an outside object of that class whose type did not matter so far: a class, for its
+// metaclass.
+static status meet_by_instance(world *w, PyTypeObject *type) {
+    for (uint32_t i = 0; i < w->all.count; i++) {
+        record *r = w->all.items[i];
+        if (Py_TYPE(r->outside) == type)
+            return door_guard_type(w, r->source, r->outside);
+    }
+    return ST_OK;
+}
+
+// Through the MRO of a class that is known.
+static status meet_as_base(world *w, PyTypeObject *type) {
+    for (uint32_t i = 0; i < w->all.count; i++) {
+        record *r = w->all.items[i];
+        if (!PyType_Check(r->outside) || !PyType_IsSubtype((PyTypeObject *)r->outside, type))
+            continue;
+        PyObject *mro = ((PyTypeObject *)r->outside)->tp_mro;
+        Py_ssize_t at = 0;
+        while (at < PyTuple_GET_SIZE(mro) && PyTuple_GET_ITEM(mro, at) != (PyObject *)type)
+            at++;
+        if (at == PyTuple_GET_SIZE(mro))
+            continue;
+        TRY(type_guard_mro(w, (PyTypeObject *)r->outside));
+        source *s = guard_source(w->guards, SOURCE_TYPE_BASE, r->source, NULL, at);
+        record *made =
+            s ? record_new(w, RECORD_OBJECT, s, (PyObject *)type, (PyObject *)type) : NULL;
+        if (made == NULL)
+            return w->broken ? ST_BREAK : ST_ERROR;
+        made->pinned = true;
+        return ST_OK;
+    }
+    return ST_OK;
+}
+
+source *type_source(world *w, PyTypeObject *type) {
+    if (!raw_is_python_class(type))
+        return NULL;
+    record *r = record_of(w, (PyObject *)type);
+    if (r == NULL) {
+        if (meet_by_instance(w, type) != ST_OK)
+            return NULL;
+        r = record_of(w, (PyObject *)type);
+    }
+    if (r == NULL) {
+        if (meet_as_base(w, type) != ST_OK)
+            return NULL;
+        r = record_of(w, (PyObject *)type);
+    }
+    if (r == NULL) {
+        world_break(w, REASON_ATTRIBUTE, "class %s did not pass the door", type->tp_name);
+        return NULL;
+    }
+    return r->source;
+}
+
+status type_guard_mro(world *w, PyTypeObject *type) {
+    if (!raw_is_python_class(type))
+        return ST_OK;
+    source *s = type_source(w, type);
+    if (s == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    return guard_add(w->guards, GUARD_MRO, s, NULL, type->tp_mro, 0);
+}
+
+// --- lookup ---
+
+typedef struct lookup {
+    PyTypeObject *type;
+    PyObject *name; // kept by the arena
+    PyObject *raw, *inside;
+    struct lookup *next; // another pair with the same key in the map
+} lookup;
+
+static uint64_t lookup_key(PyTypeObject *type, PyObject *name) {
+    uint64_t a = map_key(type), b = map_key(name);
+    uint64_t key = (a >> 4) * UINT64_C(0x9E3779B97F4A7C15) ^ (b >> 3);
+    return key == MAP_NO_KEY ? 0 : key;
+}
+
+static lookup *lookup_known(const world *w, PyTypeObject *type, PyObject *name) {
+    uint64_t *first = map_get(&w->lookups, lookup_key(type, name));
+    lookup *l = first ? (lookup *)(uintptr_t)*first : NULL;
+    while (l != NULL && (l->type != type || l->name != name))
+        l = l->next;
+    return l;
+}
+
+static lookup *lookup_note(world *w, PyTypeObject *type, PyObject *name, PyObject *raw,
+                           PyObject *inside) {
+    uint64_t key = lookup_key(type, name);
+    uint64_t *first = map_get(&w->lookups, key);
+    lookup *l = arena_new(&w->arena, lookup);
+    if (l == NULL || world_keep(w, Py_NewRef(name)) == NULL ||
+        world_keep(w, Py_NewRef(type)) == NULL)
+        return NULL;
+    *l = (lookup){type, name, raw, inside, first ? (lookup *)(uintptr_t)*first : NULL};
+    return map_put(&w->lookups, key, map_key(l)) == ST_OK ? l : NULL;
+}
+
+static bool is_dunder(PyObject *name) {
+    Py_ssize_t length = PyUnicode_GET_LENGTH(name);
+    return length > 4 && PyUnicode_READ_CHAR(name, 0) == '_' &&
+           PyUnicode_READ_CHAR(name, 1) == '_' && PyUnicode_READ_CHAR(name, length - 1) == '_' &&
+           PyUnicode_READ_CHAR(name, length - 2) == '_';
+}
+
+// C descriptors say the same for ever and need no record.
+static bool is_c_descriptor(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyGetSetDescr_Type ||
+           t == &PyMemberDescr_Type || t == &PyClassMethodDescr_Type;
+}
+
+// Plain data of a class: the value may change from call to call, but not its type, on which it
+// depends whether it is a descriptor.
+static PyObject *data_of_class(world *w, source *at, PyObject *raw) {
+    PyObject *loaded = door_load(w, at, raw);
+    if (loaded == NULL)
+        return NULL;
+    Py_DECREF(loaded); // the arena has it
+    return door_type(w, loaded) ? loaded : NULL;
+}
+
+// Descriptors, and all that native code finds by itself, are guarded to be the very object.
+static PyObject *bring_found(world *w, source *type, PyObject *name, PyObject *raw) {
+    bool descriptor = Py_TYPE(raw)->tp_descr_get || Py_TYPE(raw)->tp_descr_set;
+    bool strict = descriptor || is_dunder(name);
+    if (strict && guard_add_lookup(w->guards, type, name, raw) != ST_OK)
+        return NULL;
+    if (strict && (is_c_descriptor(raw) || raw == Py_None))
+        return raw;
+    source *at = guard_source(w->guards, SOURCE_TYPE_ATTR, type, name, 0);
+    if (at == NULL)
+        return NULL;
+    return descriptor ? door_bring_pinned(w, at, raw) : data_of_class(w, at, raw);
+}
+
+// What the class's own held-back changes say: 1 and *value (NULL: deleted, and no base has it), 0
+// if they say nothing about this name, -1.
+static int held_back(world *w, PyTypeObject *type, PyObject *name, PyObject **value) {
+    PyObject *mro = type->tp_mro;
+    bool deleted = false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+        PyObject *base = PyTuple_GET_ITEM(mro, i), *raw;
+        record *r = record_of(w, base);
+        PyObject *pending = r && r->names ? r->names->pending : NULL;
+        *value = pending ? PyDict_GetItemWithError(pending, name) : NULL;
+        if (*value == world_absent) {
+            deleted = true;
+            continue;
+        }
+        if (*value != NULL)
+            return 1;
+        if (raw_dict_get(raw_type_dict((PyTypeObject *)base), name, &raw) == RAW_ABSENT)
+            continue;
+        if (!deleted)
+            return 0;
+        world_break(w, REASON_CLASS_WRITE, "%U uncovers an attribute of a base", name);
+        return -1;
+    }
+    *value = NULL;
+    return deleted;
+}
+
+static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
+    switch (raw_type_get(type, name, raw)) {
+    case RAW_UNSURE:
+        return world_break(w, REASON_ATTRIBUTE, "%U of class %s", name, type->tp_name);
+    case RAW_ABSENT:
+        *raw = NULL;
+        break;
+    case RAW_FOUND:
+        break;
+    }
+    if (!raw_is_python_class(type))
+        return *raw;
+    source *s = type_source(w, type);
+    if (s == NULL)
+        return NULL;
+    if (*raw == NULL) {
+        guard_add_lookup(w->guards, s, name, NULL);
+        return NULL;
+    }
+    return bring_found(w, s, name, *raw);
+}
+
+static PyObject *type_lookup_interned(world *w, PyTypeObject *type, PyObject *name,
+                                      PyObject **raw) {
+    if (w->class_written) {
+        PyObject *value;
+        int held = held_back(w, type, name, &value);
+        if (held != 0)
+            return held < 0 ? NULL : (*raw = value);
+    }
+    lookup *known = lookup_known(w, type, name);
+    if (known == NULL) {
+        PyObject *found = NULL, *inside = look_up(w, type, name, &found);
+        if (inside == NULL && (found != NULL || w->broken || PyErr_Occurred()))
+            return NULL;
+        known = lookup_note(w, type, name, found, inside);
+        if (known == NULL)
+            return NULL;
+    }
+    *raw = known->raw;
+    return known->inside;
+}
+
+PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
+    PyObject *ignored;
+    if (PyUnicode_CHECK_INTERNED(name))
+        return type_lookup_interned(w, type, name, raw ? raw : &ignored);
+    if (!PyUnicode_CheckExact(name))
+        return world_break(w, REASON_ATTRIBUTE, "a name that is no plain str");
+    PyObject *interned = Py_NewRef(name);
+    PyUnicode_InternInPlace(&interned);
+    PyObject *found = type_lookup_interned(w, type, interned, raw ? raw : &ignored);
+    Py_DECREF(interned);
+    return found;
+}

@@ -1,0 +1,338 @@
+// A world from its making to its end: what a trace keeps, why it stopped, and how all that it made
+// is cut off from the program when it is over.
+#include "src/py/frame.h"
+#include "src/py/raised.h"
+
+#include "src/interp/image.h"
+
+#include "src/world/inner.h"
+#include "src/world/world.h"
+
+__attribute__((tls_model("initial-exec"))) _Thread_local world *world_here;
+const tensor_ops *world_tensors;
+PyObject *world_absent;
+PyObject *world_break_error;
+
+// --- making ---
+
+int world_setup(PyObject *module) {
+    if (PyType_Ready(&lazy_type) < 0 || raw_setup() < 0 || checks_setup() < 0)
+        return -1;
+    if (world_absent == NULL)
+        world_absent = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
+    // Not an Exception: `except Exception` in code that is not interpreted must not stop it.
+    if (world_break_error == NULL)
+        world_break_error = PyErr_NewExceptionWithDoc(
+            "stator._engine.Break",
+            "Unwinds native code when a trace ends; never seen by Python code.",
+            PyExc_BaseException, NULL);
+    if (world_absent == NULL || world_break_error == NULL)
+        return -1;
+    return PyModule_AddObjectRef(module, "Break", world_break_error);
+}
+
+world *world_new(void) {
+    world *w = PyMem_Calloc(1, sizeof(world));
+    if (w == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    w->guards = guards_new();
+    w->graph = w->guards ? graph_new() : NULL;
+    if (w->graph == NULL) {
+        world_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+PyObject *world_keep(world *w, PyObject *o) {
+    return o != NULL && arena_own(&w->arena, o) == ST_OK ? o : NULL;
+}
+
+// --- the end ---
+
+// A suspended generator that dies runs its finally blocks; emptied, it has none.
+static void sever_generators(world *w) {
+    for (uint32_t i = 0; i < w->generators.count; i++) {
+        // Emptying it may drop the last reference to it: one generator's frame holds another.
+        PyObject *gen = Py_XNewRef(raw_weakref_get(w->generators.items[i]));
+        if (gen && gen != Py_None && ((PyGenObject *)gen)->gi_frame_state < FRAME_EXECUTING) {
+            image *emptied = image_of_generator(gen);
+            if (emptied == NULL)
+                PyErr_Clear();
+            Py_XDECREF(emptied);
+        }
+        Py_XDECREF(gen);
+    }
+    while (w->generators.count > 0)
+        Py_DECREF(w->generators.items[--w->generators.count]);
+    vec_free(&w->generators);
+}
+
+static void sever_lazies(world *w) {
+    for (uint32_t i = 0; i < w->lazies.room; i++) {
+        if (w->lazies.slots[i].key == MAP_NO_KEY)
+            continue;
+        lazy *l = (lazy *)(uintptr_t)w->lazies.slots[i].value;
+        l->world = NULL;
+        l->source = NULL;
+        l->record = NULL;
+        Py_CLEAR(l->inside);
+        Py_CLEAR(l->outside);
+    }
+}
+
+static void free_records(world *w) {
+    for (uint32_t i = 0; i < w->all.count; i++)
+        vec_free(&w->all.items[i]->slots);
+    vec_free(&w->all);
+    vec_free(&w->names);
+}
+
+void world_free(world *w) {
+    py_raised aside = py_put_aside();
+    sever_generators(w);
+    if (world_tensors != NULL && world_tensors->sever != NULL)
+        world_tensors->sever(w);
+    sever_lazies(w);
+    free_records(w);
+    map_clear(&w->records);
+    map_clear(&w->lazies);
+    map_clear(&w->dicts);
+    map_clear(&w->values);
+    map_clear(&w->lookups);
+    map_clear(&w->made);
+    if (world_here == w)
+        world_here = NULL;
+    arena_clear(&w->arena);
+    if (w->guards != NULL)
+        guards_free(w->guards);
+    Py_XDECREF(w->graph);
+    Py_XDECREF(w->detail);
+    Py_XDECREF(w->stack);
+    PyMem_Free(w);
+    py_put_on(aside);
+}
+
+// --- distinctness ---
+
+static bool names_written(const names *n) {
+    if (n->pending != NULL && PyDict_GET_SIZE(n->pending) > 0)
+        return true;
+    if (n->twin == NULL)
+        return false;
+    if (PyDict_GET_SIZE(n->twin) != PyDict_GET_SIZE(n->initial))
+        return true;
+    raw_cursor now = {0}, before = {0};
+    PyObject *key, *value, *old_key, *old_value;
+    while (raw_dict_next(n->twin, &now, &key, &value)) {
+        if (!raw_dict_next(n->initial, &before, &old_key, &old_value) || key != old_key ||
+            !twin_unchanged(value, old_value))
+            return true;
+    }
+    return false;
+}
+
+static bool list_written(const record *r) {
+    if (PyList_GET_SIZE(r->inside) != r->count)
+        return true;
+    for (Py_ssize_t i = 0; i < r->count; i++)
+        if (!twin_unchanged(PyList_GET_ITEM(r->inside, i), r->initial[i]))
+            return true;
+    return false;
+}
+
+// A set that does not iterate as the original counts as written: its elements are not asked.
+static bool set_written(const record *r) {
+    Py_ssize_t at = 0, i = 0;
+    PyObject *item;
+    while (raw_set_next(r->inside, &at, &item))
+        if (i == r->count || item != r->initial[i++])
+            return true;
+    return i != r->count;
+}
+
+static bool deque_written(const record *r) {
+    if (raw_length(r->inside) != r->count)
+        return true;
+    for (Py_ssize_t i = 0; i < r->count; i++)
+        if (!twin_unchanged(raw_deque_item(r->inside, i), r->initial[i]))
+            return true;
+    return false;
+}
+
+static bool bytes_written(const record *r) {
+    Py_ssize_t size = PyByteArray_GET_SIZE(r->outside);
+    return PyByteArray_GET_SIZE(r->inside) != size ||
+           memcmp(PyByteArray_AS_STRING(r->inside), PyByteArray_AS_STRING(r->outside),
+                  (size_t)size);
+}
+
+static bool record_written(const record *r) {
+    if (r->inside == NULL)
+        return false;
+    if (r->content.pending != NULL)
+        return true;
+    for (uint32_t i = 0; i < r->slots.count; i++)
+        if (r->slots.items[i].place.pending != NULL)
+            return true;
+    switch (r->kind) {
+    case RECORD_LIST:
+        return list_written(r);
+    case RECORD_SET:
+        return !PyFrozenSet_Check(r->outside) && set_written(r);
+    case RECORD_DEQUE:
+        return deque_written(r);
+    case RECORD_BYTEARRAY:
+        return bytes_written(r);
+    default:
+        return false;
+    }
+}
+
+// An object's type is guarded, so only objects of one type can turn out to be the same. What each
+// type has among the records, in bits:
+enum { UNPINNED = 1, WRITTEN = 2, ONE = 4 };
+
+static status mark(map *types, PyTypeObject *type, uint64_t bits) {
+    uint64_t *known = map_get(types, map_key(type));
+    uint64_t now = known ? *known : 0;
+    return map_put(types, map_key(type), (bits & ONE ? now + ONE : now) | (bits & ~(uint64_t)ONE));
+}
+
+static status mark_all(const world *w, map *types) {
+    uint64_t all = w->identity_mattered ? WRITTEN : 0;
+    for (uint32_t i = 0; i < w->all.count; i++) {
+        const record *r = w->all.items[i];
+        bool written = record_written(r) || (r->kind == RECORD_TENSOR && w->mutated_tensor);
+        uint64_t bits = ONE | all | (r->pinned ? 0 : UNPINNED) | (written ? WRITTEN : 0);
+        TRY(mark(types, Py_TYPE(r->outside), bits));
+    }
+    for (uint32_t i = 0; i < w->names.count; i++) {
+        const names *n = w->names.items[i];
+        if (names_written(n))
+            TRY(mark(types, Py_TYPE(n->owner), WRITTEN));
+    }
+    return ST_OK;
+}
+
+static bool must_differ(const map *types, PyTypeObject *type) {
+    uint64_t *bits = map_get(types, map_key(type));
+    return bits && *bits >= 2 * ONE && (*bits & UNPINNED) && (*bits & WRITTEN);
+}
+
+// The instance dict of an object may turn out to be a dict that is met as an object, or another
+// object's instance dict.
+static bool dicts_may_meet(const world *w) {
+    bool instance = false, written = false;
+    for (uint32_t i = 0; i < w->names.count; i++) {
+        instance |= w->names.items[i]->instance;
+        written |= names_written(w->names.items[i]);
+    }
+    return instance && written && w->names.count > 1;
+}
+
+// An object that was asked for attributes, by itself.
+static bool has_own_names(const record *r) {
+    return r->kind != RECORD_DICT && r->names && r->names->instance &&
+           r->names->owner == r->outside && !PyType_Check(r->outside);
+}
+
+static status guard_record_distinct(world *w, record *r, bool meet) {
+    if (!meet || (r->kind != RECORD_DICT && !has_own_names(r)))
+        return guard_distinct(w->guards, r->source);
+    if (r->kind == RECORD_DICT) // as an instance dict it is there by its owner
+        return r->names && r->names->instance ? ST_OK : guard_distinct(w->guards, r->source);
+    source *s = guard_source(w->guards, SOURCE_OWN_DICT, r->source, NULL, 0);
+    return s ? guard_distinct(w->guards, s) : ST_ERROR;
+}
+
+static status guard_records_distinct(world *w, const map *types) {
+    bool meet = dicts_may_meet(w);
+    for (uint32_t i = 0; i < w->all.count; i++) {
+        record *r = w->all.items[i];
+        bool keyed = meet && (r->kind == RECORD_DICT || has_own_names(r));
+        if (keyed || must_differ(types, Py_TYPE(r->outside)))
+            TRY(guard_record_distinct(w, r, meet));
+    }
+    return ST_OK;
+}
+
+bool world_wrote(const world *w) {
+    for (uint32_t i = 0; i < w->names.count; i++)
+        if (names_written(w->names.items[i]))
+            return true;
+    for (uint32_t i = 0; i < w->all.count; i++)
+        if (record_written(w->all.items[i]))
+            return true;
+    return false;
+}
+
+status world_finish(world *w) {
+    map types = {0};
+    status result = mark_all(w, &types);
+    if (result == ST_OK)
+        result = guard_records_distinct(w, &types);
+    map_clear(&types);
+    return result;
+}
+
+// --- breaks ---
+
+static PyObject *stack_entry(py_frame *f) {
+    PyCodeObject *code = py_frame_code(f);
+    int line = PyCode_Addr2Line(code, (int)py_frame_lasti(f) * (int)sizeof(_Py_CODEUNIT));
+    return Py_BuildValue("OiO", code->co_filename, line, code->co_qualname);
+}
+
+PyObject *world_stack(world *w) {
+    PyObject *list = PyList_New(0);
+    py_frame *root = w->root ? w->root->frame : NULL; // before and after, no frame is the trace's
+    py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
+    for (; list != NULL && f != NULL; f = f->previous) {
+        if (!py_frame_incomplete(f)) {
+            PyObject *entry = stack_entry(f);
+            if (entry == NULL || PyList_Append(list, entry) < 0)
+                Py_CLEAR(list);
+            Py_XDECREF(entry);
+        }
+        if (f == root)
+            break;
+    }
+    if (list == NULL || PyList_Reverse(list) < 0) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    PyObject *result = PyList_AsTuple(list);
+    Py_DECREF(list);
+    return result;
+}
+
+static void break_with(world *w, reason why, const char *format, va_list arguments) {
+    PyErr_Clear();
+    if (!w->broken) {
+        w->broken = true;
+        w->reason = why;
+        w->detail = PyUnicode_FromFormatV(format, arguments);
+        w->stack = world_stack(w);
+        PyErr_Clear(); // a break without its text is still a break
+    }
+    PyErr_SetObject(world_break_error, w->detail);
+}
+
+PyObject *world_break(world *w, reason why, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    break_with(w, why, format, arguments);
+    va_end(arguments);
+    return NULL;
+}
+
+status world_break_status(world *w, reason why, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    break_with(w, why, format, arguments);
+    va_end(arguments);
+    return ST_BREAK;
+}

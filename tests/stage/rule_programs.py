@@ -1,0 +1,204 @@
+"""Expressions over C callables, for test_rule_calls.py: (expression in x, values of x as text)."""
+
+WHOLE = [
+    # builtin functions
+    ("sorted(x), sorted(x, reverse=True), sorted(x, key=lambda v: -v)", "[3, 1, 2]", "[9]", "[]"),
+    ("[o.v for o in sorted(x)], max(x).v, min(x, key=lambda o: -o.v).v", "[P(3), P(1)]", "[P(2)]"),
+    ("sum(x), sum(x, 10), sum(v for v in x), sum([[v] for v in x], [])", "[1, 2]", "[1.5, True]"),
+    ("sum(x).v, sum(x, P(5)).v", "[P(1), P(2)]", "[P(4)]"),
+    ("sum(x), sum(x, 0.0), math.fsum(x)", "[0.1] * 10", "[1e16, 1.0, -1e16]"),
+    ("any(x), all(x), any(v for v in x), all(not v for v in x)", "[0, 1]", "[]", "[P(1), P(9)]"),
+    ("min(x), max(x), min(x, key=str), min(*x, *x), max([], default=x)", "[3, 1]", "['b', 'aa']"),
+    ("abs(x), round(x, 1), divmod(x, 2), pow(x, 2), pow(7, 2, 5), int(x), float(x)", "-2.5", "3"),
+    ("hash(x), hash((x, 1)), {x: 1}[x], len({x, x})", "1", "'a'", "2.5", "None", "(1, 'b')"),
+    ("bool(x), len(x), list(x), x(1), hash(x), str(x), f'{x:q}', 4 in x, x[2]", "P(4)", "P(0)"),
+    (
+        "callable(x), type(x), isinstance(x, (int, P)), isinstance(x, int | None)",
+        "1",
+        "P(1)",
+        "len",
+    ),
+    ("isinstance(x, Iterable), isinstance(x, Hashable), issubclass(type(x), Sized)", "1", "[1]"),
+    ("isinstance(x, Shape), issubclass(type(x), Shape)", "Square()", "3"),
+    ("getattr(x, 'v'), getattr(x, 'w', 7), hasattr(x, 'w'), vars(x)", "P(1)", "P(2)"),
+    ("setattr(x, 'w', 3), x.w, delattr(x, 'w'), hasattr(x, 'w'), vars(x)", "P(1)"),
+    ("next(iter(x), 'none'), next(iter(x[1:]), 'none')", "[1, 2]", "[1]"),
+    ("list(reversed(x)), [*reversed(P(3))]", "[1, 2]", "'ab'", "range(3)", "{'a': 1}"),
+    ("bin(x), hex(x), oct(x), chr(x + 65), ord('a'), ascii('é'), format(x, '>4')", "3", "4"),
+    ("globals()['P'] is P, 'nobody' in globals()", "1"),
+    # text
+    ("','.join(x), ','.join(v for v in x), x[0].upper().center(9, '*')", "['a', 'b']", "['c']"),
+    ("'%s %d' % (x, 3), '%(a)r' % {'a': x}, '{} {:>4} {a}'.format(x, x, a=x)", "'a'", "1"),
+    ("str(x), repr(x), f'{x!r:>20}', '{!r}'.format(x)", "['a', 1]", "{'a': (1,)}", "P(1)"),
+    ("x.split(','), x.encode(), x.replace('a', 'b'), x.translate({97: 'q'})", "'a,b'", "''"),
+    ("bytes(x), x.find(b'b'), x + b'q', list(x), int.from_bytes(x, 'big')", "bytearray(b'ab')"),
+    # containers
+    ("x.append(1), x.extend([2]), x.insert(0, 5), x.pop(), x.remove(5), x", "[3]", "[]"),
+    ("x.sort(), x.reverse(), x.index(1), x.count(1), x.copy(), x * 2, x + [1], x", "[1, 3, 1]"),
+    ("x.sort(key=lambda v: (seen.append(len(x)), v)[1]) or (seen[:], seen.clear(), x)", "[2, 1]"),
+    ("x.get('a'), x.get('b', 9), 'a' in x, x.get('c')", "{'a': 1}", "{'b': 2}", "{}"),
+    (
+        "x.setdefault('a', 5), x.pop('b', None), x.update(c=1), x.update([('d', 2)]), x",
+        "{'a': 1}",
+        "{'b': 3}",
+    ),
+    (
+        "x | {'q': 1}, {**x}, x.copy(), list(x.items()), x.keys() & {'a'}, max(x, key=x.get)",
+        "{'a': 1, 'b': 0}",
+        "{'z': 1}",
+    ),
+    (
+        "dict(), dict(a=x), dict([('a', x)], b=2), dict.fromkeys([1, x]), dict(zip('ab', [x, x]))",
+        "1",
+    ),
+    ("x['a'], x['b'], x.get('b'), list(x.items())", "Doubling(a=1)", "Doubling()"),
+    ("x.move_to_end('a'), x.popitem(), list(x.items()), OrderedDict(x)", "OrderedDict(a=1, b=2)"),
+    ("x['a'].append(1), x['b'], len(x), x", "defaultdict(list, a=[1])", "defaultdict(list)"),
+    ("x.update('ab'), x.most_common(1), sum(x.values()), x", "Counter('abca')", "Counter()"),
+    ("x.add(9), x.discard(1), sorted(x | {2}), sorted(x & {2}), x <= {2, 9}, len(x), x", "{1, 2}"),
+    (
+        "x.append(7), x.appendleft(0), x.rotate(1), x.pop(), x.extend([1]), x",
+        "deque([1], maxlen=3)",
+    ),
+    (
+        "x.a, x.b, x._replace(a=5), x._asdict(), Pair._make([1, 2]), x + (1,), x == (1, 2)",
+        "Pair(1, 2)",
+        "Pair(3, [4])",
+    ),
+    ("x.append(3), list.append(x, 4), list(x), len(x)", "Twice([1])"),
+    ("(x.append, x.__len__)[0](1), list(map(x.append, [5, 6])), x", "[]", "[1]"),
+    # iterators
+    (
+        "[*map(lambda v: v + 1, x)], list(filter(None, x)), [*zip(x, x[1:])], [*enumerate(x, 1)]",
+        "[0, 1, 2]",
+        "[]",
+    ),
+    (
+        "[*chain(x, x)], list(chain.from_iterable([x, x])), list(islice(x, 2)), [*accumulate(x)]",
+        "[1, 2, 3]",
+    ),
+    (
+        "list(product(x, repeat=2)), list(combinations(x, 2)), [*starmap(operator.add, zip(x, x))]",
+        "[1, 2]",
+    ),
+    (
+        "[*takewhile(lambda v: v < 2, x)], [(k, [*g]) for k, g in groupby(x, key=lambda v: v % 2)]",
+        "[1, 3, 2]",
+    ),
+    ("reduce(lambda a, b: a * b, x), reduce(operator.add, x, 10)", "[1, 2, 3]", "[4]"),
+    ("reduce(getattr, ['v', 'real', 'imag'], x)", "P(3)"),
+    # operator, functools
+    ("operator.add(x, 1), operator.eq(x, 1), operator.not_(x), operator.is_(x, None)", "1", "2.0"),
+    ("operator.getitem(x, 0), operator.contains(x, 1), operator.setitem(x, 0, 5), x", "[1]"),
+    (
+        "sorted(x, key=BY_SECOND), [BY_V(P(1))], UPPER('a'), operator.itemgetter(0, 1)(x)",
+        "[[1, 'b'], [2, 'a']]",
+    ),
+    ("partial(max, x)(1), partial(int, base=2)('101'), partial(partial(pow, 2), x)()", "3", "4"),
+    ("sorted(x, key=cmp_to_key(lambda a, b: b - a))", "[1, 2]", "[3, 1, 2]"),
+    # math, re, struct, heapq, bisect
+    ("math.sqrt(x), math.floor(x), math.gcd(4, 6), math.prod([1, x]), math.dist([x], [1])", "4.0"),
+    ("math.floor(x), round(x), math.trunc(x)", "Near()"),
+    (
+        "(m := DIGITS.match(x)) and m.groups(), DIGITS.findall(x), DIGITS.sub('-', x)",
+        "'12-a'",
+        "'q'",
+    ),
+    (
+        "DIGITS.sub(lambda m: m[1] * 2, x), DIGITS.sub(r'<\\1>', x), len([*DIGITS.finditer(x)])",
+        "'1-a'",
+    ),
+    ("struct.pack('ii', x, 1), struct.unpack('i', struct.pack('i', x)), struct.calcsize('i')", "5"),
+    (
+        "heapq.heapify(x), heapq.heappush(x, 0), heapq.heappop(x), bisect.bisect([1, 3], 2), x",
+        "[5, 1]",
+    ),
+    # errors are the native ones
+    ("[error(f) for f in FAILING]", "1"),
+]
+
+# Classes that change between the calls: (expression, setup, change).
+CHANGES = [
+    (
+        "sorted(x)[0].v, max(x).v",
+        "C.__lt__ = lambda s, o: s.v < o.v; x = [C(1), C(2)]",
+        "C.__lt__ = lambda s, o: s.v > o.v",
+    ),
+    ("callable(x)", "x = C(1)", "C.__call__ = lambda s: 1"),
+    ("bool(x)", "x = C(1)", "C.__bool__ = lambda s: False"),
+    ("bool(x)", "x = C(1)", "C.__len__ = lambda s: 0"),
+    ("hash(x)", "C.__hash__ = lambda s: 1; x = C(1)", "C.__hash__ = lambda s: 2"),
+    (
+        "str(x), f'{x}', '{}'.format(x), '{!s}'.format(x)",
+        "C.__str__ = lambda s: 'a'; x = C(1)",
+        "C.__str__ = lambda s: 'b'",
+    ),
+    (
+        "str(x), '%s' % x, repr([x])",
+        "C.__repr__ = lambda s: 'a'; x = C(1)",
+        "C.__repr__ = lambda s: 'b'",
+    ),
+    ("format(x)", "C.__str__ = lambda s: 'a'; x = C(1)", "C.__format__ = lambda s, f: 'b'"),
+    ("isinstance(x, A), issubclass(C, A)", "class A(ABC): pass\nx = C(1)", "A.register(C)"),
+    (
+        "isinstance(x, A)",
+        "class A: pass\nclass B(A): pass\nclass D(B): pass\nx = D()",
+        "D.__bases__ = (C,)",
+    ),
+    (
+        "isinstance(3, x)",
+        "class M(type):\n def __instancecheck__(c, o): return o == 3\nclass x(metaclass=M): pass",
+        "M.__instancecheck__ = lambda c, o: False",
+    ),
+    ("hasattr(x, 'z'), getattr(x, 'z', None)", "x = C(1)", "C.z = 5"),
+    (
+        "operator.attrgetter('w')(x)",
+        "C.w = property(lambda s: 1); x = C(1)",
+        "C.w = property(lambda s: 2)",
+    ),
+    ("x(q=1)", "x = partial(dict, a=1)", "x.keywords['b'] = 2"),
+    ("len(x['k'])", "x = defaultdict(list)", "x.default_factory = lambda: 'abc'; x.clear()"),
+    (
+        "math.floor(x), round(x), abs(x)",
+        "C.__floor__ = C.__round__ = C.__abs__ = lambda s: 1\nx = C(1)",
+        "C.__floor__ = C.__round__ = C.__abs__ = lambda s: 2",
+    ),
+    (
+        "math.sqrt(x), sum([x, x])",
+        "class S(int): pass\nx = S(4)",
+        "S.__float__ = lambda s: 9.0\nS.__add__ = S.__radd__ = lambda s, o: 7",
+    ),
+    ("x.sub('-', 'ab')", "x = re.compile('a')", "x = re.compile('b')"),
+    ("list(x), [*x | {1}]", "x = {8, 0}", "x = {0, 8}"),
+    ("list(x), next(iter(x))", "x = frozenset([8, 0])", "x = frozenset([0, 8])"),
+    (
+        "dict(x), {**x}",
+        "C.keys = lambda s: ['a']; C.__getitem__ = lambda s, k: 1; x = C(1)",
+        "C.__getitem__ = lambda s, k: 2",
+    ),
+    (
+        "list(x), sum(x), list(reversed(x))",
+        "class Q:\n k = 2\n def __len__(s): return 2\n"
+        " def __getitem__(s, i):\n  if i > 1: raise IndexError\n  return i * s.k\nx = Q()",
+        "Q.k = 5",
+    ),
+]
+
+# What must break, with the reason.
+DROPPED = [
+    ("print(x)", "1", "NATIVE_CALL"),
+    ("id(x)", "[1]", "ADDRESS"),
+    ("repr(x)", "object()", "ADDRESS"),
+    ("locals()", "1", "FRAME"),
+    ("next(x)", "iter([1])", "OUTSIDE_ITERATOR"),
+    ("sum(x)", "(v for v in [1])", "OUTSIDE_ITERATOR"),
+    ("x.pop()", "{1, 2}", "SET_ORDER"),
+    ("list({object(), object()})", "1", "SET_ORDER"),
+    ("random.random()", "1", "NATIVE_CALL"),
+    ("warnings.warn('x')", "1", "NATIVE_CALL"),
+    ("cached(x)", "1", "NATIVE_CALL"),
+    ("'{0.v}'.format(x)", "P(1)", "NATIVE_CALL"),
+    ("format(x, 'n')", "1", "NATIVE_CALL"),
+    ("x.acquire()", "threading.Lock()", "NATIVE_CALL"),
+    ("type('T', (), {})", "1", "CLASS_STATEMENT"),
+]

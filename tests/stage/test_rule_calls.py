@@ -1,0 +1,185 @@
+"""C callables inside a trace do what they do outside: the same results and errors, and another
+result as soon as something they depend on has changed."""
+
+import abc
+import bisect
+import collections.abc
+import functools
+import heapq
+import itertools
+import math
+import operator
+import random
+import re
+import struct
+import threading
+import warnings
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import stator
+from tests.stage.rule_programs import CHANGES, DROPPED, WHOLE
+
+
+class P:
+    def __init__(self, v):
+        self.v = v
+
+    def __lt__(self, other):
+        return self.v < other.v
+
+    def __eq__(self, other):
+        return isinstance(other, P) and self.v == other.v
+
+    def __hash__(self):
+        return hash(self.v)
+
+    def __repr__(self):
+        return f"P({self.v})"
+
+    def __add__(self, other):
+        return P(self.v + (other.v if isinstance(other, P) else other))
+
+    __radd__ = __add__
+
+    def __bool__(self):
+        return self.v > 2
+
+    def __len__(self):
+        return self.v
+
+    def __iter__(self):
+        return iter(range(self.v))
+
+    def __call__(self, x):
+        return self.v + x
+
+    def __reversed__(self):
+        return iter([self.v, 1])
+
+    def __format__(self, spec):
+        return f"<{self.v}:{spec}>"
+
+    def __contains__(self, x):
+        return x == self.v
+
+    def __getitem__(self, k):
+        return self.v * k
+
+
+class Doubling(dict):
+    def __missing__(self, key):
+        return key * 2
+
+
+class Twice(list):
+    def append(self, x):
+        super().append(x * 2)
+
+
+class Near:
+    def __floor__(self):
+        return 3
+
+    def __round__(self):
+        return 4
+
+    def __trunc__(self):
+        return 5
+
+    def __repr__(self):
+        return "Near"
+
+
+class Shape(abc.ABC):
+    @abc.abstractmethod
+    def area(self): ...
+
+
+class Square(Shape):
+    def area(self):
+        return 1
+
+    def __repr__(self):
+        return "Square"
+
+
+def error(f):
+    try:
+        return f()
+    except Exception as e:
+        return type(e).__name__, str(e)
+
+
+FAILING = [
+    lambda: sorted([1, "a"]), lambda: max([]), lambda: int("x"), lambda: [].pop(),
+    lambda: {}.popitem(), lambda: sum(["a"]), lambda: ",".join([1]), lambda: list(5),
+    lambda: {}[1], lambda: len(5), lambda: abs("a"), lambda: math.sqrt(-1), lambda: chr(-1),
+    lambda: range(1.5), lambda: isinstance(1, 2), lambda: getattr(1, 2), lambda: set([[]]),
+    lambda: hash([]), lambda: [1].index(2), lambda: "%d" % "a", lambda: "{}".format(),
+    lambda: sorted(5), lambda: min(1), lambda: functools.reduce(max, []), lambda: float("q"),
+    lambda: sorted([1], foo=2), lambda: [].append(), lambda: isinstance(1), lambda: dict(1, 2),
+    lambda: bytes([300]), lambda: divmod(1, 0), lambda: issubclass(1, int), lambda: reversed(5),
+    lambda: enumerate(5), lambda: iter(5), lambda: setattr(1, "a", 2), lambda: next(iter([])),
+]  # fmt: skip
+
+NAMES = {
+    **vars(itertools), **globals(), "ABC": abc.ABC, "Pair": namedtuple("Pair", "a b"),
+    "Iterable": collections.abc.Iterable, "Hashable": collections.abc.Hashable,
+    "Sized": collections.abc.Sized, "reduce": functools.reduce, "partial": functools.partial,
+    "cmp_to_key": functools.cmp_to_key, "cached": functools.lru_cache(lambda v: v), "seen": [],
+    "BY_SECOND": operator.itemgetter(1), "BY_V": operator.attrgetter("v"),
+    "UPPER": operator.methodcaller("upper"), "DIGITS": re.compile(r"(\d+)-(\w+)"),
+}  # fmt: skip
+
+
+def function(expression: str, names: dict[str, Any]) -> Callable[[Any], Any]:
+    return eval(f"lambda x: ({expression})", names)
+
+
+def shown(f: Callable[[Any], Any], x: Any) -> str:
+    return repr((f(x), x))
+
+
+def drops(compiled: Any) -> list[str]:
+    return [text.splitlines()[0] for text in compiled.metrics["drops"]]
+
+
+@pytest.mark.parametrize("expression, values", [(row[0], row[1:]) for row in WHOLE])
+def test_traced_whole_and_alike(expression: str, values: tuple[str, ...]) -> None:
+    names = dict(NAMES)
+    f = function(expression, names)
+    compiled = stator.compile(f, backend="eager", _keep_empty=True)
+    for value in values * 2:
+        assert shown(compiled, eval(value, names)) == shown(f, eval(value, names)), value
+    assert drops(compiled) == []
+    assert compiled.metrics["hits"] >= len(values)
+
+
+@pytest.mark.parametrize("expression, setup, change", CHANGES)
+def test_sees_changes(expression: str, setup: str, change: str) -> None:
+    names = dict(NAMES)
+    exec("class C:\n def __init__(s, v): s.v = v\n" + setup, names)
+    f = function(expression, names)
+    compiled = stator.compile(f, backend="eager", _keep_empty=True)
+    for _ in range(2):
+        assert repr(compiled(names["x"])) == repr(f(names["x"]))
+    before = repr(f(names["x"]))
+    exec(change, names)
+    after = repr(f(names["x"]))
+    assert before != after, "the change is to be seen"
+    for _ in range(2):
+        assert repr(compiled(names["x"])) == after
+    assert drops(compiled) == []
+
+
+@pytest.mark.parametrize("expression, value, reason", DROPPED)
+def test_breaks(expression: str, value: str, reason: str) -> None:
+    compiled = stator.compile(
+        function(expression, dict(NAMES)), backend="eager", fullgraph=True, _keep_empty=True
+    )
+    with warnings.catch_warnings(), pytest.raises(stator.Unsupported, match=rf"\[{reason}\]"):
+        compiled(eval(value, dict(NAMES)))

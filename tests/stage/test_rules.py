@@ -1,0 +1,184 @@
+"""Every C callable of the builtins and of the modules that a trace must know has a rule."""
+
+import functools
+import importlib
+import math
+import operator
+import re
+import types
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stator import _engine
+
+MODULES = """
+builtins operator _operator math cmath itertools functools _functools collections _collections copy
+types enum dataclasses contextlib typing _typing abc _abc re _sre random _random weakref _weakref
+string _string heapq _heapq bisect _bisect struct _struct json json.encoder json.decoder
+json.scanner _json warnings _warnings threading _thread contextvars _contextvars
+""".split()
+METHODS = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.BuiltinFunctionType,
+)
+HEAP_TYPE, IMMUTABLE_TYPE = 1 << 9, 1 << 8
+# C types that Python code could change, and that look like classes made by it.
+MUTABLE_C_TYPES = {"_random.Random", "_json.Scanner", "_json.Encoder"}
+# What is taken over from modules that are not asked for, and a type that has no name of its own.
+ELSEWHERE = {"random._urandom", "random._sha512", "threading._time"}
+NAMELESS = {"builtins.symtable entry"}
+# Records of sys that CPython clears at its end, and will not let anybody keep.
+CLEARED = {"builtins.asyncgen_hooks", "builtins.UnraisableHookArgs"}
+
+
+def modules() -> list[types.ModuleType]:
+    found = []
+    for name in MODULES:
+        try:
+            found.append(importlib.import_module(name))
+        except ImportError:
+            pass  # not in this Python
+    return found
+
+
+def full_name(t: type) -> str:
+    return f"{t.__module__}.{t.__qualname__}"
+
+
+def is_c_type(t: type) -> bool:
+    if full_name(t) in MUTABLE_C_TYPES:
+        return True
+    return not t.__flags__ & HEAP_TYPE or bool(t.__flags__ & IMMUTABLE_TYPE)
+
+
+def c_types() -> list[type]:
+    """The builtin types, hidden ones too, and those of the modules."""
+    wanted = {m.__name__ for m in modules()} | {"Token", "pickle"}
+    todo, seen, found = [object], set(), []
+    while todo:
+        t = todo.pop()
+        if t in seen:
+            continue
+        seen.add(t)
+        todo += type.__subclasses__(t)
+        if is_c_type(t) and t.__module__ in wanted and full_name(t) not in NAMELESS | CLEARED:
+            found.append(t)
+    return found
+
+
+def callables() -> Iterator[tuple[str, Any]]:
+    for module in modules():
+        for name, value in vars(module).items():
+            path = f"{module.__name__}.{name}"
+            if isinstance(value, types.BuiltinFunctionType) and path not in ELSEWHERE:
+                yield path, value
+    for t in c_types():
+        if "__new__" in vars(t):
+            yield full_name(t), t
+        for name, value in vars(t).items():
+            inner = value.__func__ if isinstance(value, staticmethod) else value
+            if isinstance(inner, METHODS):
+                yield f"{full_name(t)}.{name}", inner
+
+
+def test_every_c_callable_has_a_rule() -> None:
+    asked = list(callables())
+    assert len(asked) > 2000
+    assert [path for path, callable in asked if _engine.rule_for(callable) is None] == []
+
+
+def test_opaque_rules_say_why() -> None:
+    assert len(_engine.rules()) > 2000
+    for path, kind, first, args, elements, why in _engine.rules():
+        assert (kind == "opaque") == (why is not None), path
+        assert kind == "struct" or not first | args | elements, path
+
+
+@pytest.mark.parametrize(
+    "path, kind",
+    [
+        ("list.append", "struct"),
+        ("sorted", "handled"),
+        ("math.sqrt", "struct"),
+        ("str.upper", "pure"),
+        ("print", "opaque"),
+        ("int.__add__", "pure"),
+        ("dict", "handled"),
+        ("zip", "struct"),
+        ("itertools.chain.from_iterable", "struct"),
+        ("_operator.add", "handled"),
+        ("_random.Random.random", "opaque"),
+        ("object.__new__", "struct"),
+        ("tuple.__new__", "struct"),
+    ],
+)
+def test_kinds(path: str, kind: str) -> None:
+    assert [row[1] for row in _engine.rules() if row[0] == path] == [kind]
+
+
+@pytest.mark.parametrize(
+    "callable, path",
+    [
+        ([].append, "list.append"),
+        (list.append, "list.append"),
+        ([].__len__, "list.__len__"),
+        (list.__len__, "list.__len__"),
+        ({}.get, "dict.get"),
+        (OrderedDict().get, "dict.get"),
+        (OrderedDict().pop, "collections.OrderedDict.pop"),
+        (dict.fromkeys, "dict.fromkeys"),
+        (defaultdict.fromkeys, "dict.fromkeys"),
+        (str.maketrans, "str.maketrans"),
+        (deque, "collections.deque"),
+        (dict.__new__, "dict.__new__"),
+        (defaultdict.__new__, "dict.__new__"),
+        (object.__new__, "object.__new__"),
+        (operator.add, "_operator.add"),
+        (operator.__add__, "_operator.add"),
+        (math.floor, "math.floor"),
+        (operator.itemgetter(1), "operator.itemgetter.__call__"),
+        (functools.lru_cache(lambda: 1), "functools._lru_cache_wrapper.__call__"),
+        (weakref.ref(re), "weakref.ReferenceType.__call__"),
+        (re.compile("").match, "re.Pattern.match"),
+        (iter("é").__length_hint__, "str_iterator.__length_hint__"),
+        (None.__bool__, "NoneType.__bool__"),
+        (type, "type"),
+        (ValueError, "ValueError"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_found_however_it_was_reached(callable: Any, path: str) -> None:
+    rule = _engine.rule_for(callable)
+    assert rule is not None and rule[0] == path
+
+
+class Caller:
+    def __call__(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "callable",
+    [
+        lambda: None,
+        Caller(),
+        Caller,
+        Caller().__call__,
+        type("Sub", (list,), {}),
+        _engine.rules,
+        3,
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_python_code_and_strangers_have_none(callable: Any) -> None:
+    assert _engine.rule_for(callable) is None
+
+
+def test_methods_of_subclasses_are_the_base_types_own() -> None:
+    sub = type("Sub", (list,), {})()
+    assert _engine.rule_for(sub.append) == ("list.append", "struct")

@@ -1,0 +1,408 @@
+# ruff: noqa: E402
+"""Each fact about a tensor that a trace relies on is changed between two calls: the result is
+eager's, and nothing is compiled again if nothing relevant changed."""
+
+import contextlib
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.tensor.helpers import assert_same, compiled, count
+
+
+def base():
+    return torch.arange(12, dtype=torch.float32).reshape(3, 4)
+
+
+def no_fields(x):
+    return x + 1, x.dtype, x.device, x.shape, x.requires_grad, x.is_contiguous(), x.ndim
+
+
+# name → a tensor that differs from base() in that alone
+CHANGES = {
+    "dtype": lambda: base().double(),
+    "integer": lambda: base().long(),
+    "size": lambda: torch.arange(15.0).reshape(3, 5),
+    "fewer dimensions": lambda: torch.arange(4.0),
+    "many dimensions": lambda: torch.arange(12.0).reshape(3, 1, 1, 1, 1, 1, 4),
+    "no dimensions": lambda: torch.tensor(3.0),
+    "empty": lambda: torch.zeros(0, 4),
+    "size one": lambda: torch.arange(4.0).reshape(1, 4),
+    "stride": lambda: torch.arange(12.0).reshape(4, 3).t(),
+    "stride of an expanded one": lambda: torch.arange(4.0).expand(3, 4),
+    "requires_grad": lambda: base().requires_grad_(),
+    "not a leaf": lambda: base().requires_grad_() * 1,
+    "class": lambda: torch.nn.Parameter(base()),
+    "class, no grad": lambda: torch.nn.Parameter(base(), requires_grad=False),
+    "device": lambda: base().to("meta"),
+    "neg": lambda: torch._neg_view(base()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_tensor_is_noticed(change):
+    fast = compiled(no_fields)
+    assert_same(fast(base()), no_fields(base()))
+    assert count(fast) == 1
+    other = CHANGES[change]()
+    assert_same(fast(other), no_fields(other))
+    assert count(fast) == 2
+    for again in (base(), other, CHANGES[change]()):
+        assert_same(fast(again), no_fields(again))
+    assert count(fast) == 2
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_and_back(change):
+    fast = compiled(no_fields)
+    other = CHANGES[change]()
+    assert_same(fast(other), no_fields(other))
+    assert_same(fast(base()), no_fields(base()))
+    assert count(fast) == 2
+
+
+def test_conjugation():
+    def f(x):
+        return x * 1j, x.is_conj()
+
+    fast = compiled(f)
+    x = torch.randn(3, dtype=torch.complex64)
+    for value in (x, x.conj(), x.conj().resolve_conj(), x.clone().conj()):
+        assert_same(fast(value), f(value))
+    assert count(fast) == 2
+
+
+def test_inference_tensors():
+    def f(x):
+        return x * 2, x.is_inference()
+
+    fast = compiled(f)
+    with torch.inference_mode():
+        made = base()
+    for value in (base(), made, base()):
+        assert fast(value)[1] is f(value)[1]
+    assert count(fast) == 2
+
+
+SAME = {
+    "values": lambda: base() * 3,
+    "storage offset": lambda: torch.arange(24.0)[12:].reshape(3, 4),
+    "a view": lambda: torch.arange(24.0).reshape(2, 3, 4)[1],
+    "nothing": base,
+    "a buffer": lambda: torch.nn.Buffer(base()),
+    "a detached one": lambda: base().requires_grad_().detach(),
+    "history without grad": lambda: base() + 1,
+}
+
+
+@pytest.mark.parametrize("same", SAME)
+def test_what_does_not_matter_is_not_guarded(same):
+    fast = compiled(no_fields)
+    assert_same(fast(base()), no_fields(base()))
+    assert_same(fast(SAME[same]()), no_fields(SAME[same]()))
+    assert count(fast) == 1
+
+
+def test_a_value_of_another_type():
+    fast = compiled(lambda x: x + 1)
+    for value in (base(), 3, 2.5, base(), torch.nn.Parameter(base()), 3):
+        assert_same(fast(value), value + 1)
+    # Numbers have no graph; their entries are empty.
+    assert count(fast) <= 4
+
+
+class Sub(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        lambda: base().as_subclass(Sub),
+        lambda: base().to_sparse(),
+        lambda: base().to_sparse_csr(),
+        lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    ],
+)
+def test_tensors_that_cannot_be_traced_run_eagerly(odd):
+    def f(x):
+        return x * 2
+
+    fast = compiled(f, fullgraph=False)
+    assert_same(fast(base()), f(base()))
+    got = fast(odd())
+    assert type(got) is type(f(odd())) and got.layout == f(odd()).layout
+    assert_same(fast(base()), f(base()))
+    assert count(fast) == 1
+
+
+def test_metadata_changed_in_place():
+    fast = compiled(no_fields)
+    x = torch.nn.Parameter(base())
+    assert_same(fast(x), no_fields(x))
+    x.data = torch.randn(5, 2)
+    assert_same(fast(x), no_fields(x))
+    x.requires_grad_(False)
+    assert_same(fast(x), no_fields(x))
+    x.t_()
+    assert_same(fast(x), no_fields(x))
+    assert count(fast) == 4
+
+
+# -- facts that are guarded only if they were asked for --
+
+
+def test_storage_offset_once_asked():
+    def f(x):
+        return (x[1] + 1).storage_offset(), x[1].storage_offset(), x + 1
+
+    fast = compiled(f)
+    for value in (base(), SAME["storage offset"](), base()):
+        assert_same(fast(value), f(value))
+    assert count(fast) == 2
+
+
+def test_leafness_once_asked():
+    def f(x):
+        return x * 2, x.is_leaf
+
+    fast = compiled(f)
+    for value in (CHANGES["requires_grad"](), CHANGES["not a leaf"](), base(), base() + 1):
+        assert_same(fast(value), f(value))
+    assert count(fast) == 3
+
+
+def test_gradients_of_inputs():
+    def f(x):
+        return (x + 1 if x.grad is None else x + x.grad), x.grad is None
+
+    fast = compiled(f)
+    x = base().requires_grad_()
+    assert_same(fast(x), f(x))
+    x.grad = torch.ones(3, 4)
+    assert_same(fast(x), f(x))
+    x.grad = torch.ones(3, 4) * 5
+    assert_same(fast(x), f(x))
+    assert count(fast) == 2
+    x.grad = None
+    assert_same(fast(x), f(x))
+    assert count(fast) == 2
+
+
+def test_attributes_of_a_tensor():
+    def f(x):
+        return x * getattr(x, "scale", 1.0)
+
+    fast = compiled(f)
+    x = base()
+    assert_same(fast(x), f(x))
+    x.scale = 2.0
+    assert_same(fast(x), f(x))
+    x.scale = 3.0
+    assert_same(fast(x), f(x))
+    del x.scale
+    assert_same(fast(x), f(x))
+    assert count(fast) == 3
+
+
+def test_a_method_hidden_by_an_attribute():
+    def f(x):
+        return x.relu()
+
+    fast = compiled(f, fullgraph=False)
+    x = base() - 5
+    assert_same(fast(x), f(x))
+    x.relu = lambda: 7
+    assert fast(x) == 7
+    del x.relu
+    assert_same(fast(x), f(x))
+
+
+# -- inputs that share memory --
+
+
+def write_and_read(x, y):
+    x.add_(1)
+    return y * 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_shared_memory_matters_once_an_input_is_written(backend):
+    def pairs():
+        a, b = base(), base()
+        yield a, b
+        yield a, a.view(3, 4)
+        whole = torch.arange(24.0)
+        yield whole[:12].view(3, 4), whole[12:].view(3, 4)
+        yield whole[:12].view(3, 4), whole[4:16].view(3, 4)
+        yield a, b
+
+    fast = compiled(write_and_read, backend)
+    for got, want in zip(pairs(), pairs()):
+        assert_same(fast(*got), write_and_read(*want))
+        assert_same(got, want)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_same_tensor_twice(backend):
+    fast = compiled(write_and_read, backend)
+    for same in (False, True, False, True):
+        mine, other = base(), base()
+        got = fast(mine, mine if same else base())
+        assert_same(got, write_and_read(other, other if same else base()))
+        assert_same(mine, other)
+    assert count(fast) == 2
+
+
+def test_sharing_without_writing_does_not_matter():
+    def f(x, y):
+        return x + y
+
+    fast = compiled(f)
+    a, b = base(), base()
+    for args in ((a, b), (a, a.view(3, 4)), (b, a)):
+        assert_same(fast(*args), f(*args))
+    assert count(fast) == 1
+
+
+# -- torch's state --
+
+
+@contextlib.contextmanager
+def restored(get, set):
+    before = get()
+    try:
+        yield
+    finally:
+        set(before)
+
+
+def state_default_dtype():
+    @contextlib.contextmanager
+    def change():
+        with restored(torch.get_default_dtype, torch.set_default_dtype):
+            torch.set_default_dtype(torch.float64)
+            yield
+
+    return change()
+
+
+def state_deterministic():
+    @contextlib.contextmanager
+    def change():
+        with restored(
+            torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms
+        ):
+            torch.use_deterministic_algorithms(True)
+            yield
+
+    return change()
+
+
+STATES = {
+    "no_grad": torch.no_grad,
+    "inference_mode": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+    "default dtype": state_default_dtype,
+    "deterministic": state_deterministic,
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_state_is_guarded(state):
+    weight = torch.randn(4, 4, requires_grad=True)
+
+    def f(x):
+        return x @ weight, torch.ones(2), torch.is_grad_enabled()
+
+    fast = compiled(f)
+    for _ in range(2):
+        assert_same(fast(base()), f(base()))
+        with STATES[state]():
+            assert_same(fast(base()), f(base()))
+    assert count(fast) == 2
+
+
+def test_state_that_cannot_be_traced():
+    class Mode(torch.overrides.TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            Mode.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    def f(x):
+        return x + 1
+
+    fast = compiled(f, fullgraph=False)
+    fast(base())
+    with Mode():
+        assert_same(fast(base()), f(base()))
+        calls, Mode.calls = Mode.calls, 0
+        f(base())
+    assert calls >= Mode.calls > 0
+
+
+def test_vmap_of_a_compiled_function():
+    def f(x):
+        return x.sum(0)
+
+    fast = compiled(f, fullgraph=False)
+    fast(base())
+    assert_same(torch.vmap(fast)(base()), torch.vmap(f)(base()))
+    assert_same(fast(base()), f(base()))
+
+
+def test_asked_state_is_asked_again():
+    def f(x):
+        return x + 1 if torch.backends.cudnn.enabled else x - 1
+
+    fast = compiled(f)
+    try:
+        for enabled in (True, False, True):
+            torch.backends.cudnn.enabled = enabled
+            assert_same(fast(base()), f(base()))
+    finally:
+        torch.backends.cudnn.enabled = True
+    assert count(fast) == 2
+
+
+# -- parameters of modules --
+
+
+def test_parameters_are_inputs():
+    module = torch.nn.Linear(4, 2)
+    fast = compiled(lambda x: module(x))
+    assert_same(fast(base()), module(base()))
+    with torch.no_grad():
+        module.weight.mul_(3)
+    assert_same(fast(base()), module(base()))
+    module.weight = torch.nn.Parameter(torch.randn(2, 4))
+    assert_same(fast(base()), module(base()))
+    assert count(fast) == 1
+    module.weight = torch.nn.Parameter(torch.randn(5, 4))
+    module.bias = None
+    assert_same(fast(base()), module(base()))
+    assert count(fast) == 2
+
+
+def test_hooks_and_modes_of_modules():
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+    fast = compiled(lambda x: module(x), fullgraph=False)
+
+    def both():
+        torch.manual_seed(1)
+        got = fast(base())
+        torch.manual_seed(1)
+        assert_same(got, module(base()))
+
+    both()
+    module.eval()
+    both()
+    handle = module[0].register_forward_hook(lambda m, args, out: out * 2)
+    both()
+    handle.remove()
+    both()
+    module.train()
+    both()

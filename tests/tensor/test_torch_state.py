@@ -1,0 +1,255 @@
+# ruff: noqa: E402
+"""Torch's state: set inside a trace as eager would, put back however the trace ends."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import stator
+from tests.tensor.helpers import assert_same, check, compiled, count
+
+
+def x(grad=True):
+    return torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_(grad)
+
+
+@pytest.fixture(autouse=True)
+def state_stays():
+    def now():
+        return (
+            torch.is_grad_enabled(),
+            torch.is_autocast_enabled("cpu"),
+            torch.get_autocast_dtype("cpu"),
+            torch.is_autocast_cache_enabled(),
+            torch.get_default_dtype(),
+            torch.is_inference_mode_enabled(),
+        )
+
+    before = now()
+    yield
+    assert now() == before
+
+
+def with_no_grad(x):
+    with torch.no_grad():
+        y = x * 2
+    return y, x * y
+
+
+def nested_modes(x):
+    with torch.no_grad():
+        a = x * 2
+        with torch.enable_grad():
+            b = x * 3
+        c = x * 4
+    return a, b, c, torch.is_grad_enabled()
+
+
+@torch.no_grad()
+def decorated(x):
+    return x * 2, torch.is_grad_enabled()
+
+
+def set_and_reset(x):
+    previous = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    y = x * 2
+    torch.set_grad_enabled(previous)
+    return y, x * 2
+
+
+def set_as_context(x):
+    with torch.set_grad_enabled(x.shape[0] > 5):
+        y = x * 2
+    return y
+
+
+def in_autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x.t()
+        inside = torch.is_autocast_enabled("cpu")
+    return y, x @ x.t(), inside, torch.is_autocast_enabled("cpu")
+
+
+def in_disabled_autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", enabled=False):
+            y = x @ x.t()
+        z = x @ x.t()
+    return y, z
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        with_no_grad,
+        nested_modes,
+        decorated,
+        set_and_reset,
+        set_as_context,
+        in_autocast,
+        in_disabled_autocast,
+    ],
+)
+def test_states_inside(function):
+    fast = check(function, x())
+    with torch.no_grad():
+        assert_same(fast(x()), function(x()))
+        assert_same(fast(x()), function(x()))
+    assert count(fast) == 2
+
+
+def test_switches_that_cancel_leave_no_node():
+    def f(x):
+        with torch.no_grad():
+            shape = x.shape
+        return x * shape[0]
+
+    fast = check(f, x())
+    assert "_set_grad_enabled" not in str(fast.compiler.entries()[0]["graph"])
+
+
+def leaves_grad_off(x):
+    torch.set_grad_enabled(False)
+    return x * 2
+
+
+def test_a_function_that_leaves_the_state_changed():
+    fast = compiled(leaves_grad_off, fullgraph=False)
+    for _ in range(2):
+        try:
+            assert not fast(x()).requires_grad
+            assert not torch.is_grad_enabled()
+        finally:
+            torch.set_grad_enabled(True)
+    with pytest.raises(stator.Unsupported, match="state"):
+        compiled(leaves_grad_off)(x())
+
+
+def breaks_inside(x):
+    with torch.no_grad():
+        y = x * 2
+        if y.sum() > 100:
+            return y
+        return y + 1
+
+
+def raises_inside(x):
+    with torch.no_grad():
+        return x @ x
+
+
+def raises_python(x):
+    with torch.no_grad(), torch.autocast("cpu"):
+        y = x * 2
+        raise KeyError(y.shape)
+
+
+def test_the_state_is_put_back_after_a_break():
+    fast = compiled(breaks_inside, fullgraph=False)
+    for _ in range(2):
+        assert_same(fast(x()), breaks_inside(x()))
+        assert torch.is_grad_enabled()
+    with pytest.raises(stator.Unsupported):
+        compiled(breaks_inside)(x())
+
+
+@pytest.mark.parametrize(
+    "function,error", [(raises_inside, RuntimeError), (raises_python, KeyError)]
+)
+def test_the_state_is_put_back_after_an_exception(function, error):
+    fast = compiled(function, fullgraph=False)
+    for _ in range(2):
+        with pytest.raises(error):
+            fast(x())
+
+
+def failing(graph, examples):
+    raise ValueError("no")
+
+
+def test_the_state_is_put_back_after_a_failing_backend():
+    with pytest.raises(Exception, match="no"):
+        compiled(with_no_grad, backend=failing)(x())
+
+
+SETTERS = {
+    "default dtype": lambda x: (torch.set_default_dtype(torch.float64), torch.ones(2))[1],
+    "deterministic": lambda x: torch.use_deterministic_algorithms(True) or x * 2,
+    "threads": lambda x: torch.set_num_threads(1) or x * 2,
+    "seed": lambda x: torch.manual_seed(3) and torch.rand(2),
+}
+
+
+@pytest.mark.parametrize("name", SETTERS)
+def test_other_state_is_set_by_eager(name):
+    before = torch.get_default_dtype(), torch.get_num_threads()
+    fast = compiled(SETTERS[name], fullgraph=False)
+
+    def reset():
+        torch.set_default_dtype(before[0])
+        torch.use_deterministic_algorithms(False)
+        torch.set_num_threads(before[1])
+
+    try:
+        for _ in range(2):
+            got = fast(x(False))
+            reset()
+            want = SETTERS[name](x(False))
+            reset()
+            assert_same(got, want)
+    finally:
+        reset()
+
+
+def test_compiling_inside_is_seen():
+    def f(x):
+        return (x * 2 if torch.compiler.is_compiling() else x * 3), torch.jit.is_scripting()
+
+    assert_same(compiled(f)(x()), (x() * 2, False))
+
+
+def test_random_numbers_are_eager_s():
+    def f(x):
+        return torch.rand(3), torch.nn.functional.dropout(x), x.clone().detach().normal_()
+
+    fast = compiled(f)
+    for _ in range(2):
+        torch.manual_seed(5)
+        got = fast(x()), torch.rand(1)
+        torch.manual_seed(5)
+        assert_same(got, (f(x()), torch.rand(1)))
+
+
+def test_a_random_graph_that_raises_is_not_run_again():
+    def f(x, i):
+        y = torch.rand(3)
+        return x.index_select(0, i) + y.sum()
+
+    fast = compiled(f, fullgraph=False)
+    torch.manual_seed(0)
+    fast(x(), torch.tensor([0]))
+    state = torch.get_rng_state()
+    with pytest.raises(IndexError):
+        fast(x(), torch.tensor([9]))
+    once = torch.rand(1)
+    torch.set_rng_state(state)
+    torch.rand(3)
+    assert_same(once, torch.rand(1))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_graph_that_raises_leaves_the_state_as_it_was(backend):
+    def f(x, i):
+        with torch.no_grad(), torch.autocast("cpu"):
+            y = x * 2
+            try:
+                return y.index_select(0, i)
+            except IndexError:
+                return y, torch.is_grad_enabled()
+
+    fast = compiled(f, backend, fullgraph=False)
+    good, bad = torch.tensor([0, 1]), torch.tensor([0, 7])
+    for index in (good, bad, good, bad):
+        assert_same(fast(x(), index), f(x(), index))
+        assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")

@@ -1,0 +1,111 @@
+"""CPython's test modules with every method compiled in tracing mode and run twice, against the same
+run plain; and the table of what was traced whole.
+
+    python tests/trace/cpython_twice.py [module ...]
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+
+def load_compare() -> Any:
+    """A copy of tests/cpython/compare.py that starts our worker."""
+    path = HERE.parent / "cpython" / "compare.py"
+    spec = importlib.util.spec_from_file_location("cpython_compare_twice", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    module.WORKER = HERE / "cpython_worker.py"
+    module.PLAIN_LIMIT = 90.0  # a trace that does not end should not take long to be found
+    return module
+
+
+compare = load_compare()
+QUICK = """
+    test_grammar test_scope test_global test_generators test_genexps test_listcomps test_dictcomps
+    test_setcomps test_class test_super test_property test_decorators test_with test_raise
+    test_unpack test_unpack_ex test_extcall test_keywordonlyarg test_patma test_compare
+    test_augassign test_binop test_unary test_contains test_iter test_enumerate test_range
+    test_slice test_tuple test_list test_dict test_set test_bool test_isinstance
+    test_userlist test_userdict test_deque test_defaultdict test_ordered_dict test_operator
+    test_contextlib test_bisect test_heapq test_string test_copy
+""".split()
+
+
+def modules(every: bool) -> list[str]:
+    """Those of the ground floor that this Python has; a few of them unless all are wanted."""
+    known = [m.name for m in compare.choose("full")]
+    return known if every else [name for name in QUICK if name in known]
+
+
+def table_folder() -> Path:
+    """Emptied by who starts a run."""
+    folder = compare.folder() / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["STATOR_TRACE_TABLE"] = str(folder)
+    return Path(folder)
+
+
+def run(module: str) -> Any:
+    path = table_folder() / f"{module}.jsonl"
+    path.unlink(missing_ok=True)
+    return compare.compare(module, mode="compiled")
+
+
+def rows(module: str) -> list[dict[str, Any]]:
+    """One a method; the last run's where a test was run again."""
+    path = table_folder() / f"{module}.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return list({row["test"]: row for row in map(json.loads, lines)}.values())
+
+
+def share(table: list[dict[str, Any]]) -> tuple[int, int]:
+    """(traced whole, all) of the methods without a class statement."""
+    wanted = [row for row in table if not row["class statement"]]
+    return sum(row["whole"] for row in wanted), len(wanted)
+
+
+def reasons(table: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    """Why methods without a class statement were dropped, most frequent first."""
+    count: collections.Counter[str] = collections.Counter()
+    for row in table:
+        if not row["class statement"] and row["drops"]:
+            what = row["drops"][0].partition(": ")[2]
+            count[re.sub(r"0x[0-9a-f]+", "0x", what)[:140]] += 1
+    return [(n, what) for what, n in count.most_common()]
+
+
+def main(arguments: list[str]) -> int:
+    chosen = [a for a in arguments if not a.startswith("-")] or modules("--all" in arguments)
+    table: list[dict[str, Any]] = []
+    different = 0
+    print(compare.HEADER)
+    for name in chosen:
+        report = run(name)
+        compare.tell(report, verbose="-v" in arguments)
+        found = rows(name)
+        whole, total = share(found)
+        print(f"    {whole} of {total} methods without a class statement traced whole", flush=True)
+        table += found
+        different += len(report.different)
+    whole, total = share(table)
+    print(f"{whole} of {total} traced whole ({100 * whole / max(total, 1):.0f}%); dropped because:")
+    for count, what in reasons(table)[:60]:
+        print(f"{count:6} {what}")
+    print(f"{different} tests differ")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

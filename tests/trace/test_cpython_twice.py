@@ -1,0 +1,65 @@
+"""CPython's own tests, every method compiled in tracing mode with empty graphs kept and run twice:
+the outcomes are those of plain Python. A table says what was traced whole, and why the rest was
+not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import cpython_twice
+import pytest
+
+JOBS = int(os.environ.get("STATOR_JOBS", "2"))
+LIMIT = 1800
+QUICK = set(cpython_twice.modules(every=False))
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.full)
+        for name in cpython_twice.modules(every=True)
+    ]
+
+
+@pytest.fixture(scope="session")
+def reports(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Any]]]:
+    names = [
+        item.callspec.params["module"]
+        for item in request.session.items
+        if getattr(item, "originalname", "") == "test_methods_come_out_as_in_plain_python"
+    ]
+    pool = ThreadPoolExecutor(JOBS)
+    yield {name: pool.submit(cpython_twice.run, name) for name in names}
+    pool.shutdown(cancel_futures=True)
+
+
+def describe(found: Any) -> str:
+    return f"{found.test}\n  plain:    {found.plain}\n  compiled: {found.evaluated}\n{found.detail}"
+
+
+@pytest.mark.timeout(LIMIT)
+@pytest.mark.parametrize("module", cases())
+def test_methods_come_out_as_in_plain_python(
+    module: str, reports: dict[str, Future[Any]]
+) -> None:
+    report = reports[module].result()
+    print(cpython_twice.compare.HEADER, report.row(), sep="\n")
+    assert not report.different, "\n".join(map(describe, report.different))
+
+
+@pytest.mark.timeout(LIMIT)
+def test_most_methods_are_traced_whole(reports: dict[str, Future[Any]]) -> None:
+    """Of those that hold no class statement."""
+    if not reports:
+        pytest.skip("no module was selected")
+    table = []
+    for name, future in reports.items():
+        future.result()
+        table += cpython_twice.rows(name)
+    whole, total = cpython_twice.share(table)
+    top = "\n".join(f"{n:6} {what}" for n, what in cpython_twice.reasons(table)[:40])
+    print(f"{whole} of {total} methods traced whole; dropped because:\n{top}")
+    assert whole >= 0.6 * total, f"{whole} of {total}:\n{top}"

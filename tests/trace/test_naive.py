@@ -1,0 +1,11 @@
+"""Programs that a naive tracer gets wrong, and everyday ones."""
+
+import pytest
+from worlds import check, load_cases
+
+CASES = {**load_cases("cases_naive"), **load_cases("cases_programs")}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_in_plain(name):
+    check(CASES[name])
