@@ -67,6 +67,11 @@ class Explanation:
         return "\n\n".join(parts) or "nothing was compiled"
 
 
+def _entry(row: dict[str, Any]) -> Entry:
+    fields = {name: value for name, value in row.items() if name != "hits"}
+    return Entry(**{**fields, "plan": row["plan"].rstrip()})
+
+
 def explain(
     f: Callable[..., Any], *, backend: str | Callable[..., Any] = "eager"
 ) -> Callable[..., Explanation]:
@@ -76,9 +81,7 @@ def explain(
 
     def call(*args: Any, **kwargs: Any) -> Explanation:
         result = compiled(*args, **kwargs)
-        entries = [
-            Entry(**{k: v for k, v in row.items() if k != "hits"}) for row in compiler.entries()
-        ]
+        entries = [_entry(row) for row in compiler.entries()]
         return Explanation(result, entries, compiler.metrics["drops"])
 
     return call

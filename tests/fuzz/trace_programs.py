@@ -9,7 +9,7 @@ import re
 
 from choices import Seeded
 
-KINDS = ["num", "text", "nums", "table", "bag", "obj", "objs", "fn"]
+KINDS = ["num", "text", "nums", "table", "bag", "obj", "objs", "fn", "rows", "pair", "queue"]
 ROOTS = {
     "num": ["a", "b"],
     "text": ["s"],
@@ -19,6 +19,9 @@ ROOTS = {
     "obj": ["o", "p"],
     "objs": ["os"],
     "fn": ["fn"],
+    "rows": ["r"],
+    "pair": ["w", "z"],
+    "queue": ["q"],
     "tensor": ["t", "u"],
 }
 CALLS = 6
@@ -108,6 +111,28 @@ class Odd(dict):
             raise AttributeError(name)
         return self.get(name, -1)
 
+class Hooked(Thing):
+    shared = 11
+
+    def __setattr__(self, name, value):
+        count = self.__dict__.get("writes", 0)
+        super().__setattr__("writes", count + 1)
+        object.__setattr__(self, name, value)
+
+    @property
+    def half(self):
+        return self.n // 2
+
+    @half.setter
+    def half(self, value):
+        self.n = value * 2
+
+    def __len__(self):
+        return len(self.l) + 1
+
+    def __iter__(self):
+        yield from self.l[:3]
+
 class Guarded:
     def __init__(self, log):
         self.log = log
@@ -163,7 +188,10 @@ EXPRESSIONS = {
         (1, "TABLE['k']"), (1, "next(iter(<nums>), <num>)"), (1, "len(REG)"),
         (1, "tame(getattr(<obj>, <attr>, <num>))"), (1, "abs(<num>)"),
         (1, "(lambda x: tame(x + <num>))(<num>)"), (1, "min(<num>, <num>)"), (1, "-<num>"),
-        (1, "round(<num>)"), (1, "divmod(<num>, 7)[1]"), (1, "hash(<text>) % 1"),
+        (1, "round(<num>)"), (2, "<pair>[0]"), (1, "len(<queue>)"), (1, "pick(<queue>, <literal>)"),
+        (1, "len(<rows>.get(<key>, ()))"), (1, "sum(map(len, <rows>.values()))"),
+        (1, "getattr(<obj>, 'half', <num>)"), (1, "getattr(<obj>, 'writes', <num>)"),
+        (1, "next((x for x in <nums> if x > <num>), <num>)"), (1, "(lambda *a, **k: len(a))(*<nums>[:3])"), (1, "divmod(<num>, 7)[1]"), (1, "hash(<text>) % 1"),
     ],
     "bool": [
         (4, "<num> < <num>"), (2, "<num> in <nums>"), (3, "<key> in <table>"),
@@ -190,7 +218,9 @@ EXPRESSIONS = {
         (1, "[x.n for x in <objs>]"), (1, "list(collections.deque(<nums>, maxlen=3))"),
         (1, "REG[:4]"), (1, "<nums>.copy()"), (1, "[x for x in <nums> if x > <num>]"),
         (1, "list(range(abs(<num>) % 4))"), (1, "list(<bag>)"), (1, "sorted(<nums>, key=pure)"),
-        (1, "list(dict.fromkeys(<nums>))"),
+        (1, "list(dict.fromkeys(<nums>))"), (3, "<pair>[1]"), (1, "list(<queue>)"),
+        (2, "<rows>.get(<key>, [])"), (1, "<rows>.setdefault(<key>, [])"), (1, "[*firsts(<queue>)]"),
+        (1, "sum(<rows>.values(), [])[:6]"), (1, "list(Hooked(<num>, <nums>))"),
     ],
     "table": [
         (12, "<:table>"), (4, "<obj>.d"), (2, "{'k': <num>, 'z': <num>}"), (1, "dict(<table>)"),
@@ -205,6 +235,12 @@ EXPRESSIONS = {
         (1, "max(<objs> or [<obj>], key=lambda x: x.n)"),
     ],
     "objs": [(8, "<:objs>"), (3, "[<obj>, <obj>]"), (1, "(<objs>[:3] + [<obj>])"), (1, "[x for x in <objs> if x.n > <num>]")],
+    "rows": [
+        (8, "<:rows>"), (1, "{'k': <nums>, 'z': []}"), (1, "dict(<rows>)"),
+        (1, "collections.defaultdict(list, k=<nums>)"), (1, "{k: v[:2] for k, v in <rows>.items()}"),
+    ],
+    "pair": [(8, "<:pair>"), (2, "(<num>, <nums>)"), (1, "(<pair>[0], <nums>)"), (1, "tuple(<pair>)")],
+    "queue": [(8, "<:queue>"), (1, "collections.deque(<nums>, maxlen=4)"), (1, "<queue>.copy()")],
     "fn": [
         (8, "<:fn>"), (2, "pure"), (1, "(lambda x, scale=1: tame(x + <num>))"), (1, "adder(<num>)"),
         (1, "adder(<num>, <nums>)"), (1, "functools.partial(<fn>)"), (1, "<obj>.m"),
@@ -236,6 +272,11 @@ SIMPLE = [
     (1, "<obj>.n, <obj>.n = <num>, <num>"), (1, "<objs>.reverse()"), (1, "<obj>.n += <num> % 5"),
     (1, "<table>[<key>], <obj>.n = <obj>.n, <num>"), (1, "list(map(<nums>.append, [<num>]))"),
     (1, "<table>.clear()"), (1, "<obj>.l, <obj>.l = <nums>, <nums>"), (1, "<obj>.grow(<num>)"),
+    (2, "<rows>.setdefault(<key>, []).append(<num>)"), (1, "<rows>[<key>] = <nums>"),
+    (1, "<pair>[1].append(<num>)"), (2, "<queue>.append(<num>)"), (1, "<queue>.appendleft(<num>)"),
+    (1, "<queue>.rotate(1)"), (1, "<queue> and <queue>.popleft()"), (1, "Hooked(<num>, <nums>).half = <num>"),
+    (1, "<:num>, <:nums> = <pair>"), (1, "<:pair> = <:pair>"), (1, "<nums>[0:0] = <queue>"),
+    (1, "<rows>.pop(<key>, None)"), (1, "getattr(<obj>, '__dict__', {})['n'] = <num>"), (1, "while len(<queue>) > 4: <queue>.pop()"),
     (1, "vars(<obj>).update(extra=<num>) if hasattr(<obj>, '__dict__') else None"),
 ]  # fmt: skip
 TENSORS = [
@@ -244,10 +285,12 @@ TENSORS = [
 ]  # fmt: skip
 BLOCKS = [
     (4, "if <bool>:", "body"), (2, "for i in <nums>[:3]:", "body"),
-    (2, "for k, v in list(<table>.items())[:3]:", "body"), (2, "for q in <objs>[:3]:", "body"),
-    (1, "with Guarded(<nums>) as w:", "body"), (1, "try:", "try"), (1, "if <bool>:", "else"),
+    (2, "for k, v in list(<table>.items())[:3]:", "body"), (2, "for q_ in <objs>[:3]:", "body"),
+    (1, "with Guarded(<nums>) as w_:", "body"), (1, "try:", "try"), (1, "if <bool>:", "else"),
     (1, "while len(<nums>) < 3:", "while"), (1, "def inner(x=1, *rest):", "def"),
     (1, "for i, x in enumerate(<nums>[:2]):", "body"), (1, "match <num>:", "match"),
+    (1, "for k, v in list(<rows>.items())[:2]:", "body"), (1, "def gen():", "gen"),
+    (1, "with Guarded(<rows>.setdefault('w', [])):", "body"),
 ]  # fmt: skip
 CHANGES = [
     (4, "pass"), (12, "globals().update(world(), G=3); REG.clear(); TABLE['k'] = 1"), (8, "<simple>"), (2, "<root> = <root_value>"), (1, "<root_num> = <num>"),
@@ -259,6 +302,9 @@ CHANGES = [
     (1, "Thing.__bool__ = lambda self: False"), (1, "pure.__code__ = (lambda x: x % 9).__code__"),
     (1, "Thing.extra = <literal>"), (1, "<root_table> = dict(reversed(<root_table>.items()))"),
     (1, "len = lambda x: 5"), (1, "<root_obj> = Sub(<num>, <root_nums>)"),
+    (1, "Hooked.__setattr__ = object.__setattr__"), (1, "Hooked.half = <literal>"),
+    (1, "<root_pair> = (<num>, <root_nums>)"), (1, "<root_rows>['k'] = <root_nums>"),
+    (1, "<root_queue> = collections.deque(<root_nums>, maxlen=2)"),
     (1, "<root_obj>.__dict__.clear() if <literal> > 8 else None"), (1, "<root_objs> = [<root_obj>] * 2"),
 ]  # fmt: skip
 
@@ -352,6 +398,12 @@ class Program:
             lines = [pad + f"def inner(x=1, *rest):", pad + f"    nonlocal_ = [{changed}]"]
             lines += [pad + "    " + self.fill("return tame(<num>) if x else <num>", 1)]
             return [*lines, pad + self.fill("<nums>.append(inner(<num>))", 1)]
+        if form == "gen":
+            lines += [pad + self.fill("    for x in <nums>[:3]:", 1), pad + "        try:"]
+            lines += [pad + "            yield x", pad + "        finally:"]
+            lines += [pad + self.fill("            REG.append(<num>)", 0), pad + "it = gen()"]
+            use = ["next(it, None)", "REG.extend(it)", "it.close()", "del it", "<nums>.extend(it)"]
+            return lines + [pad + self.fill(text, 1) for text in use if self.choices.chance(40)]
         lines += self.body(depth, indent + 1)
         if form == "else":
             lines += [pad + "else:", *self.body(depth, indent + 1)]
@@ -386,12 +438,13 @@ class Program:
         lines += ["    xs, ys = [1, 2, 3], [5, 6]"]
         lines += ["    d, e = {'k': 1, 'z': 2}, collections.OrderedDict(x=5, k=6)"]
         lines += ["    g, fn = {1, 2, 8}, adder(2)"]
-        kinds = ["Thing", "Sub", "Slim", "Odd"]
+        kinds = ["Thing", "Sub", "Slim", "Odd", "Hooked"]
         lines += [f"    o, p = {self.choices.pick(kinds)}(1, [7]), {self.choices.pick(kinds)}(2)"]
         lines += ["    os = [o, p]"]
+        lines += ["    r, w, z, q = {'k': [1], 'x': []}, (1, [2]), (5, xs), collections.deque([1, 2])"]
         aliases = ["ys = xs", "o.l = xs", "p.l = o.l", "e = d", "o.d = d", "p = o", "o.o = p",
                    "p.o = p", "os.append(o)", "e = collections.defaultdict(int, k=3)", "b = 2.5",
-                   "fn = adder(1, xs)", "fn = functools.partial(adder(3))"]  # fmt: skip
+                   "fn = adder(1, xs)", "r['k'] = xs", "w = z", "r['x'] = r['k']", "w = (1, o.l)", "fn = functools.partial(adder(3))"]  # fmt: skip
         lines += [f"    {alias}" for alias in aliases if chance(12)]
         if self.tensors:
             lines += ["    t, u = torch.ones(2, 2), torch.arange(4.0).reshape(2, 2)"]
