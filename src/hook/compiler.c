@@ -186,6 +186,10 @@ static outcome trace_call(compiler *c, cache *k, PyObject *function, const guard
             end = w->broken ? TRACE_BROKE : TRACE_ERROR;
     }
     hook_leave(&before);
+    if (end == TRACE_ERROR && !w->interrupted && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        world_break(w, REASON_RESOURCES, "MemoryError");
+        end = TRACE_BROKE; // the program itself may need less
+    }
     if (end == TRACE_BROKE)
         PyErr_Clear();
     outcome how = OUTCOME_DONE;

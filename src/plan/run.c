@@ -1,5 +1,6 @@
 // Runs a plan: takes its inputs from the guard pass's registers, runs the graph, makes what is given
 // out, writes back, returns.
+#include "src/py/entries.h"
 #include "src/py/functions.h"
 #include "src/py/sets.h"
 
@@ -367,7 +368,7 @@ static int run_step(running *r, const step *s) {
     case STEP_ATTRS_FILL:
         return fill_attrs(r, s);
     case STEP_DICT_IS:
-        return PyObject_GenericSetDict(a, b, NULL);
+        return py_set_instance_dict(a, b);
     case STEP_SLOT_FILL:
         Py_XSETREF(*(PyObject **)((char *)a + s->index), Py_NewRef(b));
         return 0;

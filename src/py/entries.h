@@ -18,3 +18,13 @@ static inline bool py_dict_next(PyObject *dict, Py_ssize_t *at, PyObject **key, 
     return true;
 #endif
 }
+
+// o.__dict__ = dict, whatever the class says about that name. 0, or -1 with an exception.
+static inline int py_set_instance_dict(PyObject *o, PyObject *dict) {
+#if PY_VERSION_HEX >= 0x030d0000
+    // The generic function leaves inline values valid, and they would be read first.
+    if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_MANAGED_DICT)
+        return _PyObject_SetManagedDict(o, dict);
+#endif
+    return PyObject_GenericSetDict(o, dict, NULL);
+}

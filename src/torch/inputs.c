@@ -30,7 +30,7 @@ static const char *impl_of(PyObject *tensor) {
 #define FIELD(type, impl, at) (*(const type *)((impl) + (at)))
 
 static void read_raw(PyObject *tensor, seen *s) {
-    const char *impl = impl_of(tensor);
+    const char *whole = impl_of(tensor), *impl = whole + facts.shift;
     s->dims = FIELD(int64_t, impl, SIZES_AT);
     if (s->dims <= INLINE_SIZES) {
         s->sizes = &FIELD(int64_t, impl, SIZES_AT + 8);
@@ -42,8 +42,8 @@ static void read_raw(PyObject *tensor, seen *s) {
     s->dtype = FIELD(uint16_t, impl, DTYPE_AT);
     s->device_type = FIELD(int8_t, impl, DEVICE_AT);
     s->device_index = FIELD(int8_t, impl, DEVICE_AT + 1);
-    s->keys = FIELD(uint64_t, impl, facts.keys_at);
-    s->requires_grad = facts.requires_grad(impl);
+    s->keys = FIELD(uint64_t, whole, facts.keys_at);
+    s->requires_grad = facts.requires_grad(whole);
 }
 
 // The same by torch's C shims and builtins, where memory is not as expected. False, without an
@@ -76,7 +76,7 @@ static bool read_tensor(PyObject *tensor, seen *s) {
 static int64_t read_offset(PyObject *tensor) {
     int64_t offset = -1;
     if (facts.keys_at)
-        return FIELD(int64_t, impl_of(tensor), OFFSET_AT);
+        return FIELD(int64_t, impl_of(tensor) + facts.shift, OFFSET_AT);
     (void)facts.get_offset((char *)tensor + facts.impl_at, &offset);
     return offset;
 }
@@ -99,7 +99,7 @@ static PyObject *int_tuple(const int64_t *items, int64_t count) {
 
 PyObject *input_facts(PyObject *tensor) {
     seen s;
-    if (!read_tensor(tensor, &s)) {
+    if (!read_tensor(tensor, &s) || s.dims < 0 || s.dims > 64) {
         PyErr_SetString(PyExc_RuntimeError, "this tensor cannot be read");
         return NULL;
     }

@@ -37,6 +37,7 @@ typedef struct torch_facts {
     // where things lie in memory
     int impl_at;     // of a tensor object: pointer to its TensorImpl
     int keys_at;     // of a TensorImpl: dispatch keys; 0: raw reads are not to be trusted
+    int shift; // what is to be added to the offsets of sizes, dtype and device
     void *undefined; // c10::UndefinedTensorImpl::_singleton
     // functions of libc10 and libtorch_cpu; those that are missing are NULL
     bool (*requires_grad)(const void *impl);
