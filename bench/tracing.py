@@ -1,6 +1,6 @@
 """What a trace, a guard and a plan cost; with torch, next to stock Dynamo in the same run.
 
-A trace is a first call less a warm one. Rounds alternate between the sides, and figures are medians.
+A trace is a first call less a warm one. Rounds alternate between the sides; figures are medians.
 """
 
 import dis

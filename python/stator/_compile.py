@@ -87,10 +87,10 @@ def compile(  # the name is torch's
 ) -> Any:
     """A drop-in for `torch.compile`: `f` is a function, a method or an `nn.Module`.
 
-    `backend` is a name ("eager" replays the graph in C; others are torch's own) or a callable that
-    takes a `torch.fx.GraphModule` and example inputs and returns a callable. With `fullgraph` whatever
-    cannot be traced is an `Unsupported` error, which says why, where, and what to do; without it the
-    function then runs uncompiled.
+    `backend` is a name ("eager" replays the graph in C; others are torch's own) or a callable
+    that takes a `torch.fx.GraphModule` and example inputs and returns a callable. With `fullgraph`
+    whatever cannot be traced is an `Unsupported` error, which says why, where, and what to do;
+    without it the function then runs uncompiled.
     """
     if f is None:
         return lambda g: compile(

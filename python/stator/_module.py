@@ -11,4 +11,4 @@ from torch._dynamo.eval_frame import OptimizedModule
 
 def wrap(module: torch.nn.Module, wrap_callable: Callable[[Any], Any]) -> OptimizedModule:
     """The module in the class that users know from `torch.compile`; attributes are the module's."""
-    return OptimizedModule(module, wrap_callable)  # type: ignore[no-untyped-call]
+    return OptimizedModule(module, wrap_callable)  # type: ignore[arg-type]

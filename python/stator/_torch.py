@@ -7,7 +7,7 @@ import logging
 import operator
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import (
     BuiltinFunctionType,
     GetSetDescriptorType,
@@ -94,28 +94,6 @@ def refusal(tensor: torch.Tensor) -> str | None:
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return "belongs to a functorch transform"
     return None
-
-
-def describe(tensor: torch.Tensor) -> str:
-    layout = "" if tensor.layout is torch.strided else f", {tensor.layout}"
-    try:
-        shape, stride = f"{tuple(tensor.shape)}", f", stride {tensor.stride()}"
-    except RuntimeError:  # nested, sparse
-        shape, stride = "unknown", ""
-    flags = "".join(
-        f", {name}"
-        for name, on in (
-            ("requires_grad", tensor.requires_grad),
-            ("conj", tensor.is_conj()),
-            ("neg", tensor.is_neg()),
-            ("inference", tensor.is_inference()),
-        )
-        if on
-    )
-    return (
-        f"a {type(tensor).__name__} of {tensor.dtype} on {tensor.device}, size {shape}{stride}"
-        f"{layout}{flags}"
-    )
 
 
 def key_bits(tensor: torch.Tensor) -> int:
@@ -460,13 +438,11 @@ _DEVICES = {"cpu": 0, "meta": 14}
 
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
-    glue: dict[str, Callable[..., Any] | dict[str, Any]] = {
-        function.__name__: function
-        for function in (
-            make_mode, fake_of, run, refusal, describe, key_bits, state_refusal, save_state,
-            restore_state,
-        )
-    }  # fmt: skip
+    functions = (make_mode, fake_of, run, refusal, key_bits, state_refusal, save_state,
+                 restore_state)  # fmt: skip
+    for function in functions:
+        _engine.skip_code(function.__code__)  # never compiled themselves
+    glue: dict[str, Any] = {function.__name__: function for function in functions}
     glue["cache_enabled"] = torch.is_autocast_cache_enabled
     glue["unary"] = {
         "neg": operator.neg,
@@ -488,6 +464,7 @@ def settings() -> dict[str, Any]:
         "memory_format": torch.memory_format,
         "OpOverload": torch._ops.OpOverload,
         "OpOverloadPacket": torch._ops.OpOverloadPacket,
+        "strided": torch.strided,
         "set_grad_enabled": torch._C._set_grad_enabled,
         "fields": fields(),
         "glue": glue,

@@ -1,5 +1,5 @@
-// Entries of one code object: found by their guards, most recently used first; thrown away when what
-// they rely on has died.
+// Entries of one code object: found by their guards, most recently used first; thrown away when
+// what they rely on has died.
 #include "src/cache/cache.h"
 
 enum { MOST_REASONS = 64 };
@@ -67,8 +67,8 @@ void cache_free(cache *c) {
     Py_DECREF(reasons);
 }
 
-// What has died is only put aside: between a guard pass and the plan that uses its registers no code
-// may run.
+// What has died is only put aside: between a guard pass and the plan that uses its registers no
+// code may run.
 static void bury(cache *c, entry **place) {
     entry *e = *place;
     *place = e->next;

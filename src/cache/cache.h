@@ -11,14 +11,14 @@ typedef struct entry {
     plan *plan;
     PyObject *code; // borrowed: the cache belongs to it
     long hits;
-    int held;       // runs of it now
-    bool dropped;   // out of its cache: the last run frees it
-    bool empty;     // no operation: the frame is left to CPython, unless kept
+    int held;     // runs of it now
+    bool dropped; // out of its cache: the last run frees it
+    bool empty;   // no operation: the frame is left to CPython, unless kept
 } entry;
 
 typedef struct cache {
     entry *entries;
-    entry *dead;       // can never pass again; freed where code may run
+    entry *dead; // can never pass again; freed where code may run
     int count;
     int drops;         // traces dropped
     bool given_up;     // limit reached: the frame runs uncompiled

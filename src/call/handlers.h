@@ -43,8 +43,8 @@ PyObject *handler_attr(world *w, PyObject *o, const char *name);
 bool handler_meets_standin(PyObject *o, int depth);
 PyObject *handler_bool(int truth); // -1: NULL
 
-// What the caller handles is hidden during a trace. That it handles nothing is guarded: then what the
-// trace sees (sys.exception(), the __context__ of an exception) is all there is.
+// What the caller handles is hidden during a trace. That it handles nothing is guarded: then what
+// the trace sees (sys.exception(), the __context__ of an exception) is all there is.
 status raised_nothing_outside(world *w);
 // Rows that handlers_raised.c gives to Python functions.
 status raised_setup(void);

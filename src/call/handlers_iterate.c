@@ -352,7 +352,8 @@ HANDLER(iter) {
     return world_break(w, REASON_NATIVE_CALL, "iter() with a sentinel");
 }
 
-// The __next__ that a class has from a builtin iterator: that one's own slot, as op_next would use it.
+// The __next__ that a class has from a builtin iterator: that one's own slot, as op_next would use
+// it.
 static PyObject *next_by_slot(world *w, PyObject *iterator, PyObject *wrapper) {
     if (record_of(w, iterator) != NULL)
         return world_break(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(iterator)->tp_name);

@@ -1,6 +1,8 @@
-// After native code ran: a break is seen even if the native code swallowed it, and an exception that a
-// stand-in or a lazy may have caused is not believed.
+// After native code ran: a break is seen even if the native code swallowed it, and an exception
+// that a stand-in or a lazy may have caused is not believed.
 #pragma once
+
+#include "src/interp/fault.h"
 
 #include "src/world/world.h"
 
@@ -8,14 +10,16 @@ static inline bool broke(world *w) {
     return w->broken;
 }
 
-// Whether the exception that is set was born in native code just now: those that passed a frame carry
-// a traceback.
+// Whether the exception that is set was born in native code just now: those that passed a frame
+// carry a traceback.
 bool native_born_here(void);
 // For what failed: the break goes on upwards, or the exception does. Always -1.
 int native_failed(world *w, bool suspicious);
 
 // Steals the result.
 static inline PyObject *native_result(world *w, PyObject *result, bool suspicious) {
+    if (FAULTY(false, true))
+        Py_CLEAR(result);
     if (LIKELY(result != NULL && !w->broken))
         return result;
     Py_XDECREF(result);
@@ -24,6 +28,7 @@ static inline PyObject *native_result(world *w, PyObject *result, bool suspiciou
 }
 
 static inline int native_status(world *w, int result, bool suspicious) {
+    result = FAULTY(result, -1);
     return LIKELY(result >= 0 && !w->broken) ? result : native_failed(w, suspicious);
 }
 

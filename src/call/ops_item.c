@@ -239,8 +239,8 @@ int op_setitem(world *w, PyObject *container, PyObject *key, PyObject *value) {
 static unsigned membership(PyObject *container) {
     if (is_scalar(container))
         return P_NONE;
-    bool hashes = PyDict_Check(container) || PyAnySet_Check(container) ||
-                  PyDictViewSet_Check(container);
+    bool hashes =
+        PyDict_Check(container) || PyAnySet_Check(container) || PyDictViewSet_Check(container);
     return hashes ? P_HASH | P_EQ : P_EQ;
 }
 

@@ -46,9 +46,9 @@ PyObject *op_iter(world *w, PyObject *o) {
 // Whether an iterator's own C code does something to the elements, which may be stand-ins: then
 // what it raises is not believed.
 static bool is_suspicious(const world *w, PyObject *o) {
-    static const char *const names[] = {"accumulate", "compress",  "count",     "dropwhile",
-                                        "filterfalse", "groupby",  "islice",    "starmap",
-                                        "takewhile"};
+    static const char *const names[] = {"accumulate", "compress",    "count",
+                                        "dropwhile",  "filterfalse", "groupby",
+                                        "islice",     "starmap",     "takewhile"};
     if (w->torch == NULL)
         return false; // no tensor was met
     const char *name = Py_TYPE(o)->tp_name, *dot = strrchr(name, '.');

@@ -291,8 +291,8 @@ static status open_standin(world *w, PyObject *o, unsigned protocols) {
 }
 
 static status check_attributes(world *w, PyObject *o) {
-    if (value_immutable(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o) ||
-        PySet_CheckExact(o) || PyFrozenSet_CheckExact(o))
+    if (value_immutable(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o) ||
+        PyDict_CheckExact(o) || PySet_CheckExact(o) || PyFrozenSet_CheckExact(o))
         return ST_OK;
     return world_break_status(w, REASON_PROTOCOL, "attributes of a %s object", Py_TYPE(o)->tp_name);
 }
@@ -359,7 +359,8 @@ status protocol_open_elements(world *w, PyObject **o, unsigned protocols) {
 
 // --- what callbacks give ---
 
-// Keys that are tuples are compared element by element: opened objects among them by identity first.
+// Keys that are tuples are compared element by element: opened objects among them by identity
+// first.
 static void note_elements(world *w, PyObject *o) {
     if (!PyTuple_CheckExact(o))
         return;

@@ -1,21 +1,21 @@
-// What native code may do to a value: a protocol is a set of special methods. Preparing a value for a
-// protocol opens it and looks each method up through the door, so that Python code behind it is known
-// when it comes back through the hook, and its absence is guarded.
+// What native code may do to a value: a protocol is a set of special methods. Preparing a value for
+// a protocol opens it and looks each method up through the door, so that Python code behind it is
+// known when it comes back through the hook, and its absence is guarded.
 #pragma once
 
 #include "src/world/world.h"
 
 typedef enum protocol {
     P_NONE = 0,
-    P_HASH = 1 << 0,    // __hash__, __eq__
-    P_EQ = 1 << 1,      // __eq__, __ne__
-    P_ORDER = 1 << 2,   // __lt__, __le__, __gt__, __ge__, and P_EQ
-    P_ITER = 1 << 3,    // __iter__, __next__, __getitem__, __len__, __length_hint__
-    P_TRUTH = 1 << 4,   // __bool__, __len__
-    P_LEN = 1 << 5,     // __len__
-    P_INDEX = 1 << 6,   // __index__, __int__, __float__, __complex__, __trunc__ …
-    P_NUMBER = 1 << 7,  // binary and unary operators
-    P_ITEM = 1 << 8,    // __getitem__, __setitem__, __delitem__, __missing__
+    P_HASH = 1 << 0,   // __hash__, __eq__
+    P_EQ = 1 << 1,     // __eq__, __ne__
+    P_ORDER = 1 << 2,  // __lt__, __le__, __gt__, __ge__, and P_EQ
+    P_ITER = 1 << 3,   // __iter__, __next__, __getitem__, __len__, __length_hint__
+    P_TRUTH = 1 << 4,  // __bool__, __len__
+    P_LEN = 1 << 5,    // __len__
+    P_INDEX = 1 << 6,  // __index__, __int__, __float__, __complex__, __trunc__ …
+    P_NUMBER = 1 << 7, // binary and unary operators
+    P_ITEM = 1 << 8,   // __getitem__, __setitem__, __delitem__, __missing__
     P_CONTAINS = 1 << 9,
     P_STR = 1 << 10,    // __str__
     P_CALL = 1 << 11,   // will be called by native code: trampolines
@@ -25,15 +25,15 @@ typedef enum protocol {
     P_FORMAT = 1 << 15, // __format__
     P_TEXT = P_STR | P_REPR | P_FORMAT,
     P_UNORDERED = 1 << 16, // with P_ITER: the result does not depend on the order
-    P_DEEP = 1 << 30,   // the same for elements of elements, all the way down
+    P_DEEP = 1 << 30,      // the same for elements of elements, all the way down
 } protocol;
 
-// Prepares one value for all of these; *o (a strong reference) is replaced by its opened form. ST_BREAK
-// if native code might do something to it that cannot be seen.
+// Prepares one value for all of these; *o (a strong reference) is replaced by its opened form.
+// ST_BREAK if native code might do something to it that cannot be seen.
 status protocol_open(world *w, PyObject **o, unsigned protocols);
 // Also the elements of a container that is inside or a twin, in place (tuples are replaced).
 status protocol_open_elements(world *w, PyObject **o, unsigned protocols);
 // What traced code hands over to native code that called it: a callback's result, a yielded value.
-// Opened; ST_BREAK for what native code could use unseen (outside iterators of C types). *o is a strong
-// reference.
+// Opened; ST_BREAK for what native code could use unseen (outside iterators of C types). *o is a
+// strong reference.
 status protocol_handed_over(world *w, PyObject **o);

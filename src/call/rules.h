@@ -55,7 +55,8 @@ typedef struct rule {
     bool makes;          // a __new__: argument 0 is a class
 } rule;
 
-// The table is made by the first stator.compile, not at import: it names modules that few programs need.
+// The table is made by the first stator.compile, not at import: it names modules that few programs
+// need.
 int rules_setup(void);
 // All rows, in the table's order, and how many.
 const rule *const *rules_all(size_t *count);

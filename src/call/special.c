@@ -28,7 +28,7 @@ PyObject *special_name(special id) {
 
 enum {
     ALL = P_HASH | P_EQ | P_ORDER | P_ITER | P_TRUTH | P_LEN | P_INDEX | P_NUMBER | P_ITEM |
-          P_CONTAINS | P_TEXT | P_COPY | P_ATTR,
+        P_CONTAINS | P_TEXT | P_COPY | P_ATTR,
     VALUES = P_HASH | P_EQ | P_ORDER | P_TRUTH | P_NUMBER | P_TEXT | P_COPY,
 };
 
@@ -105,9 +105,9 @@ static status identity_of_parts(world *w, PyObject *o) {
     return identity_of(w, raw_method_self(o));
 }
 
-// object's own methods: by identity, or by address. Outside objects that are compared by identity are
-// told apart by the guard that all of them are distinct; a hash may be looked up among keys that were
-// never opened, so there the very object is guarded.
+// object's own methods: by identity, or by address. Outside objects that are compared by identity
+// are told apart by the guard that all of them are distinct; a hash may be looked up among keys
+// that were never opened, so there the very object is guarded.
 static status object_special(world *w, PyObject *o, special id) {
     switch (id) {
     case SPECIAL_format: // goes on to str(), and that to repr()
@@ -170,8 +170,8 @@ static status open_repr(world *w, PyObject *o, bool *known) {
     return read_name(w, o, "__qualname__");
 }
 
-// Exceptions make text of what they hold, and the lazies among that break by themselves. Other types
-// have what they took over from a base that is known.
+// Exceptions make text of what they hold, and the lazies among that break by themselves. Other
+// types have what they took over from a base that is known.
 static const slots_row *row_of(PyTypeObject *type, void *slot, special id) {
     if (PyType_FastSubclass(type, Py_TPFLAGS_BASE_EXC_SUBCLASS) && !raw_is_python_class(type))
         return slots_of((PyTypeObject *)PyExc_BaseException);

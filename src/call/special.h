@@ -19,9 +19,10 @@ status special_open(world *w, PyObject *o, special id);
 status special_open_all(world *w, PyObject *o, unsigned protocols);
 // Whether this method of o's class is Python code; it is recorded then. -1: error or break.
 int special_is_python(world *w, PyObject *o, special id);
-// Calls the method as the interpreter would, if it is Python code: a new reference, and *called is true.
-// Else *called is false, and NULL says an exception or a break only if one is set.
-PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args, int count, bool *called);
+// Calls the method as the interpreter would, if it is Python code: a new reference, and *called is
+// true. Else *called is false, and NULL says an exception or a break only if one is set.
+PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args, int count,
+                       bool *called);
 // Whether `==` of o's class is object's own, that is, identity. -1: error or break.
 int special_eq_is_identity(world *w, PyObject *o);
 

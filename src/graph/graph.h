@@ -1,5 +1,6 @@
-// The graph: torch operations in the order they were traced, as Python objects that glue and tests can
-// read. A node's arguments hold nodes, constants, and containers (tuple, list, dict, slice) of them.
+// The graph: torch operations in the order they were traced, as Python objects that glue and tests
+// can read. A node's arguments hold nodes, constants, and containers (tuple, list, dict, slice) of
+// them.
 #pragma once
 
 #include "src/base/status.h"
@@ -16,25 +17,25 @@ typedef enum node_op {
 typedef struct node {
     PyObject_HEAD
     node_op op;
-    int index;          // in the graph
-    PyObject *target;   // strong
-    PyObject *args;     // strong, tuple
-    PyObject *kwargs;   // strong, dict; NULL for none
-    PyObject *meta;     // strong: an example value (FakeTensor, int …), or None
-    PyObject *name;     // strong, str; unique in its graph
-    PyObject *stack;    // strong: tuple of (filename, line, function name), outermost first, or None
+    int index;        // in the graph
+    PyObject *target; // strong
+    PyObject *args;   // strong, tuple
+    PyObject *kwargs; // strong, dict; NULL for none
+    PyObject *meta;   // strong: an example value (FakeTensor, int …), or None
+    PyObject *name;   // strong, str; unique in its graph
+    PyObject *stack;  // strong: tuple of (filename, line, function name), outermost first, or None
 } node;
 
 typedef struct graph {
     PyObject_HEAD
-    PyObject *nodes;  // strong, list; ends in an output node once closed
+    PyObject *nodes;   // strong, list; ends in an output node once closed
     PyObject *sources; // strong, list: for each placeholder the text of its source
-    PyObject *names;  // strong, set of names in use
-    PyObject *counts; // strong, dict: the last number that was put behind a name
-    int inputs;       // placeholders, all at the front in order of first use
+    PyObject *names;   // strong, set of names in use
+    PyObject *counts;  // strong, dict: the last number that was put behind a name
+    int inputs;        // placeholders, all at the front in order of first use
     bool closed;
-    // strong, or NULL: (save, restore). The operations change state that an error would leave changed:
-    // restore(save()) puts it back.
+    // strong, or NULL: (save, restore). The operations change state that an error would leave
+    // changed: restore(save()) puts it back.
     PyObject *keeper;
 } graph;
 
@@ -49,8 +50,9 @@ node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObjec
                  PyObject *meta, PyObject *stack);
 // The node is called like this from now on, or like this with a number.
 status graph_rename(graph *g, node *n, PyObject *name);
-// What comes out is given out; `outputs` is a tuple of nodes. Placeholders that nothing uses are taken
-// out: `used[i]` (may be NULL) says whether the i-th input stayed. So are subscripts nobody uses.
+// What comes out is given out; `outputs` is a tuple of nodes. Placeholders that nothing uses are
+// taken out: `used[i]` (may be NULL) says whether the i-th input stayed. So are subscripts nobody
+// uses.
 status graph_close(graph *g, PyObject *outputs, bool *used);
 // Number of nodes that compute something.
 Py_ssize_t graph_operations(const graph *g);
@@ -68,5 +70,6 @@ static inline bool is_node(PyObject *o) {
 typedef struct replay replay;
 replay *replay_new(const graph *g);
 void replay_free(replay *r);
-// Runs the operations; values die at their last use. New tuple of outputs, or NULL with an exception.
+// Runs the operations; values die at their last use. New tuple of outputs, or NULL with an
+// exception.
 PyObject *replay_run(const replay *r, PyObject *const *inputs);

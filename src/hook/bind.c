@@ -3,7 +3,6 @@
 
 #include "src/hook/bind.h"
 
-
 void bind_drop(PyObject **slots, Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < count; i++)
         Py_CLEAR(slots[i]);

@@ -9,9 +9,9 @@ static inline Py_ssize_t bind_count(const PyCodeObject *co) {
            ((co->co_flags & CO_VARKEYWORDS) != 0);
 }
 
-// Fills `slots` (bind_count of them, strong references) as CPython does. 1; 0 if the call does not fit
-// the function, so that CPython must say what is wrong; -1 with an exception. Slots are only filled if
-// it is 1.
+// Fills `slots` (bind_count of them, strong references) as CPython does. 1; 0 if the call does not
+// fit the function, so that CPython must say what is wrong; -1 with an exception. Slots are only
+// filled if it is 1.
 int bind_call(PyObject *function, PyObject *const *args, size_t given, PyObject *keywords,
               PyObject **slots);
 

@@ -20,11 +20,11 @@
 typedef struct compiled {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *function;  // strong: a Python function
-    compiler *compiler;  // strong
-    cache *cache;        // the compiler's, of `code`
-    PyObject *code;      // borrowed from the compiler: what `cache` belongs to
-    PyObject *dict;      // strong
+    PyObject *function; // strong: a Python function
+    compiler *compiler; // strong
+    cache *cache;       // the compiler's, of `code`
+    PyObject *code;     // borrowed from the compiler: what `cache` belongs to
+    PyObject *dict;     // strong
     PyObject *weakrefs;
 } compiled;
 
@@ -134,8 +134,8 @@ PyObject *compile_frame(PyThreadState *ts, py_frame *f, bool *mine) {
         !worth_it(f, count))
         return NULL;
     cache *k = compiler_cache(c, co);
-    outcome how = k == NULL ? OUTCOME_ERROR
-                            : compiler_run(c, k, function, py_frame_slots(f), count, &result);
+    outcome how =
+        k == NULL ? OUTCOME_ERROR : compiler_run(c, k, function, py_frame_slots(f), count, &result);
     if (how == OUTCOME_NATIVE)
         return NULL;
     *mine = true;
@@ -215,8 +215,7 @@ static PyGetSetDef compiled_getset[] = {
 };
 
 PyTypeObject compiled_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "stator._engine.Compiled",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.Compiled",
     .tp_doc = "A function whose calls are looked up among compiled entries.",
     .tp_basicsize = sizeof(compiled),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
@@ -303,8 +302,7 @@ static PyGetSetDef compiler_getset[] = {
 };
 
 PyTypeObject compiler_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "stator._engine.Compiler",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.Compiler",
     .tp_doc = "The settings of one call of stator.compile, with all that was compiled under them.",
     .tp_basicsize = sizeof(compiler),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,

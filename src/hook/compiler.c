@@ -1,5 +1,5 @@
-// From a call to an entry: the cache is asked; on a miss the call is traced, its graph handed to the
-// backend, its guards sealed and tried, its plan run.
+// From a call to an entry: the cache is asked; on a miss the call is traced, its graph handed to
+// the backend, its guards sealed and tried, its plan run.
 #include "src/py/raised.h"
 
 #include "src/trace/trace.h"
@@ -54,6 +54,12 @@ static void note(PyObject *list, PyObject *text) {
         PyErr_Clear();
 }
 
+// What never works out is not tried for ever.
+static void count_drop(const compiler *c, cache *k) {
+    if (++k->drops >= c->limit)
+        k->given_up = true;
+}
+
 // --- one new entry ---
 
 static PyObject *run_backend(compiler *c, plan *p, PyObject *const *regs) {
@@ -61,8 +67,8 @@ static PyObject *run_backend(compiler *c, plan *p, PyObject *const *regs) {
     if (examples == NULL)
         return NULL;
     hook_mode before = hook_swap(HOOK_OFF);
-    PyObject *callable = PyObject_CallFunctionObjArgs(
-        c->backend, (PyObject *)plan_graph_of(p), examples, NULL);
+    PyObject *callable =
+        PyObject_CallFunctionObjArgs(c->backend, (PyObject *)plan_graph_of(p), examples, NULL);
     hook_swap(before);
     Py_DECREF(examples);
     if (callable != NULL && !PyCallable_Check(callable)) {
@@ -117,8 +123,8 @@ static int add_entry(cache *k, guard_program *guards, plan *p, guard_frame *f, e
     return cache_add(k, guards, p, added);
 }
 
-// The sealed guards are tried on the very state that was traced: if they fail, someone else changed it
-// meanwhile, and the trace is worth nothing.
+// The sealed guards are tried on the very state that was traced: if they fail, someone else changed
+// it meanwhile, and the trace is worth nothing.
 static outcome publish(compiler *c, cache *k, guard_program *guards, plan *p, guard_frame *f,
                        PyObject **result) {
     PyObject **regs = PyMem_Calloc((size_t)guard_registers(guards) + 1, sizeof(PyObject *));
@@ -131,6 +137,7 @@ static outcome publish(compiler *c, cache *k, guard_program *guards, plan *p, gu
         PyObject *text = guard_reason(guards, failed, f);
         PyObject *why = PyUnicode_FromFormat("changed while it was traced: %V", text, "?");
         note(c->drops, why);
+        count_drop(c, k);
         Py_XDECREF(why);
         Py_XDECREF(text);
         how = OUTCOME_NATIVE;
@@ -152,9 +159,7 @@ static outcome publish(compiler *c, cache *k, guard_program *guards, plan *p, gu
 static outcome drop(compiler *c, cache *k, const world *w, PyCodeObject *co) {
     PyObject *text = drop_text(w, co);
     note(c->drops, text);
-    k->drops++;
-    if (k->drops >= c->limit)
-        k->given_up = true;
+    count_drop(c, k);
     outcome how = OUTCOME_NATIVE;
     if (c->fullgraph) {
         PyErr_SetObject(c->error, text ? text : Py_None);

@@ -1,4 +1,5 @@
-// One call of stator.compile: its settings, and the caches of every code object compiled under them.
+// One call of stator.compile: its settings, and the caches of every code object compiled under
+// them.
 #pragma once
 
 #include "src/base/map.h"
@@ -9,13 +10,14 @@
 typedef struct compiler {
     PyObject_HEAD
     struct compiler *next, *previous; // all that live, for reset
-    PyObject *backend;  // strong: called with (graph, examples), gives the graph's callable; None: replay in C
-    PyObject *error;    // strong: exception class for fullgraph
-    map caches;         // code object → cache *
+    PyObject *backend; // strong: called with (graph, examples), gives the graph's callable; None:
+                       // replay in C
+    PyObject *error;   // strong: exception class for fullgraph
+    map caches;        // code object → cache *
     VEC(PyObject *) codes; // strong; the keys
     VEC(cache *) all;
     bool fullgraph, keep_empty;
-    int limit;          // entries a code object may have
+    int limit; // entries a code object may have
     bool warned;
     long traces, hits, compiled;
     PyObject *drops, *recompiles; // strong, lists of str

@@ -59,12 +59,12 @@ typedef struct run {
     const code *code;
     PyObject **sp;
     const insn *pc;
-    PyObject *value; // strong, set by RUN_RETURN and RUN_YIELD
-    int how;         // argument of YIELD_VALUE
-    long *countdown; // boundaries left before RUN_STOP, or NULL: not counted
-    long failing;    // where a thrown exception is looked up
-    bool moved;      // the frame was filled from an image: who did that takes the next one, too
-    bool to_cpython; // a stop hands the frame to CPython
+    PyObject *value;     // strong, set by RUN_RETURN and RUN_YIELD
+    int how;             // argument of YIELD_VALUE
+    long *countdown;     // boundaries left before RUN_STOP, or NULL: not counted
+    long failing;        // where a thrown exception is looked up
+    bool moved;          // the frame was filled from an image: who did that takes the next one, too
+    bool to_cpython;     // a stop hands the frame to CPython
     struct world *world; // the trace it belongs to; NULL in the plain build
     struct names *globals, *builtins; // a trace's view of the frame's namespaces; NULL until needed
     py_entry entry;

@@ -1,5 +1,5 @@
-// From a finished trace to its plan: what is given out and what is written decide the graph's outputs,
-// the sources to load and the steps.
+// From a finished trace to its plan: what is given out and what is written decide the graph's
+// outputs, the sources to load and the steps.
 #include "src/plan/build.h"
 
 plan_types plan_type;

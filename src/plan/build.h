@@ -1,5 +1,5 @@
-// What the building of a plan shares: registers, loads, constants, steps; then rebuilding and writing
-// on top of it.
+// What the building of a plan shares: registers, loads, constants, steps; then rebuilding and
+// writing on top of it.
 #pragma once
 
 #include "src/plan/steps.h"
@@ -10,9 +10,9 @@ typedef VEC(step) step_list;
 typedef struct builder {
     world *w;
     plan *p;
-    map objects; // object → operand, or BUSY
-    map sources; // source → register
-    map nodes;   // node → output's register; its place in `outputs` is that in the plan's
+    map objects;          // object → operand, or BUSY
+    map sources;          // source → register
+    map nodes;            // node → output's register; its place in `outputs` is that in the plan's
     VEC(source *) loaded; // of each load of the plan
     VEC(node *) outputs;
     step_list making, writing;
@@ -37,8 +37,8 @@ status build_output(builder *b, node *n, operand *out);
 
 // Whether an object is the same in every call, whatever its identity is worth.
 bool constant_is(PyObject *o);
-// Whether a plan gives out this very object in every call. If it has an identity and came from outside,
-// *out is that place's operand, else OPERAND_NONE.
+// Whether a plan gives out this very object in every call. If it has an identity and came from
+// outside, *out is that place's operand, else OPERAND_NONE.
 status constant_stays(builder *b, PyObject *o, bool *stays, operand *out);
 
 // Steps that make an inside object again, or load an outside one.
@@ -47,14 +47,14 @@ status rebuild(builder *b, PyObject *o, operand *out);
 status rebuild_rest(builder *b);
 // A tuple of inside objects.
 status rebuild_tuple(builder *b, PyObject *const *items, Py_ssize_t count, operand *out);
-// How a key is hashed when the plan runs: again, as nothing but C code is run for it (HASH_AGAIN), or as
-// the trace found it, since that followed from what is guarded (HASH_KNOWN).
+// How a key is hashed when the plan runs: again, as nothing but C code is run for it (HASH_AGAIN),
+// or as the trace found it, since that followed from what is guarded (HASH_KNOWN).
 typedef enum hashing { HASH_AGAIN, HASH_KNOWN, HASH_NEVER } hashing;
 hashing rebuild_hashing(builder *b, PyObject *key);
 // Clears *lasting unless a key hashes alike in every call.
 status rebuild_lasting(builder *b, PyObject *key, bool *lasting);
-// The C type that lays out the instances of a class, or NULL if the class is not one made by a class
-// statement on top of it.
+// The C type that lays out the instances of a class, or NULL if the class is not one made by a
+// class statement on top of it.
 PyTypeObject *rebuild_base(PyTypeObject *type);
 
 // What the files of rebuilding share.
@@ -79,8 +79,8 @@ typedef enum death_place {
     DEATH_DEQUE, // all of it
     DEATH_SET,
 } death_place;
-// Guards that what is displaced dies, if it does, without running code; breaks if it would not. `o` is
-// what is at `s` now.
+// Guards that what is displaced dies, if it does, without running code; breaks if it would not. `o`
+// is what is at `s` now.
 status deaths_guard(builder *b, source *s, PyObject *o, death_place place, PyObject *key,
                     Py_ssize_t low, Py_ssize_t high);
 // The same for what a lazy stands for, which may be known already.

@@ -1,5 +1,5 @@
-// Which objects a plan may keep and give out in every call: those that C code keeps for good, those that
-// have no identity to speak of, and constants of code.
+// Which objects a plan may keep and give out in every call: those that C code keeps for good, those
+// that have no identity to speak of, and constants of code.
 #include "src/world/inner.h"
 
 #include "src/plan/build.h"
@@ -49,8 +49,8 @@ static bool is_singleton(PyObject *o) {
            (!overflow && n >= -5 && n <= 256);
 }
 
-// Numbers and texts that the program makes have no identity to rely on. Of these kinds a fresh one is
-// made where the program makes one.
+// Numbers and texts that the program makes have no identity to rely on. Of these kinds a fresh one
+// is made where the program makes one.
 static bool has_identity(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
     return (t == &PyTuple_Type && PyTuple_GET_SIZE(o) > 0) || t == &PyFrozenSet_Type ||

@@ -1,6 +1,6 @@
-// What a write takes out may die of it. In plain Python a finalizer or a weak reference's callback runs
-// at that moment, and the rest of the function sees what it did; here the write comes last. So it is
-// guarded that what is displaced dies without a sound.
+// What a write takes out may die of it. In plain Python a finalizer or a weak reference's callback
+// runs at that moment, and the rest of the function sees what it did; here the write comes last. So
+// it is guarded that what is displaced dies without a sound.
 #include "src/plan/build.h"
 
 #include <internal/pycore_object.h>

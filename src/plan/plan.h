@@ -6,27 +6,28 @@
 
 typedef struct plan plan;
 
-// How the graph is run: by a callable (a backend's result, takes the inputs, gives a tuple or list), or
-// by replay in C. One of them, or neither if the graph has no operation.
+// How the graph is run: by a callable (a backend's result, takes the inputs, gives a tuple or
+// list), or by replay in C. One of them, or neither if the graph has no operation.
 typedef struct plan_graph {
     PyObject *callable;
     replay *replay;
 } plan_graph;
 
-// From a finished trace. Closes the graph: its outputs are the tensors that the result and the writes
-// need. Sources that the plan loads are added to the world's guards, so this comes before sealing.
-// NULL with an exception or a break (something cannot be rebuilt).
+// From a finished trace. Closes the graph: its outputs are the tensors that the result and the
+// writes need. Sources that the plan loads are added to the world's guards, so this comes before
+// sealing. NULL with an exception or a break (something cannot be rebuilt).
 plan *plan_build(world *w, PyObject *result);
 // Owns what is in `how` from here on.
 void plan_set_graph(plan *p, plan_graph how);
 graph *plan_graph_of(plan *p); // borrowed
 void plan_free(plan *p);
 
-// `regs` as the guard pass left them, borrowed; strong references to what is needed are taken first.
-// New reference to the result, or NULL with an exception; then nothing was written, unless it is the
-// MemoryError of a written container that cannot grow. *graph_failed says that the graph raised.
+// `regs` as the guard pass left them, borrowed; strong references to what is needed are taken
+// first. New reference to the result, or NULL with an exception; then nothing was written, unless
+// it is the MemoryError of a written container that cannot grow. *graph_failed says that the graph
+// raised.
 PyObject *plan_run(plan *p, PyObject *const *regs, bool *graph_failed);
-PyObject *plan_text(const plan *p); // one step a line
+PyObject *plan_text(const plan *p);   // one step a line
 PyObject *plan_writes(const plan *p); // list of str: what is written back
 // The graph's inputs, found in the registers of a guard pass, for the backend: new list.
 PyObject *plan_examples(const plan *p, PyObject *const *regs);

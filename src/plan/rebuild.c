@@ -1,5 +1,5 @@
-// From an inside object to the steps that make it again: containers, instances, and who makes what. One
-// object is made once; what can be part of a cycle is made empty and filled later.
+// From an inside object to the steps that make it again: containers, instances, and who makes what.
+// One object is made once; what can be part of a cycle is made empty and filled later.
 #include "src/py/entries.h"
 #include "src/py/sets.h"
 
@@ -9,7 +9,8 @@
 
 #include <internal/pycore_object.h>
 
-// An exact list or dict that is being gathered: made in one step, unless something in it asks for it.
+// An exact list or dict that is being gathered: made in one step, unless something in it asks for
+// it.
 static const uint64_t BUSY = UINT64_MAX - 1;
 enum { DEEP = 200 }; // nesting that the C stack is used for
 
@@ -31,7 +32,7 @@ static bool is_made(builder *b, PyObject *o, operand *out) {
 
 // A step that makes `o`. If `o` is part of a cycle, its parts may have asked for it and made it.
 status rebuild_make(builder *b, PyObject *o, step s, const operands *more, PyObject *object,
-                   operand *out) {
+                    operand *out) {
     if (is_made(b, o, out))
         return ST_OK;
     s.out = *out = build_register(b);
@@ -86,8 +87,8 @@ static status put_hashed(builder *b, operand dict, PyObject *key, PyObject *valu
 
 // --- sets ---
 
-// Elements one by one into `to`. *lasting: they hash alike in every call, so that the inside set's own
-// table can be made again.
+// Elements one by one into `to`. *lasting: they hash alike in every call, so that the inside set's
+// own table can be made again.
 static status elements(builder *b, PyObject *set, operands *to, bool *lasting) {
     Py_ssize_t at = 0;
     PyObject *key;
@@ -135,7 +136,8 @@ static status fill_set(builder *b, PyObject *o, operand to) {
     if (done == ST_OK && lasting)
         done = table_step(b, o, to, &items);
     else if (done == ST_OK)
-        done = build_step(b, &b->making, step_of(STEP_SET_FILL, -1, to, OPERAND_NONE), &items, NULL);
+        done =
+            build_step(b, &b->making, step_of(STEP_SET_FILL, -1, to, OPERAND_NONE), &items, NULL);
     vec_free(&items);
     return done;
 }
@@ -144,7 +146,8 @@ static status fill_set(builder *b, PyObject *o, operand to) {
 
 static status fill_sequence(builder *b, step_kind kind, PyObject *list, operand to) {
     operands items = {0};
-    status done = rebuild_each(b, PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list), &items);
+    status done =
+        rebuild_each(b, PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list), &items);
     if (done == ST_OK && items.count > 0)
         done = build_step(b, &b->making, step_of(kind, -1, to, OPERAND_NONE), &items, NULL);
     vec_free(&items);
@@ -354,8 +357,8 @@ static bool adds_only_slots(const PyTypeObject *type) {
            type->tp_itemsize != 0; // variable size: such have no slots, and the rest lies behind
 }
 
-// Classes that Python code makes let go of their instances by CPython's one function for that; one such
-// class is at hand.
+// Classes that Python code makes let go of their instances by CPython's one function for that; one
+// such class is at hand.
 static bool is_statement_class(PyTypeObject *type) {
     return type->tp_dealloc == ((PyTypeObject *)world_break_error)->tp_dealloc;
 }
@@ -381,14 +384,10 @@ static filler filler_of(const PyTypeObject *base) {
         const PyTypeObject *base;
         filler fill;
     } rows[] = {
-        {&PyBaseObject_Type, fill_nothing},
-        {&PyList_Type, fill_list},
-        {&PyDict_Type, fill_dict},
-        {&PySet_Type, fill_set},
-        {&PyODict_Type, fill_ordered},
-        {&PyByteArray_Type, fill_bytearray},
-        {plan_type.deque, fill_deque},
-        {plan_type.defaultdict, fill_defaultdict},
+        {&PyBaseObject_Type, fill_nothing},  {&PyList_Type, fill_list},
+        {&PyDict_Type, fill_dict},           {&PySet_Type, fill_set},
+        {&PyODict_Type, fill_ordered},       {&PyByteArray_Type, fill_bytearray},
+        {plan_type.deque, fill_deque},       {plan_type.defaultdict, fill_defaultdict},
         {plan_type.namespace, fill_nothing},
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(rows); i++) {
@@ -429,8 +428,9 @@ status rebuild_rest(builder *b) {
 
 static status gather(builder *b, PyObject *o, operands *items, bool *known) {
     *known = false;
-    return PyList_CheckExact(o) ? rebuild_each(b, PySequence_Fast_ITEMS(o), PyList_GET_SIZE(o), items)
-                                : pairs(b, o, items, known);
+    return PyList_CheckExact(o)
+               ? rebuild_each(b, PySequence_Fast_ITEMS(o), PyList_GET_SIZE(o), items)
+               : pairs(b, o, items, known);
 }
 
 static status finish_plain(builder *b, PyObject *o, const operands *items, bool known,
@@ -438,16 +438,17 @@ static status finish_plain(builder *b, PyObject *o, const operands *items, bool 
     bool list = PyList_CheckExact(o);
     uint64_t made = *map_get(&b->objects, map_key(o));
     if (made == BUSY && !known)
-        return rebuild_make(b, o, step_of(list ? STEP_LIST : STEP_DICT, -1, OPERAND_NONE, OPERAND_NONE),
-                    items, NULL, out);
+        return rebuild_make(b, o,
+                            step_of(list ? STEP_LIST : STEP_DICT, -1, OPERAND_NONE, OPERAND_NONE),
+                            items, NULL, out);
     *out = (operand)(uint32_t)made;
     if (made == BUSY)
         TRY(make_empty(b, o, out));
     if (known)
         return put_all_hashed(b, o, *out);
     return build_step(b, &b->making,
-                      step_of(list ? STEP_LIST_FILL : STEP_DICT_FILL, -1, *out, OPERAND_NONE), items,
-                      NULL);
+                      step_of(list ? STEP_LIST_FILL : STEP_DICT_FILL, -1, *out, OPERAND_NONE),
+                      items, NULL);
 }
 
 static status rebuild_plain(builder *b, PyObject *o, operand *out) {
@@ -509,7 +510,8 @@ static status rebuild_exact_tuple(builder *b, PyObject *o, operand *out) {
     operands parts = {0};
     status done = rebuild_each(b, PySequence_Fast_ITEMS(o), PyTuple_GET_SIZE(o), &parts);
     if (done == ST_OK)
-        done = rebuild_make(b, o, step_of(STEP_TUPLE, -1, OPERAND_NONE, OPERAND_NONE), &parts, NULL, out);
+        done = rebuild_make(b, o, step_of(STEP_TUPLE, -1, OPERAND_NONE, OPERAND_NONE), &parts, NULL,
+                            out);
     vec_free(&parts);
     return done;
 }

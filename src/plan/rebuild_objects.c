@@ -1,5 +1,5 @@
-// From an inside object of a C type that is no container to the steps that make it again: functions,
-// what is bound to something, views, iterators, descriptors.
+// From an inside object of a C type that is no container to the steps that make it again:
+// functions, what is bound to something, views, iterators, descriptors.
 #include "src/plan/build.h"
 
 // --- functions and what is bound ---
@@ -113,7 +113,8 @@ static status rebuild_range(builder *b, PyObject *o, operand *out) {
 static PyObject *descriptor_of(PyTypeObject *type, PyObject *name, const PyMethodDef *method) {
     for (PyTypeObject *t = type; t; t = t->tp_base) {
         PyObject *d = raw_is_python_class(t) ? NULL : _PyType_Lookup(t, name);
-        if (d && Py_TYPE(d) == &PyMethodDescr_Type && ((PyMethodDescrObject *)d)->d_method == method)
+        if (d && Py_TYPE(d) == &PyMethodDescr_Type &&
+            ((PyMethodDescrObject *)d)->d_method == method)
             return d;
     }
     return NULL;

@@ -1,8 +1,10 @@
-// Runs a plan: takes its inputs from the guard pass's registers, runs the graph, makes what is given
-// out, writes back, returns.
+// Runs a plan: takes its inputs from the guard pass's registers, runs the graph, makes what is
+// given out, writes back, returns.
 #include "src/py/entries.h"
 #include "src/py/functions.h"
 #include "src/py/sets.h"
+
+#include "src/interp/fault.h"
 
 #include "src/plan/steps.h"
 
@@ -88,8 +90,8 @@ static PyObject *make_call(const running *r, const step *s) {
     for (uint32_t i = 0; i < s->count; i++)
         args[i] = more(r, s, i);
     size_t named = s->object ? (size_t)PyTuple_GET_SIZE(s->object) : 0;
-    PyObject *made = PyObject_Vectorcall(get(r, s->a), args, s->count - named,
-                                         named ? s->object : NULL);
+    PyObject *made =
+        PyObject_Vectorcall(get(r, s->a), args, s->count - named, named ? s->object : NULL);
     if (args != few)
         PyMem_Free(args);
     return made;
@@ -149,7 +151,8 @@ static int fill_set(const running *r, const step *s) {
 
 static int lay_out(const running *r, const step *s) {
     PyObject *items = make_tuple(r, s);
-    int done = items ? py_set_lay_out(get(r, s->a), s->object, ((PyTupleObject *)items)->ob_item) : -1;
+    int done =
+        items ? py_set_lay_out(get(r, s->a), s->object, ((PyTupleObject *)items)->ob_item) : -1;
     Py_XDECREF(items);
     return done;
 }
@@ -212,7 +215,8 @@ static int fill_function(const running *r, const step *s) {
 static int write_bytes(PyObject *array, const step *s) {
     PyObject *low = PyLong_FromSsize_t(s->index), *high = PyLong_FromSsize_t(s->end);
     PyObject *slice = low && high ? PySlice_New(low, high, NULL) : NULL;
-    int done = slice ? PyByteArray_Type.tp_as_mapping->mp_ass_subscript(array, slice, s->object) : -1;
+    int done =
+        slice ? PyByteArray_Type.tp_as_mapping->mp_ass_subscript(array, slice, s->object) : -1;
     Py_XDECREF(low);
     Py_XDECREF(high);
     Py_XDECREF(slice);
@@ -238,7 +242,8 @@ static int write_dict(running *r, const step *s, int (*put)(PyObject *, PyObject
     return put(dict, key, get(r, s->c));
 }
 
-// A key that was set and deleted again may never have been there before: then there is nothing to do.
+// A key that was set and deleted again may never have been there before: then there is nothing to
+// do.
 static int delete_from_dict(running *r, const step *s, int (*remove)(PyObject *, PyObject *)) {
     PyObject *dict = get(r, s->a), *key = get(r, s->b), *old = value_of(dict, key);
     hold(r, old);
@@ -435,6 +440,8 @@ static int run_step(running *r, const step *s) {
 
 static int run_steps(running *r, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++) {
+        if (i < r->p->writes && FAULTY(false, true)) // writes do not fail but for lack of memory
+            return -1;
         if (run_step(r, &r->p->steps.items[i]) < 0)
             return -1;
     }

@@ -1,5 +1,5 @@
-// From what the trace held back to the steps that write it: only what changed, on the original, in an
-// order that leaves every container as the program would have left it.
+// From what the trace held back to the steps that write it: only what changed, on the original, in
+// an order that leaves every container as the program would have left it.
 #include "src/py/entries.h"
 #include "src/py/sets.h"
 
@@ -56,8 +56,8 @@ static status list_runs(builder *b, const record *r, operand list, Py_ssize_t le
     return grown ? list_range(b, list, r, least, r->count, grown) : ST_OK;
 }
 
-// Items at the front or at the back that are the same, and items that are the same at their index: the
-// way that leaves more of them alone is taken.
+// Items at the front or at the back that are the same, and items that are the same at their index:
+// the way that leaves more of them alone is taken.
 static status write_list(builder *b, const record *r) {
     Py_ssize_t size = r->count, now = PyList_GET_SIZE(r->inside), least = size < now ? size : now;
     Py_ssize_t low = 0, tail = 0, same = 0;
@@ -206,8 +206,9 @@ static status list_entries(builder *b, PyObject *dict, entry_list *e) {
     return ST_OK;
 }
 
-// How many of the entries now stand at the front in the order they had then: these stay in place. All
-// that follow were put in after them, whether new or taken out before. *stays[i] says it for then's i.
+// How many of the entries now stand at the front in the order they had then: these stay in place.
+// All that follow were put in after them, whether new or taken out before. *stays[i] says it for
+// then's i.
 static Py_ssize_t count_kept(const entry_list *then, const entry_list *now, bool *stays) {
     Py_ssize_t kept = 0;
     for (Py_ssize_t i = 0; i < then->count; i++) {
@@ -278,7 +279,8 @@ static bool all_again(builder *b, const entry_list *e) {
     return true;
 }
 
-static status check_keys(builder *b, const target *t, const entry_list *then, const entry_list *now) {
+static status check_keys(builder *b, const target *t, const entry_list *then,
+                         const entry_list *now) {
     if (t->named || (all_again(b, then) && all_again(b, now)))
         return ST_OK;
     map hashes = {0};
@@ -317,7 +319,8 @@ static void layout_drop(void *layout) {
     Py_DECREF((PyObject *)layout);
 }
 
-static const guard_custom layout_guard = {"set_layout", layout_check, layout_text, NULL, layout_drop};
+static const guard_custom layout_guard = {"set_layout", layout_check, layout_text, NULL,
+                                          layout_drop};
 
 // A set then and now.
 typedef struct set_change {
@@ -420,7 +423,8 @@ static status comes_out_alike(builder *b, const set_change *c, bool *alike) {
 // The whole table at once.
 static status write_table(builder *b, const set_change *c, operand set) {
     operands items = {0};
-    status done = rebuild_each(b, ((PyListObject *)c->now)->ob_item, PyList_GET_SIZE(c->now), &items);
+    status done =
+        rebuild_each(b, ((PyListObject *)c->now)->ob_item, PyList_GET_SIZE(c->now), &items);
     b->p->dropped += c->record->count;
     if (done == ST_OK)
         done = build_step(b, &b->writing, step_of(STEP_SET_LAYOUT, -1, set, OPERAND_NONE), &items,
@@ -436,7 +440,8 @@ static status write_change(builder *b, const set_change *c) {
     if (set_unchanged(c))
         return ST_OK;
     TRY(set_differences(b, c, look_at, &facts));
-    TRY(guard_add_custom(b->w->guards, c->record->source, &layout_guard, Py_NewRef(c->layout_then)));
+    TRY(guard_add_custom(b->w->guards, c->record->source, &layout_guard,
+                         Py_NewRef(c->layout_then)));
     TRY(deaths_guard(b, c->record->source, c->record->outside, DEATH_SET, NULL, 0, 0));
     TRY(build_load(b, c->record->source, &set));
     if (facts.lasting && facts.plain)
@@ -492,8 +497,8 @@ static status deque_items(builder *b, const record *r, operand deque, PyObject *
     return ST_OK;
 }
 
-// The longest run of items that stand together as they did: it stays, the rest goes and comes at the
-// ends.
+// The longest run of items that stand together as they did: it stays, the rest goes and comes at
+// the ends.
 typedef struct run {
     Py_ssize_t then, now, length;
 } run;

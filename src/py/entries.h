@@ -1,5 +1,5 @@
-// Entries of dicts with the hashes they are kept under: what hashing the keys again would give, had
-// it no code to run.
+// Dicts: entries with the hashes they are kept under (what hashing the keys again would give, had
+// it no code to run), and the dict of an instance.
 #pragma once
 
 #include "src/py/py.h"

@@ -64,8 +64,7 @@ static void fill_table(setentry *table, const layout *l, PyObject *const *items,
     memset(table, 0, ((size_t)l->mask + 1) * sizeof(setentry));
     for (Py_ssize_t i = 0; i < l->fill; i++) {
         bool element = l->slots[i].hash != -1;
-        table[l->slots[i].at] =
-            (setentry){element ? Py_NewRef(*items) : gap, l->slots[i].hash};
+        table[l->slots[i].at] = (setentry){element ? Py_NewRef(*items) : gap, l->slots[i].hash};
         items += element;
     }
 }

@@ -158,6 +158,7 @@ static int take_objects(PyObject *settings) {
         {"memory_format", &facts.memory_format},
         {"OpOverload", &facts.overload},
         {"OpOverloadPacket", &facts.packet},
+        {"strided", &facts.strided},
         {"set_grad_enabled", &facts.set_grad},
         {"glue", &facts.glue},
         {"data_dependent", &facts.data_dependent},

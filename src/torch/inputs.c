@@ -215,12 +215,55 @@ static PyObject *guard_text_tensor(const char *source, void *data) {
     return PyUnicode_FromFormat("%s is %U", source, ((tensor_guard *)data)->text);
 }
 
-// "torch.float32 tensor of size (2, 3), …" as a person would say it.
+// Whether a method of the tensor's, all of C, says yes.
+static bool says(PyObject *tensor, const char *method) {
+    PyObject *answer = PyObject_CallMethod(tensor, method, NULL);
+    PyErr_Clear();
+    Py_XDECREF(answer);
+    return answer == Py_True;
+}
+
+static bool is_strided(PyObject *tensor) {
+    PyObject *layout = PyObject_GetAttrString(tensor, "layout");
+    PyObject *nested = layout ? PyObject_GetAttrString(tensor, "is_nested") : NULL;
+    PyErr_Clear();
+    Py_XDECREF(layout);
+    Py_XDECREF(nested);
+    return layout == facts.strided && nested == Py_False;
+}
+
+// ", size (3, 4), stride (4, 1)"; of others the layout.
+static PyObject *describe_sizes(PyObject *tensor) {
+    seen s;
+    if (!is_strided(tensor) || !read_tensor(tensor, &s)) {
+        PyObject *layout = PyObject_GetAttrString(tensor, "layout");
+        PyObject *text = layout ? PyUnicode_FromFormat(", %S", layout) : NULL;
+        Py_XDECREF(layout);
+        return text;
+    }
+    PyObject *sizes = int_tuple(s.sizes, s.dims), *strides = int_tuple(s.strides, s.dims);
+    PyObject *text =
+        sizes && strides ? PyUnicode_FromFormat(", size %R, stride %R", sizes, strides) : NULL;
+    Py_XDECREF(sizes);
+    Py_XDECREF(strides);
+    return text;
+}
+
+// "a Tensor of torch.float32 on cpu, size (3, 4), stride (4, 1)"; no Python code is run for it.
 static PyObject *describe(PyObject *tensor) {
-    quiet q;
-    quiet_begin(&q);
-    PyObject *text = PyObject_CallOneArg(glue_function("describe"), tensor);
-    quiet_end(&q);
+    const char *name = strrchr(Py_TYPE(tensor)->tp_name, '.');
+    PyObject *dtype = PyObject_GetAttrString(tensor, "dtype"), *text = NULL;
+    PyObject *device = dtype ? PyObject_GetAttrString(tensor, "device") : NULL;
+    PyObject *sizes = device ? describe_sizes(tensor) : NULL;
+    if (sizes)
+        text = PyUnicode_FromFormat(
+            "a %s of %S on %S%U%s%s%s%s", name ? name + 1 : Py_TYPE(tensor)->tp_name, dtype, device,
+            sizes, facts.requires_grad(impl_of(tensor)) ? ", requires_grad" : "",
+            says(tensor, "is_conj") ? ", conj" : "", says(tensor, "is_neg") ? ", neg" : "",
+            says(tensor, "is_inference") ? ", inference" : "");
+    Py_XDECREF(dtype);
+    Py_XDECREF(device);
+    Py_XDECREF(sizes);
     return text;
 }
 

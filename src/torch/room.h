@@ -31,13 +31,14 @@ typedef struct torch_facts {
     PyObject *getitem, *setitem, *getattr; // of operator and builtins
     PyObject *binary[32];                  // by the argument of BINARY_OP: functions of operator
     PyObject *compare[6];
+    PyObject *strided;     // torch.strided
     PyObject *set_grad;    // torch._C._set_grad_enabled
     PyObject *state_guard; // class
     map rows;              // callable → row *
     // where things lie in memory
     int impl_at;     // of a tensor object: pointer to its TensorImpl
     int keys_at;     // of a TensorImpl: dispatch keys; 0: raw reads are not to be trusted
-    int shift; // what is to be added to the offsets of sizes, dtype and device
+    int shift;       // what is to be added to the offsets of sizes, dtype and device
     void *undefined; // c10::UndefinedTensorImpl::_singleton
     // functions of libc10 and libtorch_cpu; those that are missing are NULL
     bool (*requires_grad)(const void *impl);

@@ -1,4 +1,5 @@
-// Match statements in a trace: values of keys and attributes of class patterns, read through the door.
+// Match statements in a trace: values of keys and attributes of class patterns, read through the
+// door.
 #include "src/py/natives.h"
 
 #include "src/interp/match.h"

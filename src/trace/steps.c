@@ -153,8 +153,7 @@ PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject 
         return world_break(w, REASON_NATIVE_CALL, "import of %U, after outside objects changed",
                            name);
     w->quiet++;
-    PyObject *module =
-        import_name(f->f_globals, f->f_builtins, f->f_locals, name, fromlist, level);
+    PyObject *module = import_name(f->f_globals, f->f_builtins, f->f_locals, name, fromlist, level);
     w->quiet--;
     if (module == NULL)
         return NULL;
@@ -189,8 +188,7 @@ PyObject *step_import_from(world *w, PyObject *module, PyObject *name) {
 
 PyObject *step_make_function(run *r, PyObject **sp, int flags) {
     world *w = r->world;
-    if (globals_of(r) == NULL ||
-        builtins_of(r) == NULL)
+    if (globals_of(r) == NULL || builtins_of(r) == NULL)
         return NULL;
     PyObject *function = call_make_function(r->frame->f_globals, sp, flags);
     if (function == NULL || arena_own(&w->arena, Py_NewRef(function)) != ST_OK ||
@@ -271,17 +269,6 @@ PyObject *step_build_slice(world *w, PyObject **parts, int count) {
         if (open_slot(w, &parts[i]) < 0)
             return NULL;
     return build_slice(parts, count);
-}
-
-PyObject *step_convert(world *w, PyObject *value, int conversion) {
-    PyObject *opened = Py_NewRef(value), *text = NULL;
-    if (protocol_open(w, &opened, P_TEXT | P_DEEP) == ST_OK &&
-        protocol_open_elements(w, &opened, P_TEXT | P_DEEP) == ST_OK)
-        text = convert_value(opened, conversion);
-    Py_DECREF(opened);
-    if (w->broken)
-        Py_CLEAR(text);
-    return text;
 }
 
 // --- exceptions ---
@@ -433,15 +420,16 @@ static bool is_handler(int number, PyObject *function) {
     PyObject *handler = PyObject_CallFunction(getsignal, "i", number);
     if (handler == NULL)
         PyErr_Clear();
-    PyObject *behind = handler && PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
+    PyObject *behind =
+        handler && PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
     Py_XDECREF(handler); // the module has it
     return behind == function;
 }
 
 bool step_handles_signal(const world *w, py_frame *f) {
     PyObject *function = py_frame_function(f);
-    if (w->broken || py_frame_in_generator(f) ||
-        map_get(&w->made, map_key(function)) != NULL || record_of(w, function) != NULL)
+    if (w->broken || py_frame_in_generator(f) || map_get(&w->made, map_key(function)) != NULL ||
+        record_of(w, function) != NULL)
         return false;
     bool handles = false;
     for (int number = 1; !handles && number < NSIG; number++)

@@ -1,11 +1,11 @@
-// What instructions do in a trace beyond the operations of src/call: names, imports, functions made,
-// raise, with, star calls, super. Arguments are borrowed, results are new references; NULL or -1 comes
-// with an exception or a break.
+// What instructions do in a trace beyond the operations of src/call: names, imports, functions
+// made, raise, with, star calls, super. Arguments are borrowed, results are new references; NULL or
+// -1 comes with an exception or a break.
 #pragma once
 
-#include "src/world/world.h"
-
 #include "src/interp/run.h"
+
+#include "src/world/world.h"
 
 PyObject *step_load_global(run *r, PyObject *name);
 int step_store_global(run *r, PyObject *name, PyObject *value); // NULL deletes
@@ -19,7 +19,6 @@ int step_prepare_star(world *w, PyObject *callable, PyObject **args, PyObject **
 PyObject *step_super_attr(world *w, PyObject *super, PyObject *type, PyObject *self, PyObject *name,
                           bool two, PyObject **method);
 PyObject *step_build_slice(world *w, PyObject **parts, int count);
-PyObject *step_convert(world *w, PyObject *value, int conversion);
 
 bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause);
 int step_except_star_match(world *w, PyObject *exception, PyObject *type, PyObject **match,

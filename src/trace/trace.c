@@ -9,8 +9,8 @@
 #include "src/trace/steps.h"
 #include "src/trace/trace.h"
 
-// What a thread has while it traces, and had before: no cyclic collection, and an exception state of
-// its own, so that what the caller handles does not get in as __context__.
+// What a thread has while it traces, and had before: no cyclic collection, and an exception state
+// of its own, so that what the caller handles does not get in as __context__.
 typedef struct stage {
     world *world;
     PyThreadState *ts;
@@ -78,6 +78,8 @@ static PyObject *traceback_lines(PyObject *exception) {
     if (tb != NULL && !PyTraceBack_Check(tb)) // None: made outside of any frame
         tb = NULL;
     for (; lines != NULL && tb != NULL; tb = tb->tb_next) {
+        if (tb->tb_frame == NULL) // memory ran out while it was made
+            continue;
         PyCodeObject *co = PyFrame_GetCode(tb->tb_frame);
         int line = PyCode_Addr2Line(co, tb->tb_lasti);
         PyObject *row = Py_BuildValue("(OiO)", co->co_filename, line, co->co_qualname);
@@ -98,9 +100,11 @@ static PyObject *traceback_lines(PyObject *exception) {
 static void note_exception(world *w) {
     PyObject *exception = py_take_raised();
     PyObject *args = ((PyBaseExceptionObject *)exception)->args, *text = NULL;
-    if (args != NULL && PyTuple_GET_SIZE(args) == 1 && PyUnicode_CheckExact(PyTuple_GET_ITEM(args, 0)))
+    if (args != NULL && PyTuple_GET_SIZE(args) == 1 &&
+        PyUnicode_CheckExact(PyTuple_GET_ITEM(args, 0)))
         text = PyTuple_GET_ITEM(args, 0);
-    world_break(w, REASON_EXCEPTION_LEAVES, text ? "%s: %U" : "%s", Py_TYPE(exception)->tp_name, text);
+    world_break(w, REASON_EXCEPTION_LEAVES, text ? "%s: %U" : "%s", Py_TYPE(exception)->tp_name,
+                text);
     PyErr_Clear();
     PyObject *lines = traceback_lines(exception);
     if (lines != NULL)

@@ -12,9 +12,9 @@ typedef enum trace_end {
 } trace_end;
 
 int trace_setup(void);
-// Traces a call of `function`: `slots` are the bound arguments in the order of the frame's slots; they
-// must live as long as the world. The hook must be installed and call trace_eval. The world stays with
-// the caller, who builds the plan from it and frees it.
+// Traces a call of `function`: `slots` are the bound arguments in the order of the frame's slots;
+// they must live as long as the world. The hook must be installed and call trace_eval. The world
+// stays with the caller, who builds the plan from it and frees it.
 trace_end trace_function(world *w, PyObject *function, PyObject *const *slots, Py_ssize_t count,
                          PyObject **result);
 

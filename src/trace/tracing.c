@@ -1,5 +1,6 @@
-// The tracing build of the interpreter: the same loop, over operations that pass the door, hold writes
-// back and record. Turns a frame that comes in during a trace into its result, or ends the trace.
+// The tracing build of the interpreter: the same loop, over operations that pass the door, hold
+// writes back and record. Turns a frame that comes in during a trace into its result, or ends the
+// trace.
 #include "src/py/frame.h"
 #include "src/py/natives.h"
 #include "src/py/operators.h"
@@ -15,6 +16,7 @@
 
 #include "src/call/attr.h"
 #include "src/call/call.h"
+#include "src/call/protocol.h"
 
 #include "src/trace/steps.h"
 #include "src/trace/trace.h"
@@ -77,7 +79,7 @@
     op_build_map(W, keys, key_step, values, value_step, count)
 #define DO_BUILD_SLICE(parts, count) step_build_slice(W, parts, count)
 #define DO_BUILD_STRING(parts, count) op_build_string(W, parts, count)
-#define DO_CONVERT(value, conversion) step_convert(W, value, conversion)
+#define DO_CONVERT(value, conversion) op_convert(W, value, conversion)
 #define DO_LENGTH(o) op_len(W, o)
 #define DO_TYPE(o) door_type(W, o)
 #define DO_MATCH_KEYS(subject, keys) step_match_keys(W, subject, keys)
@@ -110,8 +112,9 @@ static bool is_interrupt(PyObject *raised) {
     return born_here;
 }
 
-// Signals come, and memory and the stack run out, at another place in each call: what a handler makes
-// of them must not become part of an entry. `natively`: the instruction does not raise by itself.
+// Signals come, and memory and the stack run out, at another place in each call: what a handler
+// makes of them must not become part of an entry. `natively`: the instruction does not raise by
+// itself.
 static bool is_abandoned(world *w, bool natively) {
     PyObject *raised = PyErr_Occurred();
     if (w->broken || w->interrupted || raised == NULL)
@@ -125,7 +128,8 @@ static bool is_abandoned(world *w, bool natively) {
     return true;
 }
 
-// Arguments stay with the caller: nothing that has a finalizer lives in a trace, so no one can tell.
+// Arguments stay with the caller: nothing that has a finalizer lives in a trace, so no one can
+// tell.
 #define LEND(function, first, number) ((void)0)
 #define UNLEND() ((void)0)
 
@@ -199,8 +203,7 @@ static status fill_fresh(world *w, py_frame *f) {
         return ST_OK;
     const record *known = record_of(w, function);
     if (known == NULL)
-        return world_break_status(w, REASON_UNKNOWN_FUNCTION, "%U",
-                                  py_frame_code(f)->co_qualname);
+        return world_break_status(w, REASON_UNKNOWN_FUNCTION, "%U", py_frame_code(f)->co_qualname);
     return load_defaults(w, f, known);
 }
 
@@ -236,11 +239,9 @@ static PyObject *make_generator(world *w, PyThreadState *ts, py_frame *f) {
 
 // What native code gets must be what it looks like.
 static PyObject *give(world *w, PyObject *value, bool asked) {
-    if (asked || !is_lazy(value))
-        return value;
-    PyObject *opened = Py_XNewRef(door_open(w, value));
-    Py_DECREF(value);
-    return opened;
+    if (!asked && protocol_handed_over(w, &value) != ST_OK)
+        Py_CLEAR(value);
+    return value;
 }
 
 static PyObject *leave_abandoned(run *r) {
@@ -251,8 +252,8 @@ static PyObject *leave_abandoned(run *r) {
     return NULL;
 }
 
-// A generator that is being closed yields, or raises something else. If it is closed because it dies,
-// CPython tells sys.unraisablehook, and that cannot be taken back.
+// A generator that is being closed yields, or raises something else. If it is closed because it
+// dies, CPython tells sys.unraisablehook, and that cannot be taken back.
 static PyObject *refuse_close(run *r, run_end how) {
     if (how == RUN_YIELD)
         Py_CLEAR(r->value);
@@ -263,9 +264,10 @@ static PyObject *refuse_close(run *r, run_end how) {
 }
 
 static bool closes_badly(const run *r, run_end how, bool closing) {
-    return closing && (how == RUN_YIELD || how == RUN_ABANDON ||
-                       (how == RUN_ERROR && !PyErr_ExceptionMatches(PyExc_GeneratorExit) &&
-                        !PyErr_ExceptionMatches(PyExc_StopIteration))) &&
+    return closing &&
+           (how == RUN_YIELD || how == RUN_ABANDON ||
+            (how == RUN_ERROR && !PyErr_ExceptionMatches(PyExc_GeneratorExit) &&
+             !PyErr_ExceptionMatches(PyExc_StopIteration))) &&
            !r->world->interrupted;
 }
 

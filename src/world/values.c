@@ -175,6 +175,11 @@ static status value_find(world *w, PyObject *o, value **found) {
     return ST_OK;
 }
 
+source *value_source(world *w, PyObject *o) {
+    value *v = NULL;
+    return value_find(w, o, &v) == ST_OK && v ? v->source : NULL;
+}
+
 static status side_of(world *w, PyObject *o, side *found) {
     value *v = NULL;
     record *r = record_of(w, o);

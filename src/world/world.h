@@ -1,10 +1,11 @@
-// The world of one trace: what came in from outside, what stands for it inside, what was written. All
-// of it dies with the trace.
+// The world of one trace: what came in from outside, what stands for it inside, what was written.
+// All of it dies with the trace.
 //
 // A value inside is a plain PyObject *. It is one of:
 //   a lazy            stands for a place outside that was not looked at, or only in part
 //   an opened value   immutable builtins: the object itself, guarded by value
-//   an outside object user objects, functions, classes, modules, C objects: the object itself, with a
+//   an outside object user objects, functions, classes, modules, C objects: the object itself, with
+//   a
 //                     record; its attributes are read through the door one by one
 //   a twin            real list, tuple, dict, set … in place of an outside container, with a record
 //   a stand-in        a tensor (src/torch), with a record if it came from outside
@@ -38,14 +39,15 @@ typedef enum record_kind {
     RECORD_CONTEXT_VAR,
 } record_kind;
 
-// A dict's entries, read by key and with held-back changes: of a dict, or of an object's instance dict
-// (which need not exist as an object). Whatever path leads to a dict ends in the one `names`.
+// A dict's entries, read by key and with held-back changes: of a dict, or of an object's instance
+// dict (which need not exist as an object). Whatever path leads to a dict ends in the one `names`.
 typedef struct names {
-    PyObject *owner;   // borrowed from the arena: the dict, or the object whose instance dict it is
-    source *source;    // of the owner
-    bool instance;     // the owner is an object
-    PyObject *known;   // dict (arena's): key → lazy, or world_absent; what was read by key
-    PyObject *pending; // dict (arena's): key → value, or world_absent for deleted; NULL: nothing written
+    PyObject *owner; // borrowed from the arena: the dict, or the object whose instance dict it is
+    source *source;  // of the owner
+    bool instance;   // the owner is an object
+    PyObject *known; // dict (arena's): key → lazy, or world_absent; what was read by key
+    PyObject
+        *pending; // dict (arena's): key → value, or world_absent for deleted; NULL: nothing written
     PyObject *twin;    // dict (arena's): has everything once it is filled, else NULL
     PyObject *initial; // dict (arena's): key → lazy at the time of filling, else NULL
 } names;
@@ -65,63 +67,67 @@ typedef struct slot_place {
 
 typedef struct record {
     record_kind kind;
-    source *source;     // the first that led here
-    PyObject *outside;  // borrowed from the arena
-    PyObject *inside;   // borrowed from the arena; NULL as long as no whole was needed (dicts)
-    names *names;       // RECORD_DICT: entries; others: instance dict; NULL until needed
-    names *attributes;  // RECORD_DICT (class D(dict)): the instance dict; NULL until needed
-    PyObject **initial; // what a twin was filled with, in order: lazies; in sets the elements themselves
+    source *source;    // the first that led here
+    PyObject *outside; // borrowed from the arena
+    PyObject *inside;  // borrowed from the arena; NULL as long as no whole was needed (dicts)
+    names *names;      // RECORD_DICT: entries; others: instance dict; NULL until needed
+    names *attributes; // RECORD_DICT (class D(dict)): the instance dict; NULL until needed
+    PyObject *
+        *initial; // what a twin was filled with, in order: lazies; in sets the elements themselves
     Py_ssize_t count;
     VEC(slot_place) slots;
-    place content;      // cells, context variables
-    bool identity;      // what object this is mattered
-    bool pinned;        // a guard on `source` lets only this very object pass
-    bool ordered;       // sets: the twin iterates as the original does
+    place content; // cells, context variables
+    bool identity; // what object this is mattered
+    bool pinned;   // a guard on `source` lets only this very object pass
+    bool ordered;  // sets: the twin iterates as the original does
 } record;
 
 typedef struct lazy {
     PyObject_HEAD
-    struct world *world;  // NULL once the trace has ended: any use is an error then
+    struct world *world; // NULL once the trace has ended: any use is an error then
     source *source;
-    PyObject *outside;    // strong
-    PyObject *inside;     // strong; NULL until opened as a whole
-    record *record;       // once a container was looked at by key, or opened
-    bool type_known;      // guarded already
+    PyObject *outside; // strong
+    PyObject *inside;  // strong; NULL until opened as a whole
+    record *record;    // once a container was looked at by key, or opened
+    bool type_known;   // guarded already
 } lazy;
 
 typedef struct world {
     arena arena;
     guards *guards;
-    graph *graph;    // strong
-    map records;     // outside or inside pointer → record *
+    graph *graph;      // strong
+    map records;       // outside or inside pointer → record *
     VEC(record *) all; // in order of opening
-    VEC(names *) names; // all of them, in order of making: every held-back change of a dict is in one
-    map lazies;      // source * → lazy *
-    map dicts;       // outside dict → names *, also where only the owner of an instance dict was met
-    map values;      // opened immutable → struct value *: where it came from
-    struct value *nans; // where an opened NaN came from: containers compare by identity first
+    VEC(names *)
+    names;      // all of them, in order of making: every held-back change of a dict is in one
+    map lazies; // source * → lazy *
+    map dicts;  // outside dict → names *, also where only the owner of an instance dict was met
+    map values; // opened immutable → struct value *: where it came from
+    struct value *nans;   // where an opened NaN came from: containers compare by identity first
     struct value *tuples; // and tuples, whose items are found when they are asked for
-    map lookups;     // (type, name) → struct lookup *
-    map made;        // functions made inside: pointer → 1. Kept alive by the arena
-    VEC(PyObject *) generators; // weak references to those made inside; the living are severed at the end
+    map lookups;          // (type, name) → struct lookup *
+    map made;             // functions made inside: pointer → 1. Kept alive by the arena
+    VEC(PyObject *)
+    generators;       // weak references to those made inside; the living are severed at the end
     source *function; // root function
     struct run *root;
     // why the trace stopped
     bool broken;
     reason reason;
-    PyObject *detail; // strong, str
-    PyObject *stack;  // strong, tuple of (filename, line, function), outermost first
+    PyObject *detail;       // strong, str
+    PyObject *stack;        // strong, tuple of (filename, line, function), outermost first
     bool identity_mattered; // distinctness of all records is to be guarded
-    bool class_written; // some class has held-back changes
+    bool class_written;     // some class has held-back changes
     bool mutated_tensor;
     bool random;      // the graph draws random numbers
     bool interrupted; // a signal handler raised: its exception is the user's, not the trace's
     void *torch;      // src/torch's own state for this trace, or NULL
-    PyObject *expected; // borrowed: function or generator whose frame an instruction of ours asked for
+    PyObject
+        *expected; // borrowed: function or generator whose frame an instruction of ours asked for
     PyObject *const *slots; // borrowed from the caller: the root's bound arguments
     Py_ssize_t slot_count;
-    int quiet;        // frames go to CPython: torch's own Python code, imports, signal handlers
-    int depth;        // nested interpreter calls made by the call room
+    int quiet; // frames go to CPython: torch's own Python code, imports, signal handlers
+    int depth; // nested interpreter calls made by the call room
 } world;
 
 // The trace of this thread, or NULL. (Stand-ins that native code uses have no other way to it.)
@@ -134,13 +140,14 @@ int world_setup(PyObject *module);
 world *world_new(void);
 // Severs generators, lazies and stand-ins; frees everything.
 void world_free(world *w);
-// The trace is done: adds what can only be said now (which objects must be distinct). Before sealing.
+// The trace is done: adds what can only be said now (which objects must be distinct). Before
+// sealing.
 status world_finish(world *w);
 // Whether anything outside was written so far, and is held back.
 bool world_wrote(const world *w);
 
-// Ends the trace: sets the reason (the first one stays) and the unwinding exception. Always NULL, so
-// that it can be returned; world_break_status is the same for functions that return a status.
+// Ends the trace: sets the reason (the first one stays) and the unwinding exception. Always NULL,
+// so that it can be returned; world_break_status is the same for functions that return a status.
 PyObject *world_break(world *w, reason why, const char *format, ...);
 status world_break_status(world *w, reason why, const char *format, ...);
 // The user's frames now: tuple of (filename, line, function name), outermost first. New reference.
@@ -154,7 +161,8 @@ static inline bool is_lazy(PyObject *o) {
     return Py_TYPE(o) == &lazy_type;
 }
 
-// Something from outside, not looked at: a new reference to the lazy of that source (one per source).
+// Something from outside, not looked at: a new reference to the lazy of that source (one per
+// source).
 PyObject *door_load(world *w, source *s, PyObject *object);
 
 // Looks at it as a whole, guarding type and value or making the twin; borrowed. A dict becomes its
@@ -168,7 +176,8 @@ static inline PyObject *door_open(world *w, PyObject *o) {
 }
 
 // Stages. Each guards only what it says.
-// The type; borrowed. For values that are no lazies it is just their type (stand-ins: torch.Tensor …).
+// The type; borrowed. For values that are no lazies it is just their type (stand-ins: torch.Tensor
+// …).
 PyTypeObject *door_type(world *w, PyObject *o);
 // a is b: 1, 0, -1.
 int door_is(world *w, PyObject *a, PyObject *b);
@@ -185,12 +194,16 @@ record *record_of(const world *w, PyObject *o);
 record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyObject *inside);
 // This object's identity mattered: guards it (IS, weakly).
 status record_identity(world *w, record *r);
-// Whether a value is an exact builtin immutable all the way down (None, bool, int, float, complex, str,
-// bytes, Ellipsis, NotImplemented, range and slice of such, tuple and frozenset of such, code).
+// Whether a value is an exact builtin immutable all the way down (None, bool, int, float, complex,
+// str, bytes, Ellipsis, NotImplemented, range and slice of such, tuple and frozenset of such,
+// code).
 bool value_immutable(PyObject *o);
+// Where an opened immutable was found, be it inside a tuple, so that this call's own object can be
+// given out; NULL without an exception: a constant, or made inside.
+source *value_source(world *w, PyObject *o);
 
-// An outside object that did not come by a lazy: a function found on a type, the globals of a function.
-// Opens at once: type guarded; returns the inside object, borrowed.
+// An outside object that did not come by a lazy: a function found on a type, the globals of a
+// function. Opens at once: type guarded; returns the inside object, borrowed.
 PyObject *door_bring(world *w, source *s, PyObject *object);
 
 // --- dicts and instance dicts (names.c) ---
@@ -199,22 +212,24 @@ names *names_of_dict(world *w, record *dict);
 // Instance dict half of an outside object; NULL without an exception if it has no dict. If the dict
 // exists as an object with a record of its own, it is that record's.
 names *names_of_object(world *w, record *object);
-// A dict found by GLOBALS, BUILTINS, MODULE_DICT …: `s` is its own source; if `s` is of any other kind it
-// is a function's, and the dict is its globals.
+// A dict found by GLOBALS, BUILTINS, MODULE_DICT …: `s` is its own source; if `s` is of any other
+// kind it is a function's, and the dict is its globals.
 names *names_of_globals(world *w, source *s, PyObject *globals);
-// New reference (a lazy, or a held-back value). NULL without an exception if absent; guarded either way.
+// New reference (a lazy, or a held-back value). NULL without an exception if absent; guarded either
+// way.
 PyObject *names_get(world *w, names *n, PyObject *key);
 // value NULL deletes (the key must be there: ask names_get first). Held back.
 status names_set(world *w, names *n, PyObject *key, PyObject *value);
-// Makes the twin with all keys, order guarded; borrowed. For an instance dict this is what o.__dict__ is.
+// Makes the twin with all keys, order guarded; borrowed. For an instance dict this is what
+// o.__dict__ is.
 PyObject *names_fill(world *w, names *n);
 // A lazy that stands for the instance dict itself: o.__dict__, vars(o), globals(). New reference.
 PyObject *names_as_object(world *w, names *n);
 
 // --- twins (twins.c) ---
 
-// Opens an outside container; the record's `inside` is set, type and length guarded. ST_BREAK if its
-// kind cannot be twinned.
+// Opens an outside container; the record's `inside` is set, type and length guarded. ST_BREAK if
+// its kind cannot be twinned.
 status twin_open(world *w, record *r);
 // Whether what lies at a place in a twin is still what it was filled with.
 static inline bool twin_unchanged(PyObject *now, PyObject *initial) {
@@ -228,16 +243,16 @@ PyObject *cell_get(world *w, PyObject *cell);
 status cell_set(world *w, PyObject *cell, PyObject *value); // NULL: empties
 PyObject *slot_get(world *w, record *r, PyObject *descriptor);
 status slot_set(world *w, record *r, PyObject *descriptor, PyObject *value);
-// What a context variable was set to; NULL without an exception if it is not set (guarded): then its
-// own default, or the caller's, counts.
+// What a context variable was set to; NULL without an exception if it is not set (guarded): then
+// its own default, or the caller's, counts.
 PyObject *context_get(world *w, PyObject *variable);
 status context_set(world *w, PyObject *variable, PyObject *value); // NULL: unset
 
 // --- classes (types.c) ---
 
 // _PyType_Lookup through the door: borrowed, what the MRO has under that name, as an inside object
-// (functions and descriptors are recorded), or NULL without an exception if absent. For classes made
-// by Python code it is guarded either way; `raw` gets the raw object if it is not NULL.
+// (functions and descriptors are recorded), or NULL without an exception if absent. For classes
+// made by Python code it is guarded either way; `raw` gets the raw object if it is not NULL.
 PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **raw);
 // The source of a class that was met as the type of something, or NULL for builtin ones.
 source *type_source(world *w, PyTypeObject *type);
@@ -247,7 +262,7 @@ status type_guard_mro(world *w, PyTypeObject *type);
 // --- tensors: the one way from here to src/torch ---
 
 typedef struct tensor_ops {
-    bool (*is_tensor)(PyObject *o);   // a real tensor of whatever class
+    bool (*is_tensor)(PyObject *o); // a real tensor of whatever class
     bool (*is_standin)(PyObject *o);
     PyTypeObject *(*type_of)(PyObject *standin); // what type() answers
     // Guards and makes the stand-in; new reference.
@@ -255,8 +270,8 @@ typedef struct tensor_ops {
     // Attributes of a stand-in.
     PyObject *(*get)(world *w, PyObject *standin, PyObject *name);
     int (*set)(world *w, PyObject *standin, PyObject *name, PyObject *value);
-    // A callable that torch's tables know (builtins of torch._C, methods of tensors, torch functions
-    // kept whole). *handled is false, and NULL returned, if it is none of them.
+    // A callable that torch's tables know (builtins of torch._C, methods of tensors, torch
+    // functions kept whole). *handled is false, and NULL returned, if it is none of them.
     PyObject *(*call)(world *w, PyObject *callable, PyObject *const *args, size_t given,
                       PyObject *keywords, bool *handled);
     // Operators and subscripts where at least one operand is a stand-in.

@@ -9,44 +9,23 @@ than MemoryError, or anything left behind ends it with a message; a crash is for
 """
 
 import _testcapi
-import copy
-import gc
 import sys
 
-from compiled_programs import State, fresh
+from compiled_checks import (
+    Failure,
+    call,
+    check_dropped,
+    check_engine,
+    check_later,
+    check_rows,
+    how,
+    plain_rows,
+    prepared,
+)
 
-import stator
-from stator import _engine
-
-
-class Token:
-    pass
-
-
-class Failure(Exception):
-    pass
-
-
-def compiled(program):
-    return stator.compile(program.main, backend="eager", _keep_empty=True)
-
-
-# How often a function was called before, and with which arguments the call is that fails.
-PHASES = {
-    "first": (0, 1),  # traced, planned, sealed, published and run
-    "warm": (1, 1),
-    "again": (1, 2),  # no entry fits: reasons are written down, and it is traced once more
-}
 QUIET = 40  # so many runs in a row without an effect, and all allocations were reached
 LOST = "without setting an exception", "error return without exception set"
-
-
-def call(f, args):
-    """The value, or the exception's text."""
-    try:
-        return f(*args)
-    except LookupError as error:
-        return str(error)
+PLAIN = "dropped", "raising"  # in the end run by CPython: what it has written when it fails stays
 
 
 def call_failing(f, args, at):
@@ -65,105 +44,56 @@ def call_failing(f, args, at):
         _testcapi.remove_mem_hooks()
 
 
-def prepared(name, phase, engine):
-    """The function, its arguments and all that they reach, just before the call that counts."""
-    program, token = fresh(name), Token()
-    f = engine(program)
-    before, number = PHASES[phase]
-    for _ in range(before):
-        call(f, program.make(1, Token()))
-    args = program.make(number, token)
-    return program, f, args, State(program, args, token)
+def describe_failing(f, at):
+    _testcapi.set_nomemory(at, at + 1)
+    try:
+        return bool(f.metrics and f.compiler.entries())
+    except MemoryError:
+        return False
+    finally:
+        _testcapi.remove_mem_hooks()
 
 
-def plain_rows(name, phase):
-    """Before and after the call, and the value, in plain Python."""
-    _, f, args, state = prepared(name, phase, lambda program: program.main)
-    before = state.rows()
-    value = call(f, args)
-    return before, state.rows(), state.text(value)
-
-
-def check_rows(state, value, there, expected):
-    before, after, expected_value = expected
-    found = state.rows()
-    if there and state.text(value) != expected_value:
-        raise Failure(f"{state.text(value)}\n  instead of\n{expected_value}")
-    # Without memory a container could not grow, and writes behind it were not made; but each object
-    # is as it was, or as it should be.
-    fine = (after,) if there else (before, after)
-    for i, row in enumerate(found):
-        if not any(row == rows[i] for rows in fine):
-            raise Failure(f"{row}\n  instead of\n{fine[0][i]}")
-
-
-def check_engine():
-    if _engine.hook_installed():
-        raise Failure("the hook was left behind")
-    if not gc.isenabled():
-        raise Failure("collection stayed off")
-    if sys.exc_info()[0] is not None:
-        raise Failure("an exception is still being handled")
-
-
-def check_later(program, f, number):
-    """A call without failures does what the function does plainly, with the same state."""
-    token = Token()
-    args = program.make(number, token)
-    memo = {id(token): token}
-    names = {k: v for k, v in program.names.items() if type(v) in (list, int)}
-    saved = copy.deepcopy(names, memo)
-    cells = program.names["count"].__closure__ if "count" in program.names else ()
-    contents = [cell.cell_contents for cell in cells]
-    state = State(program, args, token)
-    found = state.text(call(f, args)), state.rows()
-    for k, v in saved.items():
-        if type(v) is list:
-            names[k][:] = v
-        else:
-            program.names[k] = v
-    for cell, content in zip(cells, contents):
-        cell.cell_contents = content
-    args = program.make(number, token)
-    state = State(program, args, token)
-    plain = state.text(call(program.main, args)), state.rows()
-    if found != plain:
-        rows = zip((found[0], *found[1]), (plain[0], *plain[1]))
-        raise Failure("later: " + "\n".join(f"{a}\n  instead of\n{b}" for a, b in rows if a != b))
-
-
-def how(f):
-    """What the compiler did."""
-    return str(f.metrics)
-
-
-def check(name, phase, expected, usual, at):
-    program, f, args, state = prepared(name, phase, compiled)
-    token = state.token
-    there, value = call_failing(f, args, at)
+def check_call(name, phase, expected, usual, at):
+    program, f, args, state = prepared(name, phase)
+    done, value = call_failing(f, args, at)
+    effect = not done or how(f) != usual
     check_engine()
-    check_rows(state, value, there, expected)
-    effect = not there or how(f) != usual
-    for number in (1, 2, 1):
-        check_later(program, f, number)
+    if done or name not in PLAIN:
+        check_rows(state, value, done, expected)
+    check_later(program, f)
+    token = state.token
     del value, f, program, args, state
-    gc.collect()
-    if sys.getrefcount(token) > 2:
-        raise Failure(f"{sys.getrefcount(token) - 2} references to the token stay")
+    check_dropped(token)
     return effect
 
 
-def main(name, phase):
-    program, f, args, _ = prepared(name, phase, compiled)
+def check_description(name, at):
+    program, f, args, state = prepared(name, "first")
     call(f, args)
-    usual = how(f)
-    expected = plain_rows(name, phase)
+    done = describe_failing(f, at)
+    check_engine()
+    if not f.metrics or not f.compiler.entries():
+        raise Failure("no description")
+    check_later(program, f)
+    return not done
+
+
+def main(name, phase):
+    usual = expected = None
+    if phase != "described":
+        _, f, args, _ = prepared(name, phase)
+        call(f, args)
+        usual, expected = how(f), plain_rows(name, phase)
     effects = quiet = at = 0
     while quiet < QUIET:
         at += 1
         print(f"allocation {at}", file=sys.stderr, flush=True)
         try:
-            effect = check(name, phase, expected, usual, at)
+            if phase == "described":
+                effect = check_description(name, at)
+            else:
+                effect = check_call(name, phase, expected, usual, at)
         except Failure as failure:
             sys.exit(f"{name}, {phase}, allocation {at}: {failure}")
         effects, quiet = (effects + 1, 0) if effect else (effects, quiet + 1)

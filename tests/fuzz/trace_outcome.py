@@ -100,6 +100,11 @@ def diff(expected, found):
     import difflib
 
     rows = difflib.unified_diff(
-        list(worlds.render(expected)), list(worlds.render(found)), "plain", "compiled", n=3, lineterm=""
+        list(worlds.render(expected)),
+        list(worlds.render(found)),
+        "plain",
+        "compiled",
+        n=3,
+        lineterm="",
     )
     return "\n".join(rows)

@@ -28,7 +28,7 @@ CALLS = 6
 DEPTH = 3
 
 # Names that every program has. `G` and `REG` are globals of its own.
-PRELUDE = '''
+PRELUDE = """
 import collections, functools, itertools, operator
 
 G = 3
@@ -168,12 +168,16 @@ def tame(x):
 def pick(xs, i):
     return xs[int(i) % len(xs)] if xs else 0
 
+def drain(q):
+    while len(q) > 4:
+        q.pop()
+
 def firsts(xs, n=3):
     for i, x in enumerate(xs):
         if i == n:
             return
         yield x
-'''
+"""
 
 EXPRESSIONS = {
     "num": [
@@ -276,7 +280,7 @@ SIMPLE = [
     (1, "<pair>[1].append(<num>)"), (2, "<queue>.append(<num>)"), (1, "<queue>.appendleft(<num>)"),
     (1, "<queue>.rotate(1)"), (1, "<queue> and <queue>.popleft()"), (1, "Hooked(<num>, <nums>).half = <num>"),
     (1, "<:num>, <:nums> = <pair>"), (1, "<:pair> = <:pair>"), (1, "<nums>[0:0] = <queue>"),
-    (1, "<rows>.pop(<key>, None)"), (1, "getattr(<obj>, '__dict__', {})['n'] = <num>"), (1, "while len(<queue>) > 4: <queue>.pop()"),
+    (1, "<rows>.pop(<key>, None)"), (1, "getattr(<obj>, '__dict__', {})['n'] = <num>"), (1, "drain(<queue>)"),
     (1, "vars(<obj>).update(extra=<num>) if hasattr(<obj>, '__dict__') else None"),
 ]  # fmt: skip
 TENSORS = [
@@ -410,7 +414,9 @@ class Program:
         if form == "try":
             raised = self.choices.pick(["KeyError('k')", "ValueError(1)", "IndexError"])
             lines += [pad + "    " + self.fill("if <bool>: raise ", 1) + raised]
-            caught = self.choices.pick(["except KeyError as err:", "except Exception as err:", "finally:"])
+            caught = self.choices.pick(
+                ["except KeyError as err:", "except Exception as err:", "finally:"]
+            )
             lines += [pad + caught, *self.body(0, indent + 1)]
         return lines
 
@@ -427,7 +433,9 @@ class Program:
             lines += ["    global G", self.fill("    G = tame(G + <num>)", 1)]
         for _ in range(1 + self.choices.below(size)):
             lines += self.statement(2, 1)
-        result = self.choices.weighted([(3, "[<any2>, <any2>]"), (1, "<any2>"), (1, "{'r': <any2>}")])
+        result = self.choices.weighted(
+            [(3, "[<any2>, <any2>]"), (1, "<any2>"), (1, "{'r': <any2>}")]
+        )
         result = re.sub("<any2>", lambda m: "<%s>" % self.choices.pick(self.kinds), result)
         return [*lines, "    return " + self.fill(result, 2)]
 
@@ -441,14 +449,18 @@ class Program:
         kinds = ["Thing", "Sub", "Slim", "Odd", "Hooked"]
         lines += [f"    o, p = {self.choices.pick(kinds)}(1, [7]), {self.choices.pick(kinds)}(2)"]
         lines += ["    os = [o, p]"]
-        lines += ["    r, w, z, q = {'k': [1], 'x': []}, (1, [2]), (5, xs), collections.deque([1, 2])"]
+        lines += [
+            "    r, w, z, q = {'k': [1], 'x': []}, (1, [2]), (5, xs), collections.deque([1, 2])"
+        ]
         aliases = ["ys = xs", "o.l = xs", "p.l = o.l", "e = d", "o.d = d", "p = o", "o.o = p",
                    "p.o = p", "os.append(o)", "e = collections.defaultdict(int, k=3)", "b = 2.5",
                    "fn = adder(1, xs)", "r['k'] = xs", "w = z", "r['x'] = r['k']", "w = (1, o.l)", "fn = functools.partial(adder(3))"]  # fmt: skip
         lines += [f"    {alias}" for alias in aliases if chance(12)]
         if self.tensors:
             lines += ["    t, u = torch.ones(2, 2), torch.arange(4.0).reshape(2, 2)"]
-            lines += [f"    {x}" for x in ["u = t", "u = t.t()", "o.t = t", "t = t.double()"] if chance(8)]
+            lines += [
+                f"    {x}" for x in ["u = t", "u = t.t()", "o.t = t", "t = t.double()"] if chance(8)
+            ]
         names = [n for kind in self.kinds for n in self.roots[kind]]
         return [*lines, "    return dict(" + ", ".join(f"{n}={n}" for n in names) + ")"]
 

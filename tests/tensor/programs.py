@@ -11,34 +11,41 @@ NAMES = ("a", "b", "c", "t", "u", "v")  # a, b, c are arguments; t, u, v come up
 
 UNARY = (
     "-{0}", "{0} * 2", "1 - {0}", "{0}.relu()", "{0}.t()", "{0} + 1.5", "torch.sigmoid({0})",
-    "{0}.sum()", "{0}.sum(0)", "{0}.contiguous()", "{0}.clone()", "{0}.float()", "{0}[0]", "{0}[-1:]",
-    "{0}.detach()", "{0}.view(-1)", "{0}.reshape(-1)", "{0}.expand(2, *{0}.shape)", "{0}.unsqueeze(0)",
-    "torch.zeros_like({0})", "{0}.abs().sqrt()", "{0}.mean(dim=-1, keepdim=True)", "{0}.to(torch.float64)",
-    "torch.cat([{0}, {0}])", "torch.stack([{0}, {0} * 3]).sum(0)", "{0}.flatten()", "{0}.real",
-    "F.dropout({0}, 0.5, training=True)", "torch.rand(3) * {0}.sum()", "{0}.cumsum(0)", "{0}.squeeze()",
-    "{0}.chunk(2)[0]", "{0}.max()", "{0} > 0", "torch.where({0} > 0, {0}, 0.0)", "{0}.T", "{0}.data",
+    "{0}.sum()", "{0}.sum(0)", "{0}.contiguous()", "{0}.clone()", "{0}.float()", "{0}[0]",
+    "{0}[-1:]", "{0}.detach()", "{0}.view(-1)", "{0}.reshape(-1)", "{0}.expand(2, *{0}.shape)",
+    "{0}.unsqueeze(0)", "torch.zeros_like({0})", "{0}.abs().sqrt()",
+    "{0}.mean(dim=-1, keepdim=True)", "{0}.to(torch.float64)", "torch.cat([{0}, {0}])",
+    "torch.stack([{0}, {0} * 3]).sum(0)", "{0}.flatten()", "{0}.real",
+    "F.dropout({0}, 0.5, training=True)", "torch.rand(3) * {0}.sum()", "{0}.cumsum(0)",
+    "{0}.squeeze()", "{0}.chunk(2)[0]", "{0}.max()", "({0} > 0).float()",
+    "torch.where({0} > 0, {0}, 0.0)", "{0}.T", "{0}.data",
 )  # fmt: skip
 BINARY = (
-    "{0} + {1}", "{0} * {1}", "{0} - {1}", "torch.maximum({0}, {1})", "{0} @ {1}", "{0}.add({1}, alpha=2)",
-    "torch.where({0} > {1}, {0}, {1})", "torch.stack([{0}, {1}])", "{0} == {1}", "{0}.type_as({1})",
+    "{0} + {1}", "{0} * {1}", "{0} - {1}", "torch.maximum({0}, {1})", "{0} @ {1}.to({0}.dtype)",
+    "{0}.add({1}, alpha=2)", "torch.where({0} > {1}, {0}, {1})", "torch.stack([{0}, {1}])",
+    "({0} == {1}) * 1.0", "{0}.type_as({1})",
 )  # fmt: skip
 WRITES = (
-    "{0}.add_(1)", "{0}.mul_({1}.sum())", "{0}[0] = 3", "{0} += 1", "{0}.zero_()", "{0}.copy_({1})",
-    "{0}[..., :1].mul_(2)", "{0}.relu_()", "torch.add({0}, 1, out={0})", "{0}.view(-1)[0] = 7",
+    "{0}.add_(1)", "{0}.mul_({1}.sum())", "{0}[0] = 3", "{0} += 1", "{0}.zero_()",
+    "{0}.copy_({1})", "{0}[..., :1].mul_(2)", "{0}.relu_()", "torch.add({0}, 1, out={0})",
+    "{0}.view(-1)[0] = 7",
 )  # fmt: skip
 OBJECTS = (
-    "xs.append({0})", "xs[0] = {0}", "xs.insert(0, {0} * 1)", "xs.reverse()", "{0} = xs[-1]", "{0} = xs[0]",
-    "xs.pop()", "d['k'] = {0}", "{0} = d.get('k', {1})", "d.setdefault('new', {0})", "o.last = {0}",
-    "{0} = o.last", "o.count += 1", "{0} = {1} * o.count", "d[o.count] = {0}", "o.log.append(o.count)",
-    "{0} = {1}", "{0}, {1} = {1}, {0}", "xs.extend([{0}, {1}])", "xs.sort(key=lambda q: q.dim())",
-    "{0} = sum(xs[:2])", "{0} = {1} * len(xs)", "o.log.append({0} is {1})", "o.log.append({0} in (None, 1) if 0 else 5)",
-    "o.log.append(any({0} is q for q in xs))", "del d['k']", "d = dict(d)", "xs = list(xs)",
+    "xs.append({0})", "xs[0] = {0}", "xs.insert(0, {0} * 1)", "xs.reverse()", "{0} = xs[-1]",
+    "{0} = xs[0]", "xs.pop()", "d['k'] = {0}", "{0} = d.get('k', {1})",
+    "d.setdefault('new', {0})", "o.last = {0}", "{0} = o.last", "o.count += 1",
+    "{0} = {1} * o.count", "d[o.count] = {0}", "o.log.append(o.count)", "{0} = {1}",
+    "{0}, {1} = {1}, {0}", "xs.extend([{0}, {1}])", "xs.sort(key=lambda q: q.dim())",
+    "{0} = sum(xs[:2])", "{0} = {1} * len(xs)", "o.log.append({0} is {1})",
+    "o.log.append({0} in (None, 1) if 0 else 5)", "o.log.append(any({0} is q for q in xs))",
+    "del d['k']", "d = dict(d)", "xs = list(xs)",
 )  # fmt: skip
 TESTS = (
-    "{0}.dim() == 2", "{0}.shape[-1] > 2", "{0}.dtype is torch.float32", "{0}.requires_grad", "{0} is {1}",
-    "len(xs) > 2", "'k' in d", "o.count % 2", "{0}.numel() > 5", "{0}.is_contiguous()", "xs", "o.flag",
-    "isinstance({0}, torch.Tensor)", "torch.is_grad_enabled()", "getattr({0}, 'mark', None) is None",
-    "{0}.shape == {1}.shape", "type({0}) is torch.nn.Parameter", "o.scale == 2.0",
+    "{0}.dim() == 2", "{0}.shape[-1] > 2", "{0}.dtype is torch.float32", "{0}.requires_grad",
+    "{0} is {1}", "len(xs) > 2", "'k' in d", "o.count % 2", "{0}.numel() > 5",
+    "{0}.is_contiguous()", "xs", "o.flag", "isinstance({0}, torch.Tensor)",
+    "torch.is_grad_enabled()", "getattr({0}, 'mark', None) is None", "{0}.shape == {1}.shape",
+    "type({0}) is torch.nn.Parameter", "o.scale == 2.0",
 )  # fmt: skip
 RARE = ("{0}.sum() > 0", "bool({0}.any())", "{0}.sum().item() > 1")
 
@@ -104,13 +111,13 @@ class Object:
     pass
 
 
-def tensor(chance: random.Random) -> torch.Tensor:
+def tensor(chance: random.Random, integers: bool) -> torch.Tensor:
     shape = chance.choice(((3, 3), (3, 3), (3, 3), (2, 4), (3,), (), (1, 3)))
     made = torch.arange(float(torch.Size(shape).numel())).reshape(shape) - 2
     roll = chance.random()
     if roll < 0.1:
         made = made.double()
-    elif roll < 0.15:
+    elif roll < 0.15 and integers:
         made = made.long()
     elif roll < 0.25 and made.dim() == 2:
         made = made.t().contiguous().t()
@@ -121,7 +128,7 @@ def tensor(chance: random.Random) -> torch.Tensor:
     return made
 
 
-def call(seed: int) -> tuple[Any, ...]:
+def call(seed: int, integers: bool = True) -> tuple[Any, ...]:
     """Arguments, made afresh each time from the seed; most seeds give the usual ones."""
     chance = random.Random(seed)
     usual = torch.arange(9.0).reshape(3, 3) - 4
@@ -131,9 +138,9 @@ def call(seed: int) -> tuple[Any, ...]:
     for _ in range(chance.choice((0, 0, 1, 1, 2, 3))):
         change = chance.randrange(14)
         if change == 0:
-            a = tensor(chance)
+            a = tensor(chance, integers)
         elif change == 1:
-            b = tensor(chance)
+            b = tensor(chance, integers)
         elif change == 2:
             b = a
         elif change == 3:
@@ -157,5 +164,5 @@ def call(seed: int) -> tuple[Any, ...]:
         elif change == 12:
             o.last = xs[0] if xs else a
         elif change == 13:
-            c = tensor(chance)
+            c = tensor(chance, integers)
     return a, b, c, xs, d, o

@@ -661,7 +661,9 @@ def test_values_nested_very_deep_neither_crash_nor_differ(kind):
         compiled = keep(f)
         for _ in range(2):
             assert compiled(value)[-1] is value or compiled(value)[-1][0] is value
-    while kind != "method" and value is not None:  # level by level: CPython's own stack is short, too
+    while (
+        kind != "method" and value is not None
+    ):  # level by level: CPython's own stack is short, too
         value = value["k"] if kind == "dict" else value.stop if kind == "slice" else value[0]
 
 

@@ -32,7 +32,15 @@ def loops(call):
     def f(xs):
         return [x for x in xs], [x for x in xs]
 
-    for xs in ([1, [2]], (1, 2), "ab", {"a": 1}, {"a": 1}.items(), range(3), collections.deque([1])):
+    for xs in (
+        [1, [2]],
+        (1, 2),
+        "ab",
+        {"a": 1},
+        {"a": 1}.items(),
+        range(3),
+        collections.deque([1]),
+    ):
         call(f, xs)
     call.traced(f)
 
@@ -200,8 +208,14 @@ def outside_iterators_are_not_advanced(call):
     def g(it):
         return next(it, None)
 
-    for make in (lambda: iter([1, 2]), lambda: (i for i in range(3)), lambda: map(str, [1, 2]),
-                 lambda: zip("ab", "cd"), lambda: enumerate("ab"), lambda: itertools.count()):
+    for make in (
+        lambda: iter([1, 2]),
+        lambda: (i for i in range(3)),
+        lambda: map(str, [1, 2]),
+        lambda: zip("ab", "cd"),
+        lambda: enumerate("ab"),
+        lambda: itertools.count(),
+    ):
         it = make()
         call.note(call(g, it))
         call.note(call(g, it))

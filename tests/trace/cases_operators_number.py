@@ -603,7 +603,13 @@ def exceptions_in_methods(call):
 
     def f(o):
         seen = []
-        for g in (lambda: o + 1, lambda: o == 1, lambda: not o, lambda: [o] == [1], lambda: o in [1]):
+        for g in (
+            lambda: o + 1,
+            lambda: o == 1,
+            lambda: not o,
+            lambda: [o] == [1],
+            lambda: o in [1],
+        ):
             try:
                 g()
             except Exception as e:

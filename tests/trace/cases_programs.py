@@ -387,7 +387,11 @@ def operator_getters(call):
         def m(self, x):
             return x + self.n
 
-    get, item, method = operator.attrgetter("a.n", "xs"), operator.itemgetter(1), operator.methodcaller("m", 3)
+    get, item, method = (
+        operator.attrgetter("a.n", "xs"),
+        operator.itemgetter(1),
+        operator.methodcaller("m", 3),
+    )
 
     def f(o):
         return get(o), item(o.xs), method(o), operator.itemgetter("k", "z")({"k": 1, "z": 2})
@@ -510,7 +514,16 @@ def named_tuples_and_enums(call):
 
     def f(p, c):
         q = p._replace(y=5)
-        return q, q._asdict(), p == (1, 2), Point(3), c | Color.GREEN, c.name, Color(1) is Color.RED, Color["RED"]
+        return (
+            q,
+            q._asdict(),
+            p == (1, 2),
+            Point(3),
+            c | Color.GREEN,
+            c.name,
+            Color(1) is Color.RED,
+            Color["RED"],
+        )
 
     call(f, Point(1, 2), Color.RED)
     call(f, Point(1, [2]), Color.GREEN)
@@ -925,7 +938,15 @@ def bytes_and_views(call):
     def f(b, ba):
         ba.extend(b)
         ba[0:1] = b"zz"
-        return bytes(ba), b.hex(), b.decode("latin1"), b + bytes(ba[:2]), b.split(b"b"), ba.find(b"c"), list(b)
+        return (
+            bytes(ba),
+            b.hex(),
+            b.decode("latin1"),
+            b + bytes(ba[:2]),
+            b.split(b"b"),
+            ba.find(b"c"),
+            list(b),
+        )
 
     _each(call, f, lambda: (b"abc", bytearray(b"xy")), lambda: (b"", bytearray(b"q")))
 

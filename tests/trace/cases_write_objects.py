@@ -196,7 +196,9 @@ def global_of_another_module_written(call):
 
 
 def globals_dict_written(call):
-    m = module_of("X = 1\ndef f(v):\n    globals()['X'] = v\n    globals().update(Y=2)\n    return X, Y")
+    m = module_of(
+        "X = 1\ndef f(v):\n    globals()['X'] = v\n    globals().update(Y=2)\n    return X, Y"
+    )
     call.watch(m)
     call(m.f, [])
     call(m.f, 5)

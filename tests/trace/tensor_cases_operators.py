@@ -196,7 +196,14 @@ def values_are_asked_for(call):
 def shapes(call):
     def f(x):
         n, m = x.shape
-        return n * m, x.shape == (2, 3), x.shape + (1,), f"{x.shape}", x.shape[0] in (2, 3), [*x.shape]
+        return (
+            n * m,
+            x.shape == (2, 3),
+            x.shape + (1,),
+            f"{x.shape}",
+            x.shape[0] in (2, 3),
+            [*x.shape],
+        )
 
     call(f, torch.ones(2, 3))
     call.again(f, torch.zeros(2, 3))
@@ -205,7 +212,11 @@ def shapes(call):
 
 def dtypes_and_devices(call):
     def f(x, d):
-        return x.dtype == d, {torch.float32: "f", torch.int64: "i"}[x.dtype], f"{x.dtype} {x.device}"
+        return (
+            x.dtype == d,
+            {torch.float32: "f", torch.int64: "i"}[x.dtype],
+            f"{x.dtype} {x.device}",
+        )
 
     call(f, torch.ones(1), torch.float32)
     call(f, torch.ones(1), torch.int64)

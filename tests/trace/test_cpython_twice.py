@@ -42,9 +42,7 @@ def describe(found: Any) -> str:
 
 @pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("module", cases())
-def test_methods_come_out_as_in_plain_python(
-    module: str, reports: dict[str, Future[Any]]
-) -> None:
+def test_methods_come_out_as_in_plain_python(module: str, reports: dict[str, Future[Any]]) -> None:
     report = reports[module].result()
     print(cpython_twice.compare.HEADER, report.row(), sep="\n")
     assert not report.different, "\n".join(map(describe, report.different))

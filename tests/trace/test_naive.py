@@ -3,7 +3,11 @@
 import pytest
 from worlds import check, load_cases
 
-CASES = {**load_cases("cases_naive"), **load_cases("cases_programs")}
+CASES = {
+    **load_cases("cases_naive"),
+    **load_cases("cases_programs"),
+    **load_cases("cases_hard"),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

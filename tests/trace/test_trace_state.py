@@ -774,7 +774,9 @@ def test_backend_gets_graph_and_real_examples(torch):
     graph, examples = seen[0]
     assert isinstance(graph, torch.fx.GraphModule)
     assert [type(e) for e in examples] == [torch.Tensor] * 2
-    assert [n.op for n in graph.graph.nodes] == ["placeholder"] * 2 + ["call_function"] * 3 + ["output"]
+    assert [n.op for n in graph.graph.nodes] == ["placeholder"] * 2 + ["call_function"] * 3 + [
+        "output"
+    ]
 
 
 def test_module_compiles_and_keeps_its_interface(torch):

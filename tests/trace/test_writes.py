@@ -1,5 +1,5 @@
-"""When writes happen, and when they do not: the graph comes first, then everything that is given out
-is made, then all writes at once."""
+"""When writes happen, and when they do not: the graph comes first, then everything that is given
+out is made, then all writes at once."""
 
 import collections
 import gc
@@ -67,7 +67,8 @@ def test_list_written_in_the_middle_keeps_both_ends():
 
 
 def test_append_goes_to_the_end_as_it_is_then():
-    """Another thread may append meanwhile."""
+    """Someone else may append while the graph runs."""
+    torch = pytest.importorskip("torch")
     log = []
 
     def backend(graph, examples):
@@ -76,8 +77,6 @@ def test_append_goes_to_the_end_as_it_is_then():
             return (x,)
 
         return run
-
-    torch = pytest.importorskip("torch")
 
     def f(x):
         log.append("inside")
@@ -93,7 +92,10 @@ def test_moved_dict_key_is_deleted_and_set_again():
     def f(d):
         d["a"] = d.pop("a")
 
-    assert only_entry(f, {"a": 1, "b": 2}).writes == ["del L['d']['a']", "L['d']['a'] = L['d']['a']"]
+    assert only_entry(f, {"a": 1, "b": 2}).writes == [
+        "del L['d']['a']",
+        "L['d']['a'] = L['d']['a']",
+    ]
 
 
 # -- order of things ----------------------------------------------------------------------------

@@ -78,10 +78,9 @@ def module_of(source: str, **names: Any) -> types.ModuleType:
 
 SIMPLE = (bool, int, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
 QUIET = {"__builtins__", "__doc__", "__loader__", "__spec__", "__package__", "__name__"}
-_EXAMPLES = (
-    [iter(x) for x in ([], (), "", b"", bytearray(), range(0), {}, set(), {}.values(), {}.items())]
-    + [reversed([]), enumerate(()), zip(), map(int, ()), filter(None, ())]
-)
+_EXAMPLES = [
+    iter(x) for x in ([], (), "", b"", bytearray(), range(0), {}, set(), {}.values(), {}.items())
+] + [reversed([]), enumerate(()), zip(), map(int, ()), filter(None, ())]
 ITERATORS = tuple(map(type, _EXAMPLES))
 
 
