@@ -310,8 +310,19 @@ def _builtins() -> Iterator[Any]:
                 yield function
 
 
+# Modules whose Python functions Dynamo puts into graphs, overridable or not.
+_WHOLE_MODULES = _words("""
+    torch.functional torch.nn.functional torch.masked._ops torch.signal.windows.windows
+    torch._lowrank torch._linalg_utils
+""")
+
+
 def _kept_whole() -> Iterator[Any]:
     """Python functions that Dynamo puts into graphs as they are."""
+    for function, rule in trace_rules.get_torch_obj_rule_map().items():
+        home = getattr(function, "__module__", None)
+        if rule is TorchInGraphFunctionVariable and home in _WHOLE_MODULES:
+            yield function
     for home, functions in torch.overrides.get_overridable_functions().items():
         if home is torch.Tensor:
             continue

@@ -82,6 +82,7 @@ static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kw
     n->meta = Py_NewRef(meta ? meta : Py_None);
     n->name = NULL;
     n->stack = Py_NewRef(stack ? stack : Py_None);
+    n->renamed = false;
     return n;
 }
 
@@ -232,6 +233,7 @@ static status name_node(graph *g, node *n, PyObject *text) {
 }
 
 status graph_rename(graph *g, node *n, PyObject *name) {
+    n->renamed = true;
     return PyUnicode_Compare(name, n->name) == 0 ? ST_OK : name_node(g, n, name);
 }
 

@@ -24,6 +24,7 @@ typedef struct node {
     PyObject *meta;   // strong: an example value (FakeTensor, int …), or None
     PyObject *name;   // strong, str; unique in its graph
     PyObject *stack;  // strong: tuple of (filename, line, function name), outermost first, or None
+    bool renamed;     // by graph_rename
 } node;
 
 typedef struct graph {

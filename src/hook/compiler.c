@@ -234,7 +234,9 @@ static int warn_limit(compiler *c, cache *k, PyCodeObject *co) {
 static int note_recompile(compiler *c, cache *k, guard_frame *f) {
     if (k->count == 0)
         return 0;
+    hook_mode before = hook_swap(HOOK_OFF);
     PyObject *reasons = cache_reasons(k, f);
+    hook_swap(before);
     Py_CLEAR(f->kept);
     if (reasons == NULL)
         return -1;

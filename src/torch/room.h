@@ -102,7 +102,6 @@ typedef struct standin {
     PyObject *fake;             // strong
     PyTypeObject *type;         // strong: what type() says
     struct tensor_guard *guard; // of an input: borrowed from the guards, dead once the trace is
-    bool named;                 // after a local that it was stored in
 } standin;
 
 extern PyTypeObject standin_type;

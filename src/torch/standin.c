@@ -33,7 +33,6 @@ PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
     s->fake = Py_NewRef(fake);
     s->type = (PyTypeObject *)Py_NewRef(type);
     s->guard = NULL;
-    s->named = false;
     if (vec_push(&t->all, (PyObject *)s) != ST_OK) {
         Py_DECREF(s);
         return NULL;

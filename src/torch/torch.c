@@ -92,11 +92,11 @@ static PyObject *compare(world *w, PyObject *left, PyObject *right, int kind) {
                        Py_TYPE(other)->tp_name);
 }
 
+// As Dynamo does: the first name that a node's value gets.
 static void named(world *w, PyObject *o, PyObject *name) {
     standin *s = (standin *)o;
-    if (s->world != w || s->named || s->node->op == NODE_PLACEHOLDER)
+    if (s->world != w || s->node->renamed || s->node->op == NODE_PLACEHOLDER)
         return;
-    s->named = true;
     if (graph_rename(w->graph, s->node, name) != ST_OK)
         PyErr_Clear();
 }

@@ -117,14 +117,16 @@ static bool is_interrupt(PyObject *raised) {
 // itself.
 static bool is_abandoned(world *w, bool natively) {
     PyObject *raised = PyErr_Occurred();
-    if (w->broken || w->interrupted || raised == NULL)
-        return w->broken || w->interrupted;
-    if (natively && is_interrupt(raised))
+    if (w->broken || w->interrupted)
+        return true;
+    if (raised != NULL && natively && is_interrupt(raised))
         return w->interrupted = true;
-    if (!PyErr_GivenExceptionMatches(raised, PyExc_MemoryError) &&
-        !PyErr_GivenExceptionMatches(raised, PyExc_RecursionError))
+    // SystemError, or nothing at all: an exception that could not even be made.
+    if (raised != NULL && !PyErr_GivenExceptionMatches(raised, PyExc_MemoryError) &&
+        !PyErr_GivenExceptionMatches(raised, PyExc_RecursionError) &&
+        !PyErr_GivenExceptionMatches(raised, PyExc_SystemError))
         return false;
-    world_break(w, REASON_RESOURCES, "%s", ((PyTypeObject *)raised)->tp_name);
+    world_break(w, REASON_RESOURCES, "%s", raised ? ((PyTypeObject *)raised)->tp_name : "?");
     return true;
 }
 
@@ -231,9 +233,15 @@ static PyObject *make_generator(world *w, PyThreadState *ts, py_frame *f) {
     if (generator == NULL)
         return NULL;
     PyObject *weak = PyWeakref_NewRef(generator, NULL);
-    if (weak == NULL || vec_push(&w->generators, weak) != ST_OK ||
-        map_put(&w->made, map_key(generator), 1) != ST_OK)
+    bool kept = weak != NULL && vec_push(&w->generators, weak) == ST_OK;
+    if (!kept)
+        Py_XDECREF(weak);
+    if (!kept || map_put(&w->made, map_key(generator), 1) != ST_OK) {
+        world_break(w, REASON_RESOURCES, "MemoryError"); // now it can be closed without a word
+        py_raised aside = py_put_aside();
         Py_CLEAR(generator);
+        py_put_on(aside);
+    }
     return generator;
 }
 

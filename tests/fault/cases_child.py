@@ -10,6 +10,7 @@ failures there were. A crash is for the parent to see (the last line on stderr s
 
 import _testcapi
 import gc
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -20,11 +21,27 @@ from worlds import Compiled, Plain, difference, keep_empty, load_cases
 from stator import _engine
 
 CALLS = 3
+# These see what is injected: they catch everything, or it falls into a finalizer (which CPython
+# ignores) or into Py_ReprLeave (which then takes the list for one that is being printed).
+SEE_IT = {
+    "guard_attributes.finalizer_appears_later",
+    "naive.break_is_not_swallowed",
+    "naive.finalizer_of_a_displaced_object",
+    "naive.finalizer_of_an_item_popped",
+    "operators_text.exception_texts",
+}
+# CPython's own compiler and imports do not survive this.
+COMPILING = "eval(", "exec(", "import ", "import_", "compile("
 QUIET = 30  # so many runs in a row without an effect, and all allocations were reached
 
 
 class NoMemory(BaseException):
     """Ends a case."""
+
+
+def is_injected(error):
+    """MemoryError, or what CPython makes of it where it cannot make one."""
+    return isinstance(error, (MemoryError, SystemError)) or "can't allocate" in str(error)
 
 
 class Failing(Compiled):
@@ -45,7 +62,7 @@ class Failing(Compiled):
         finally:
             _testcapi.remove_mem_hooks()
         self.effect = re.sub(r"<case module \d+>", "", str(getattr(f, "metrics", None)))
-        if outcome[0] == "raised" and isinstance(outcome[1], (MemoryError, SystemError)):
+        if outcome[0] == "raised" and is_injected(outcome[1]):
             raise NoMemory(str(outcome[1]))
         return outcome
 
@@ -61,7 +78,8 @@ def run(case, number, at):
 
 def is_allowed(found, failing):
     """It ended early, or the case itself caught what was injected; but that only at once."""
-    caught = found.startswith(f"event {failing.event}:") and "MemoryError" in found
+    caught = "MemoryError" in found or "SystemError" in found
+    caught = caught and found.startswith(f"event {failing.event}:")
     return caught or failing.effect.startswith("no memory")
 
 
@@ -88,10 +106,18 @@ def check(name, case, number, step):
     return effects
 
 
+def is_fit(name, case):
+    try:
+        source = inspect.getsource(case)
+    except (OSError, TypeError):
+        source = ""  # generated from a line of text
+    return name not in SEE_IT and not any(word in source for word in COMPILING)
+
+
 def main(step, *names):
     cases = load_cases("cases_")
     effects = 0
-    for name in names or cases:
+    for name in [name for name in names or cases if is_fit(name, cases[name])]:
         for number in range(1, CALLS + 1):
             effects += check(name, cases[name], number, int(step))
     print(effects)

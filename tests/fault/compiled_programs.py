@@ -236,6 +236,8 @@ def main(values, n):
     return first, text, text.split("|"), {x % 2 for x in b}, isinstance(values[-1], int)
 """,
     "dropped": """
+import time
+
 log = []
 
 def make(n, token):
@@ -253,7 +255,7 @@ def main(d, xs, s):
     s.add(9)
     gen = waiting(xs)
     next(gen)
-    log.append(eval("1 + 1"))
+    log.append(len(str(time.monotonic() > 0)))
     xs.append(len(log))
     return next(gen, d["k"])
 """,

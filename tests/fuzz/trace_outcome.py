@@ -51,9 +51,11 @@ class World:
         return seen, worlds.find_inner([outcome[1], args])
 
     def state(self):
+        """Globals and class data; the classes themselves are the changes' business."""
         names = self.names
-        classes = [names[n] for n in ("Thing", "Sub", "Slim", "Odd")]
-        return [names["G"], names["REG"], names["TABLE"], [vars(c).get("seen") for c in classes]]
+        kept = [names.get(name) for name in ("G", "REG", "TABLE")]
+        classes = [value for value in names.values() if type(value) is type]
+        return [kept, [vars(c).get("seen") for c in classes]]
 
 
 def plain(f):

@@ -7,6 +7,7 @@ an expression of that kind; a row of a table is (weight, template), the plainest
 
 import re
 
+import trace_classes
 from choices import Seeded
 
 KINDS = ["num", "text", "nums", "table", "bag", "obj", "objs", "fn", "rows", "pair", "queue"]
@@ -488,6 +489,9 @@ def program(choices, size=8, tensors=False):
 
 
 def program_of_seed(seed, tensors=None):
-    """Valid source; with tensors in every third program, where torch is there."""
+    """Valid source; every fourth is about classes, and every third of the rest has tensors where
+    torch is there."""
+    if seed % 4 == 3:
+        return trace_classes.program(Seeded(seed))
     tensors = seed % 3 == 2 if tensors is None else tensors
     return program(Seeded(seed), tensors=tensors)

@@ -48,16 +48,23 @@ def test_methods_come_out_as_in_plain_python(module: str, reports: dict[str, Fut
     assert not report.different, "\n".join(map(describe, report.different))
 
 
-@pytest.mark.timeout(LIMIT)
-def test_most_methods_are_traced_whole(reports: dict[str, Future[Any]]) -> None:
-    """Of those that hold no class statement."""
-    if not reports:
-        pytest.skip("no module was selected")
-    table = []
-    for name, future in reports.items():
-        future.result()
-        table += cpython_twice.rows(name)
+def summary(table: list[dict[str, Any]]) -> str:
     whole, total = cpython_twice.share(table)
     top = "\n".join(f"{n:6} {what}" for n, what in cpython_twice.reasons(table)[:40])
-    print(f"{whole} of {total} methods traced whole; dropped because:\n{top}")
-    assert whole >= 0.6 * total, f"{whole} of {total}:\n{top}"
+    return f"{whole} of {total} methods traced whole; dropped because:\n{top}"
+
+
+@pytest.mark.timeout(LIMIT)
+def test_most_methods_are_traced_whole(reports: dict[str, Future[Any]]) -> None:
+    """Of those that hold no class statement, in the modules about the language and its containers
+    (others are about files, sockets, processes). All modules together are told."""
+    tables = {
+        name: future.result() and cpython_twice.rows(name) for name, future in reports.items()
+    }
+    told = summary([row for table in tables.values() for row in table])
+    print(told)
+    wanted = [row for name, table in tables.items() if name in QUICK for row in table]
+    if len(wanted) < 500:
+        pytest.skip("few modules were selected")
+    whole, total = cpython_twice.share(wanted)
+    assert whole >= 0.6 * total, summary(wanted)

@@ -1,6 +1,7 @@
 """Every program of tests/diff, compiled and called twice: each call can be seen to do what a plain
 one does. Dropped traces are allowed; the reasons are counted."""
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -11,8 +12,7 @@ DIFF = Path(__file__).resolve().parents[1] / "diff"
 if "harness" not in sys.modules:
     sys.path.insert(0, str(DIFF))
 
-import harness
-
+harness = importlib.import_module("harness")
 PROGRAMS = harness.load_programs()
 TWICE = 2
 

@@ -86,8 +86,17 @@ ITERATORS = tuple(map(type, _EXAMPLES))
 
 def is_a(value: Any, kinds: Any) -> bool:
     """isinstance without asking the object, or its class, what it claims to be."""
-    mro = type(value).__mro__
-    return any(kind in mro for kind in (kinds if type(kinds) is tuple else (kinds,)))
+    mro = _mro(type(value))
+    return any(_one_of(kind, mro) for kind in (kinds if type(kinds) is tuple else (kinds,)))
+
+
+def _one_of(kind: type, kinds: Any) -> bool:
+    """By identity: metaclasses may have an __eq__."""
+    return any(kind is other for other in kinds)
+
+
+_mro = type.__dict__["__mro__"].__get__
+_name = type.__dict__["__qualname__"].__get__
 
 
 CONSTANT_CONTAINERS: set[type] = {tuple, frozenset}  # and torch.Size
@@ -95,9 +104,9 @@ CONSTANT_CONTAINERS: set[type] = {tuple, frozenset}  # and torch.Size
 
 def is_constant(value: Any, depth: int = 0) -> bool:
     """Whether an object is immutable all the way down."""
-    if type(value) in CONSTANT_CONTAINERS:
+    if _one_of(type(value), CONSTANT_CONTAINERS):
         return depth < 100 and all(is_constant(item, depth + 1) for item in value)
-    return type(value) in SIMPLE or type(value) in (float, complex)
+    return _one_of(type(value), (*SIMPLE, float, complex))
 
 
 class Freezer:
@@ -115,13 +124,15 @@ class Freezer:
 
     def freeze(self, value: Any) -> Any:
         kind = type(value)
-        if kind in SIMPLE:
+        if _one_of(kind, SIMPLE):
             return (kind.__name__, value)
         if kind is float:
             return ("float", struct.pack("<d", value).hex())
         if kind is complex:
             return ("complex", self.freeze(value.real), self.freeze(value.imag))
-        if kind in CONSTANT_CONTAINERS and is_constant(value):
+        if torch is not None and kind is torch.device:  # eager itself makes a new one each time
+            return ("device", str(value))
+        if _one_of(kind, CONSTANT_CONTAINERS) and is_constant(value):
             # Nobody minds which of two equal ones it is: an entry may hold it as a constant.
             return (kind.__name__, *self.several(value))
         number = self.numbers.get(id(value))
@@ -131,7 +142,7 @@ class Freezer:
         if id(value) in self.visited:
             return (f"the #{number}",)
         self.visited.add(id(value))
-        return (f"#{number} {kind.__qualname__}", *self.body(value))
+        return (f"#{number} {_name(kind)}", *self.body(value))
 
     def several(self, values: Any) -> tuple[Any, ...]:
         return tuple(self.freeze(value) for value in values)
@@ -229,7 +240,7 @@ class Freezer:
         base = set if is_a(value, set) else frozenset
         items = list(base.__iter__(value))
         rows = self.several(items)
-        simple = all(type(item) in SIMPLE or type(item) is float for item in items)
+        simple = all(_one_of(type(item), SIMPLE) or type(item) is float for item in items)
         return rows if simple else tuple(sorted(rows, key=repr))
 
     def parts(self, value: Any) -> tuple[Any, ...]:
@@ -270,7 +281,7 @@ class Freezer:
         names = [(name, _engine.raw_attr(value, name)[0]) for name in _engine.raw_names(value)]
         if names:
             found.append(("dict", *((name, self.freeze(v)) for name, v in names)))
-        for cls in type(value).__mro__:
+        for cls in _mro(type(value)):
             for name, member in vars(cls).items() if "__slots__" in vars(cls) else ():
                 if is_a(member, types.MemberDescriptorType):
                     with contextlib.suppress(AttributeError):
@@ -319,7 +330,7 @@ def find_inner(roots: list[Any], everything: bool = False) -> list[str]:
         for part in gc.get_referents(value):
             if not everything and _is_big(part):
                 continue
-            if id(part) not in seen and type(part) not in SIMPLE:
+            if id(part) not in seen and not _one_of(type(part), SIMPLE):
                 seen.add(id(part))
                 todo.append((part, (*path[-6:], type(part).__name__)))
     return bad
