@@ -93,7 +93,8 @@ def difference(source, name, compile=worlds.keep_empty, metrics=None):
 def mutated_before_raising(source, expected, found):
     """A graph that raised after it changed an input is not run again: its error comes out, and the
     function's other writes do not happen."""
-    in_place = "_(" in source.split("def f(")[1] or "[0] = " in source
+    body = source.split("def f(")[1]
+    in_place = any(text in body for text in ("_(", "[0] = ", " += "))
     both = expected[0] == found[0] == "raised"
     return both and in_place and expected[1][1][:3] == found[1][1][:3]
 

@@ -67,4 +67,4 @@ def test_most_methods_are_traced_whole(reports: dict[str, Future[Any]]) -> None:
     if len(wanted) < 500:
         pytest.skip("few modules were selected")
     whole, total = cpython_twice.share(wanted)
-    assert whole >= 0.6 * total, summary(wanted)
+    assert whole >= 0.55 * total, summary(wanted)

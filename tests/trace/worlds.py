@@ -205,8 +205,9 @@ class Freezer:
         plain = t.detach()
         storage = None
         if plain.layout is torch.strided and plain.device.type != "meta":
-            address = plain.untyped_storage()._cdata
-            storage = self.numbers.setdefault(address, len(self.numbers))
+            memory = plain.untyped_storage()
+            self.alive.append(memory)
+            storage = self.numbers.setdefault(memory._cdata, len(self.numbers))
         facts = [str(t.dtype), str(t.device), str(t.layout), tuple(t.shape), t.requires_grad]
         if plain.layout is torch.strided:
             facts += [tuple(t.stride()), t.storage_offset(), t.is_conj(), t.is_neg(), storage]
