@@ -358,7 +358,11 @@ def zero_dim_and_empty_tensors(call):
 def comparisons_and_masks(call):
     def f(x, t):
         mask = (x > t) & (x != 3)
-        return x[mask.nonzero(as_tuple=True)] if False else torch.where(mask, x, -x), mask.any(), ~mask
+        return (
+            x[mask.nonzero(as_tuple=True)] if False else torch.where(mask, x, -x),
+            mask.any(),
+            ~mask,
+        )
 
     call(f, torch.arange(4.0), 1)
     call(f, torch.arange(4.0), 2.5)
