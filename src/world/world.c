@@ -52,19 +52,26 @@ PyObject *world_keep(world *w, PyObject *o) {
 
 // --- the end ---
 
-// A suspended generator that dies runs its finally blocks; emptied, it has none.
+// A suspended generator that dies runs its finally blocks; emptied, it has none. One may be held by
+// the frame of another alone: nothing that was in a frame is dropped before all are empty. One that
+// cannot be emptied, for lack of memory, is never dropped.
 static void sever_generators(world *w) {
+    VEC(PyObject *) held = {0}; // images; each has its generator
+    bool room = vec_reserve(&held, w->generators.count) == ST_OK;
     for (uint32_t i = 0; i < w->generators.count; i++) {
-        // Emptying it may drop the last reference to it: one generator's frame holds another.
-        PyObject *gen = Py_XNewRef(raw_weakref_get(w->generators.items[i]));
-        if (gen && gen != Py_None && ((PyGenObject *)gen)->gi_frame_state < FRAME_EXECUTING) {
-            image *emptied = image_of_generator(gen);
-            if (emptied == NULL)
-                PyErr_Clear();
-            Py_XDECREF(emptied);
-        }
-        Py_XDECREF(gen);
+        PyObject *gen = raw_weakref_get(w->generators.items[i]);
+        if (gen == NULL || gen == Py_None || ((PyGenObject *)gen)->gi_frame_state >= FRAME_EXECUTING)
+            continue;
+        PyObject *emptied = room ? (PyObject *)image_of_generator(gen) : NULL;
+        if (emptied != NULL)
+            held.items[held.count++] = emptied;
+        else
+            Py_INCREF(gen);
     }
+    PyErr_Clear();
+    while (held.count > 0)
+        Py_DECREF(held.items[--held.count]);
+    vec_free(&held);
     while (w->generators.count > 0)
         Py_DECREF(w->generators.items[--w->generators.count]);
     vec_free(&w->generators);

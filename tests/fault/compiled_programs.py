@@ -249,12 +249,17 @@ def waiting(xs):
     finally:
         log.append("closed")
 
+def holding(xs):
+    inner = waiting(xs)
+    yield next(inner)
+
 def main(d, xs, s):
     d["k"] += 1
     xs.append(d)
     s.add(9)
-    gen = waiting(xs)
+    gen, d["gen"] = waiting(xs), holding(xs)
     next(gen)
+    next(d["gen"])
     log.append(len(str(time.monotonic() > 0)))
     xs.append(len(log))
     return next(gen, d["k"])
