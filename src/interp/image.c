@@ -8,6 +8,7 @@
 
 PyObject *image_abandoned_error;
 void (*image_ensure_hook)(void);
+PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, bool steps, long failing);
 
 // --- taking ---
 
@@ -21,9 +22,42 @@ static image *image_new(PyCodeObject *code, Py_ssize_t slots) {
     i->object = NULL;
     i->caller = NULL;
     i->unit = 0;
-    i->awaiting = i->spent = false;
+    i->awaiting = i->spent = i->init = false;
     i->outer_handled = -1;
     memset(i->slots, 0, (size_t)slots * sizeof(PyObject *));
+    return i;
+}
+
+// All that is no reference.
+static void copy_plain(image *to, const image *from) {
+    to->unit = from->unit;
+    to->awaiting = from->awaiting;
+    to->init = from->init;
+    to->state = from->state;
+    to->outer_handled = from->outer_handled;
+}
+
+image *image_template(const image *i) {
+    image *t = image_new(i->code, Py_SIZE(i));
+    if (t == NULL)
+        return NULL;
+    copy_plain(t, i);
+    PyObject_GC_Track(t);
+    return t;
+}
+
+image *image_from_template(image *t, PyObject *function, PyObject *const *slots, PyObject *handled,
+                           image *caller) {
+    image *i = image_new(t->code, Py_SIZE(t));
+    if (i == NULL)
+        return NULL;
+    copy_plain(i, t);
+    i->function = Py_NewRef(function);
+    for (Py_ssize_t n = 0; n < Py_SIZE(t); n++)
+        i->slots[n] = Py_XNewRef(slots[n]);
+    i->handled = Py_XNewRef(handled);
+    i->caller = (image *)Py_XNewRef(caller);
+    PyObject_GC_Track(i);
     return i;
 }
 
@@ -101,6 +135,67 @@ static image *take(_PyErr_StackItem *info, py_frame *f, const code *c, const ins
     return i;
 }
 
+// The outermost active handler's slot, -1 if there is none.
+static int outermost_slot(const flow *fl, const code *c, const insn *pc) {
+    int32_t h = fl->handled[pc - c->insns];
+    if (h < 0)
+        return -1;
+    while (fl->handlers[h].outer >= 0)
+        h = fl->handlers[h].outer;
+    return fl->handlers[h].slot;
+}
+
+int image_handled(PyThreadState *ts, code *c, const insn *pc, PyObject **handled) {
+    const flow *fl = code_flow(c);
+    *handled = fl && fl->handled[pc - c->insns] >= 0 ? ts->exc_info->exc_value : NULL;
+    return fl ? 0 : -1;
+}
+
+void image_leave_handlers(PyThreadState *ts, py_frame *f, code *c, const insn *pc) {
+    const flow *fl = code_flow(c);
+    int slot = fl ? outermost_slot(fl, c, pc) : -1;
+    if (slot < 0)
+        return;
+    PyObject *ended = ts->exc_info->exc_value;
+    ts->exc_info->exc_value = py_frame_stack(f)[slot];
+    py_frame_stack(f)[slot] = ended;
+}
+
+static int look_at_handled(image *i, code *c, const insn *pc, PyObject **handled) {
+    const flow *fl = code_flow(c);
+    if (fl == NULL)
+        return -1;
+    i->outer_handled = outermost_slot(fl, c, pc);
+    if (i->outer_handled < 0)
+        return 0;
+    PyObject **saved = &i->slots[c->py->co_nlocalsplus + i->outer_handled];
+    i->handled = Py_XNewRef(*handled);
+    *handled = *saved == Py_None ? NULL : *saved;
+    Py_CLEAR(*saved); // the frame still has it
+    return 0;
+}
+
+image *image_look(py_frame *f, code *c, const insn *pc, PyObject **sp, PyObject *extra,
+                  bool awaiting, PyObject **handled) {
+    Py_ssize_t count = sp - py_frame_slots(f);
+    image *i = image_new(c->py, count + (extra != NULL));
+    if (i == NULL)
+        return NULL;
+    for (Py_ssize_t n = 0; n < count; n++)
+        i->slots[n] = Py_XNewRef(py_frame_slots(f)[n]);
+    if (extra != NULL)
+        i->slots[count] = Py_NewRef(extra);
+    i->function = Py_NewRef(py_frame_function(f));
+    i->locals = Py_XNewRef(f->f_locals);
+    i->awaiting = awaiting;
+    i->init = extra != NULL;
+    i->unit = awaiting ? pc->at : insn_start(pc);
+    PyObject_GC_Track(i);
+    if (look_at_handled(i, c, pc, handled) < 0)
+        Py_CLEAR(i);
+    return i;
+}
+
 // On 3.11 an allocation may start a collection, and so run code in the middle of an unwinding.
 image *image_take(PyThreadState *ts, py_frame *f, const code *c, const insn *pc, bool keep_object) {
     int collecting = PyGC_Disable();
@@ -138,7 +233,8 @@ static void fill_names(image *i, py_frame *f) {
     py_frame_set_function(f, Py_NewRef(function));
     f->f_globals = function->func_globals;
     f->f_builtins = function->func_builtins;
-    Py_XSETREF(f->f_locals, i->locals);
+    if (i->locals != NULL) // else a frame that goes on keeps the dict that locals() gave
+        Py_XSETREF(f->f_locals, i->locals);
     i->locals = NULL;
     if (i->object != NULL) {
         i->object->f_frame = f;
@@ -160,6 +256,8 @@ void image_fill(image *i, _PyErr_StackItem *info, py_frame *f) {
 // A filled frame runs in our loop: from where it stands, or by the current exception raised at
 // `unit`.
 static PyObject *run_filled(PyThreadState *ts, py_frame *f, resume_request *q, long unit) {
+    if (q->engine == ENGINE_DRIVEN)
+        return image_drive(ts, f, false, unit);
     run r = {.ts = ts, .thread = &interp_here, .frame = f, .moved = true};
     if (py_enter(ts, f, &r.entry, false) < 0)
         return interp_end_frame(&r);
@@ -177,7 +275,9 @@ static PyObject *run_filled(PyThreadState *ts, py_frame *f, resume_request *q, l
 }
 
 // Code that carries events of tools that are gone would report them: our loop runs it then.
-static PyObject *go_on(PyThreadState *ts, py_frame *f, resume_request *q) {
+static PyObject *go_on(PyThreadState *ts, py_frame *f, resume_request *q, bool steps) {
+    if (q->engine == ENGINE_DRIVEN)
+        return image_drive(ts, f, steps, -1);
     if (q->engine == ENGINE_CPYTHON) {
         if (!py_tools_stale(ts, py_frame_code(f)))
             return py_eval_default(ts, f, 0, true);
@@ -187,15 +287,30 @@ static PyObject *go_on(PyThreadState *ts, py_frame *f, resume_request *q) {
     return run_filled(ts, f, q, -1);
 }
 
-// The value an awaiting frame gets: pushed, and the frame goes on behind the instruction.
-static PyObject *give_value(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit,
-                            PyObject *value) {
+// type.__call__'s words.
+static int check_init(PyObject *value) {
+    if (value == Py_None)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'",
+                 Py_TYPE(value)->tp_name);
+    return -1;
+}
+
+// The value an awaiting frame gets is pushed; an __init__'s object lies there already.
+int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value) {
     const insn *next = code_at(code_of(py_frame_code(f)), unit) + 1;
     PyObject **sp = py_frame_stack_pointer(f);
-    *sp++ = value;
+    if (init) {
+        int failed = check_init(value);
+        Py_DECREF(value);
+        if (failed < 0)
+            return -1;
+    } else {
+        *sp++ = value;
+    }
     py_frame_set_stack_pointer(f, sp);
     py_frame_set_next(f, insn_start(next));
-    return go_on(ts, f, q);
+    return 0;
 }
 
 static PyObject *call_code(resume_request *q);
@@ -232,8 +347,8 @@ static PyObject *abandon_filled(PyThreadState *ts, py_frame *f, uint32_t unit) {
     return result;
 }
 
-static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_request *q,
-                                   uint32_t unit) {
+static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit,
+                                   bool init) {
     PyObject *value;
     if (q->depth < q->count - 1) {
         value = value_from_above(ts, f, q, unit);
@@ -244,9 +359,9 @@ static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_reques
         if (value == NULL)
             py_set_raised(Py_NewRef(q->exception));
     }
-    if (value == NULL)
+    if (value == NULL || image_give(f, unit, init, value) < 0)
         return run_filled(ts, f, q, unit);
-    return give_value(ts, f, q, unit, value);
+    return go_on(ts, f, q, false);
 }
 
 PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
@@ -254,12 +369,12 @@ PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
     interp_here.put_back = NULL;
     image *i = q->chain[q->depth];
     uint32_t unit = i->unit;
-    bool awaiting = i->awaiting;
+    bool awaiting = i->awaiting, init = i->init;
     image_fill(i, ts->exc_info, f);
     if (q->collecting)
         PyGC_Enable();
     q->collecting = false;
-    return awaiting ? continue_awaiting(ts, f, q, unit) : go_on(ts, f, q);
+    return awaiting ? continue_awaiting(ts, f, q, unit, init) : go_on(ts, f, q, true);
 }
 
 // Dummies for every parameter that has to be given: the frame's slots are overwritten anyway.
@@ -308,19 +423,51 @@ static int chain_length(image *innermost) {
     return count;
 }
 
+// -1 with an exception.
+static int request_chain(resume_request *q, image *innermost) {
+    int count = q->count = chain_length(innermost);
+    q->chain = PyMem_Malloc((size_t)count * sizeof(image *));
+    if (q->chain == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (image *i = innermost; i != NULL; i = i->caller)
+        q->chain[--count] = i;
+    return 0;
+}
+
+image_back image_continue(PyThreadState *ts, py_frame *f, image *innermost, image *before,
+                          long *failing) {
+    resume_request q = {.engine = ENGINE_DRIVEN}, *outer = interp_here.put_back;
+    if (request_chain(&q, innermost) < 0) {
+        if (before != NULL)
+            image_fill(before, ts->exc_info, f);
+        Py_XDECREF(before);
+        *failing = py_frame_next(f);
+        return IMAGE_RAISED;
+    }
+    image *own = q.chain[0];
+    uint32_t unit = own->unit;
+    bool awaiting = own->awaiting, init = own->init;
+    image_fill(own, ts->exc_info, f);
+    Py_XDECREF(before);
+    image_back how = IMAGE_STEPS;
+    if (awaiting) {
+        PyObject *value = value_from_above(ts, f, &q, unit);
+        how = value && image_give(f, unit, init, value) == 0 ? IMAGE_GOES_ON : IMAGE_RAISED;
+        *failing = unit;
+    }
+    interp_here.put_back = outer;
+    PyMem_Free(q.chain);
+    return how;
+}
+
 PyObject *image_resume(image *innermost, engine engine, PyObject *value, PyObject *exception,
                        long *countdown) {
-    int count = chain_length(innermost);
-    resume_request q = {.count = count,
-                        .engine = engine,
-                        .countdown = countdown,
-                        .value = value,
-                        .exception = exception};
-    q.chain = PyMem_Malloc((size_t)count * sizeof(image *));
-    if (q.chain == NULL)
-        return PyErr_NoMemory();
-    for (image *i = innermost; i != NULL; i = i->caller)
-        q.chain[--count] = i;
+    resume_request q = {
+        .engine = engine, .countdown = countdown, .value = value, .exception = exception};
+    if (request_chain(&q, innermost) < 0)
+        return NULL;
     resume_request *before = interp_here.put_back;
     q.collecting = PyGC_Disable();
     PyObject *result = call_code(&q);
@@ -418,18 +565,67 @@ static void copy_async_state(PyGenObject *from, PyGenObject *to) {
     Py_XSETREF(to->gi_origin_or_finalizer, Py_XNewRef(from->gi_origin_or_finalizer));
 }
 
-static PyObject *make_empty_generator(image *i) {
-    PyFunctionObject *original = (PyFunctionObject *)i->function;
-    PyFunctionObject *f =
-        (PyFunctionObject *)PyFunction_New((PyObject *)i->code, original->func_globals);
-    if (f == NULL)
+image *image_peek_generator(PyObject *generator) {
+    PyGenObject *gen = (PyGenObject *)generator;
+    py_frame *f = (py_frame *)gen->gi_iframe;
+    code *c = code_of(py_frame_code(f));
+    if (c == NULL)
         return NULL;
-    Py_SETREF(f->func_name, Py_NewRef(((PyGenObject *)i->generator)->gi_name));
-    Py_SETREF(f->func_qualname, Py_NewRef(((PyGenObject *)i->generator)->gi_qualname));
-    f->func_closure = Py_XNewRef(original->func_closure);
-    PyObject *made = image_call_with_dummies((PyObject *)f, i->code);
-    Py_DECREF(f);
-    return made;
+    PyObject *handled = gen->gi_exc_state.exc_value;
+    image *i = image_look(f, c, code_at(c, py_frame_next(f)), py_frame_stack_pointer(f), NULL,
+                          false, &handled);
+    if (i == NULL)
+        return NULL;
+    i->state = gen->gi_frame_state;
+    if (f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1) // someone else has it
+        i->object = (PyFrameObject *)Py_NewRef(f->frame_obj);
+    return i;
+}
+
+static PyObject *dummy_closure(PyCodeObject *co) {
+    PyObject *cells = PyTuple_New(co->co_nfreevars);
+    for (Py_ssize_t n = 0; cells != NULL && n < co->co_nfreevars; n++) {
+        PyObject *cell = PyCell_New(NULL);
+        if (cell == NULL)
+            Py_CLEAR(cells);
+        else
+            PyTuple_SET_ITEM(cells, n, cell);
+    }
+    return cells;
+}
+
+// Its globals are never looked at: a generator gets those of its own function when it is filled.
+PyObject *image_generator_maker(PyObject *generator) {
+    PyGenObject *gen = (PyGenObject *)generator;
+    PyCodeObject *co = py_generator_code(gen);
+    PyObject *globals = PyDict_New(), *closure = globals ? dummy_closure(co) : NULL;
+    PyFunctionObject *f =
+        closure ? (PyFunctionObject *)PyFunction_New((PyObject *)co, globals) : NULL;
+    Py_XDECREF(globals);
+    if (f == NULL) {
+        Py_XDECREF(closure);
+        return NULL;
+    }
+    Py_SETREF(f->func_name, Py_NewRef(gen->gi_name));
+    Py_SETREF(f->func_qualname, Py_NewRef(gen->gi_qualname));
+    f->func_closure = closure;
+    return (PyObject *)f;
+}
+
+PyObject *image_make_generator(PyObject *maker) {
+    return image_call_with_dummies(maker, (PyCodeObject *)PyFunction_GET_CODE(maker));
+}
+
+void image_fill_generator(image *i, PyObject *generator) {
+    PyGenObject *gen = (PyGenObject *)generator;
+    image_fill(i, &gen->gi_exc_state, (py_frame *)gen->gi_iframe);
+    gen->gi_frame_state = i->state;
+}
+
+void image_silence_generator(PyObject *generator) {
+    PyGenObject *gen = (PyGenObject *)generator;
+    if (at_rest(gen)) // else its frame has been cleared
+        gen->gi_frame_state = FRAME_COMPLETED;
 }
 
 PyObject *image_to_generator(image *i) {
@@ -438,12 +634,12 @@ PyObject *image_to_generator(image *i) {
                                                    : "the image is not of a generator");
         return NULL;
     }
-    PyObject *made = make_empty_generator(i);
+    PyObject *maker = image_generator_maker(i->generator);
+    PyObject *made = maker ? image_make_generator(maker) : NULL;
+    Py_XDECREF(maker);
     if (made == NULL)
         return NULL;
-    PyGenObject *gen = (PyGenObject *)made;
-    copy_async_state((PyGenObject *)i->generator, gen);
-    image_fill(i, &gen->gi_exc_state, (py_frame *)gen->gi_iframe);
-    gen->gi_frame_state = i->state;
+    copy_async_state((PyGenObject *)i->generator, (PyGenObject *)made);
+    image_fill_generator(i, made);
     return made;
 }

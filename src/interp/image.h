@@ -20,13 +20,15 @@ struct image {
     struct image *caller;  // strong; image of the frame that called this one, else NULL
     uint32_t unit;         // awaiting: unit of the call; else where the next instruction starts
     bool awaiting;         // the instruction's operands are gone, its value is to come
+    bool init;             // what it awaits is an __init__'s None; its value lies on the stack
     bool spent;            // what it held was put back
     int8_t state;          // of the generator: created, or how it is suspended
     int outer_handled;     // stack slot that gets the exception the new caller handles, or -1
     PyObject *slots[1]; // strong; locals, cells and free variables, then the stack. NULL: unbound
 };
 
-typedef enum engine { ENGINE_STATOR, ENGINE_CPYTHON } engine;
+// Who runs a frame that was put back: our loop, CPython's own eval, or whoever has set image_drive.
+typedef enum engine { ENGINE_STATOR, ENGINE_CPYTHON, ENGINE_DRIVEN } engine;
 
 // How a chain is to go on. Filled in by image_resume's caller.
 typedef struct resume_request {
@@ -41,8 +43,11 @@ typedef struct resume_request {
     bool collecting;     // collection is off until the frame is filled
 } resume_request;
 
-// The one way back from here to a later room: the hook sets this, and sees to it that frames come.
+// The ways back from here to a later room: the hook sees to it that frames come, and drives a frame
+// that was put back: from where it stands, by one instruction first (`steps`), or by the current
+// exception raised at the unit `failing` (else -1).
 extern void (*image_ensure_hook)(void);
+extern PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, bool steps, long failing);
 
 extern PyTypeObject image_type;
 extern PyObject *image_abandoned_error; // what unwinds abandoned frames; never seen by Python code
@@ -68,6 +73,37 @@ PyObject *image_resume(image *innermost, engine engine, PyObject *value, PyObjec
 static inline bool image_expects(const interp_thread *t, py_frame *f);
 PyObject *image_arrived(PyThreadState *ts, py_frame *f);
 
+// An image can be made again from its parts: the template has its code and whatever is no
+// reference. New references, NULL with an exception; `slots` are as many as the template's, each
+// borrowed or NULL.
+image *image_template(const image *i);
+image *image_from_template(image *t, PyObject *function, PyObject *const *slots, PyObject *handled,
+                           image *caller);
+
+// What a frame holds at `pc`, its stack up to `sp` and `extra` (borrowed, may be NULL) on top; the
+// frame keeps all of it. *handled is the exception of the innermost handler, borrowed; that of the
+// frame below afterwards. Awaiting, `pc` is the instruction that is being executed. NULL with an
+// exception.
+image *image_look(py_frame *f, code *c, const insn *pc, PyObject **sp, PyObject *extra,
+                  bool awaiting, PyObject **handled);
+
+// The exception that the innermost handler of a frame at rest handles, borrowed; NULL if none is
+// active. -1 with an exception.
+int image_handled(PyThreadState *ts, code *c, const insn *pc, PyObject **handled);
+// A frame at rest ends: what its handlers handle is handled no more.
+void image_leave_handlers(PyThreadState *ts, py_frame *f, code *c, const insn *pc);
+
+// Puts a chain back into a frame that exists and stands still: the outermost image fills it, in
+// place of what `before` was taken of (let go then; may be NULL), the others run above it, driven.
+// The images are spent.
+typedef enum image_back {
+    IMAGE_STEPS,   // the frame was the innermost: it stands at the instruction to be run for real
+    IMAGE_GOES_ON, // it has got the value it awaited
+    IMAGE_RAISED,  // the current exception is to be raised at the unit *failing
+} image_back;
+image_back image_continue(PyThreadState *ts, py_frame *f, image *innermost, image *before,
+                          long *failing);
+
 // Puts what an image holds into a frame of its code; the image is spent. `info` is where the
 // frame's handlers keep the exception they handle.
 void image_fill(image *i, _PyErr_StackItem *info, py_frame *f);
@@ -79,6 +115,17 @@ PyObject *image_call_with_dummies(PyObject *function, PyCodeObject *co);
 // its code. And the way back: a new generator, suspended at the same place.
 image *image_of_generator(PyObject *generator);
 PyObject *image_to_generator(image *i);
+
+// The parts of this, for generators that are copied. The image of one that is suspended or not
+// begun, and keeps all it has; NULL with an exception.
+image *image_peek_generator(PyObject *generator);
+// A function that makes generators of this one's code and names, and one that it made: without
+// content, to be filled before it is given to anyone.
+PyObject *image_generator_maker(PyObject *generator);
+PyObject *image_make_generator(PyObject *maker);
+void image_fill_generator(image *i, PyObject *generator);
+// One that nobody else has: it dies without running its code.
+void image_silence_generator(PyObject *generator);
 
 // What becomes of a frame whose countdown is used up, or that called one that was abandoned.
 typedef enum stopped {

@@ -1,5 +1,7 @@
 // From a finished trace to its plan: what is given out and what is written decide the graph's
 // outputs, the sources to load and the steps.
+#include "src/interp/image.h"
+
 #include "src/plan/build.h"
 
 plan_types plan_type;
@@ -229,11 +231,22 @@ static status append_steps(plan *p, const step_list *steps) {
     return ST_OK;
 }
 
+// First of the writes: if it cannot be done, nothing is.
+static status build_state(builder *b) {
+    if (!b->w->switches)
+        return ST_OK;
+    step s = step_of(STEP_STATE, -1, OPERAND_NONE, OPERAND_NONE);
+    return build_step(b, &b->writing, s, NULL, b->w->switches);
+}
+
 static status build(builder *b, PyObject *result) {
     plan *p = b->p;
     TRY(rebuild(b, result, &p->result));
     TRY(rebuild_rest(b));
+    TRY(build_state(b));
+    TRY(deaths_of_roots(b)); // before the writes: what is written to does not live on by that
     TRY(writes_build(b));
+    TRY(deaths_of_generators(b));
     TRY(close_graph(b));
     TRY(name_loads(b));
     TRY(append_steps(p, &b->making));
@@ -266,6 +279,7 @@ plan *plan_build(world *w, PyObject *result) {
     }
     p->graph = (graph *)Py_NewRef(w->graph);
     p->rerunnable = !w->mutated_tensor && !w->random;
+    p->breaks = Py_IS_TYPE(result, &image_type);
     builder b = {.w = w, .p = p};
     status done = build(&b, result);
     builder_clear(&b);
@@ -281,6 +295,10 @@ void plan_set_graph(plan *p, plan_graph how) {
 
 graph *plan_graph_of(plan *p) {
     return p->graph;
+}
+
+bool plan_breaks(const plan *p) {
+    return p->breaks;
 }
 
 bool plan_rerunnable(const plan *p) {

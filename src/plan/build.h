@@ -61,10 +61,24 @@ PyTypeObject *rebuild_base(PyTypeObject *type);
 typedef status (*maker)(builder *b, PyObject *o, operand *out);
 maker rebuild_maker_of(PyObject *o); // of C types that are no containers; NULL for others
 status rebuild_refuse(builder *b, PyObject *o);
+status rebuild_refuse_for(builder *b, PyObject *o, reason why);
 // A step that makes `o`. If `o` is part of a cycle, its parts may have asked for it and made it.
 status rebuild_make(builder *b, PyObject *o, step s, const operands *more, PyObject *object,
                     operand *out);
 status rebuild_each(builder *b, PyObject *const *items, Py_ssize_t count, operands *to);
+// As rebuild, and NULL is OPERAND_NONE.
+status rebuild_field(builder *b, PyObject *value, operands *to);
+status rebuild_exception(builder *b, PyObject *o, operand *out);
+status rebuild_image(builder *b, PyObject *o, operand *out);
+// Generators and iterators: made without content, filled later.
+status rebuild_empty_generator(builder *b, PyObject *o, operand *out);
+status rebuild_fill_generator(builder *b, PyObject *o, operand to);
+bool rebuild_weakly_known(PyObject *generator); // to others than the trace
+bool rebuild_is_iterator(PyObject *o);
+status rebuild_empty_iterator(builder *b, PyObject *o, operand *out);
+status rebuild_fill_iterator(builder *b, PyObject *o, operand to);
+// Breaks unless a set made inside iterates alike in every call.
+status rebuild_set_order(builder *b, PyObject *set);
 // Fills the instance dict of what is in a register.
 status rebuild_instance_dict(builder *b, PyObject *o, operand to);
 
@@ -85,6 +99,10 @@ status deaths_guard(builder *b, source *s, PyObject *o, death_place place, PyObj
                     Py_ssize_t low, Py_ssize_t high);
 // The same for what a lazy stands for, which may be known already.
 status deaths_guard_lazy(builder *b, PyObject *lazy);
+// What a frame that goes on held, and nobody will: it dies with the trace's end, not where it died.
+status deaths_of_roots(builder *b);
+// A suspended generator that lives on, in a cycle that nothing leads to: its end would run code.
+status deaths_of_generators(builder *b);
 // Whether that is known of what a lazy stands for.
 bool death_known(PyObject *lazy);
 

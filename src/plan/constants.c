@@ -85,11 +85,14 @@ status constant_stays(builder *b, PyObject *o, bool *stays, operand *out) {
     *stays = constant_is(o);
     if (!*stays || is_singleton(o))
         return ST_OK;
-    uint64_t *found = map_get(&b->w->values, map_key(o));
-    if (!found && !has_identity(o))
+    uint64_t *known = map_get(&b->w->values, map_key(o));
+    if (!known && !has_identity(o))
         return ST_OK;
     TRY(is_of_code(b, o, stays));
-    if (found && !*stays) // this call's own object
-        return build_load(b, ((value *)(uintptr_t)*found)->source, out);
-    return ST_OK;
+    if (*stays)
+        return ST_OK;
+    source *found = known ? ((value *)(uintptr_t)*known)->source : value_source(b->w, o);
+    if (found) // this call's own object
+        return build_load(b, found, out);
+    return PyErr_Occurred() ? ST_ERROR : ST_OK;
 }

@@ -7,19 +7,38 @@
 
 enum { DEEP = 8 };
 
-static bool is_quiet(PyObject *o, int depth);
-
+// A look through what may die. While a trace is there, it has references of its own to what it has
+// a record of: the last but those may be the last.
 typedef struct visiting {
+    world *w; // NULL: there is no trace
     int depth;
 } visiting;
 
-static int visit(PyObject *o, void *data) {
-    return !is_quiet(o, ((visiting *)data)->depth + 1);
+static bool quiet_with(const visiting *v, PyObject *o, bool last);
+
+// Classes and what belongs to them outlive an instance; were it otherwise, the guard would see it.
+static bool is_last(const visiting *v, PyObject *o) {
+    if (Py_REFCNT(o) == 1)
+        return true;
+    return v->w && !PyType_Check(o) && !PyFunction_Check(o) && !PyModule_Check(o) &&
+           record_of(v->w, o);
 }
 
-static bool has_weak_references(PyObject *o) {
-    return Py_TYPE(o)->tp_weaklistoffset != 0 && !PyType_Check(o) &&
-           *_PyObject_GET_WEAKREFS_LISTPTR(o) != NULL;
+static int visit(PyObject *o, void *data) {
+    visiting v = *(visiting *)data;
+    v.depth++;
+    return !quiet_with(&v, o, is_last(&v, o));
+}
+
+// Of the program's; guards have their own. Torch's own to tensors are of its own class.
+static bool has_weak_references(PyObject *o, bool tensor) {
+    if (Py_TYPE(o)->tp_weaklistoffset == 0 || PyType_Check(o))
+        return false;
+    PyWeakReference *w = *(PyWeakReference **)_PyObject_GET_WEAKREFS_LISTPTR(o);
+    for (; w != NULL; w = w->wr_next)
+        if (!guard_owns_weakref((PyObject *)w) && (!tensor || PyWeakref_CheckRefExact(w)))
+            return true;
+    return false;
 }
 
 static bool is_tensor(PyObject *o) {
@@ -28,18 +47,21 @@ static bool is_tensor(PyObject *o) {
 
 // Whether nobody notices if one reference to this goes. What has others stays alive; parts die with
 // the whole if it has their only reference.
-static bool is_quiet(PyObject *o, int depth) {
+static bool quiet_with(const visiting *v, PyObject *o, bool last) {
     PyTypeObject *t = Py_TYPE(o);
     if (t->tp_finalize || t->tp_del)
         return PyGen_CheckExact(o) ? ((PyGenObject *)o)->gi_frame_state >= FRAME_COMPLETED : false;
-    if (is_tensor(o)) // torch itself has weak references to tensors, and they are quiet
-        return true;
-    if (has_weak_references(o) && Py_REFCNT(o) == 1)
+    bool tensor = is_tensor(o);
+    if (last && has_weak_references(o, tensor))
         return false;
-    if (Py_REFCNT(o) > 1 || !PyObject_IS_GC(o) || !t->tp_traverse)
+    if (tensor || !last || !PyObject_IS_GC(o) || !t->tp_traverse)
         return true;
-    visiting v = {depth};
-    return depth < DEEP && t->tp_traverse(o, visit, &v) == 0;
+    return v->depth < DEEP && t->tp_traverse(o, visit, (void *)v) == 0;
+}
+
+static bool is_quiet(PyObject *o, int depth) {
+    visiting v = {NULL, depth};
+    return quiet_with(&v, o, Py_REFCNT(o) == 1);
 }
 
 // --- the places of an object that are written ---
@@ -148,4 +170,42 @@ status deaths_guard_lazy(builder *b, PyObject *o) {
     if (!is_lazy(o) || death_known(o))
         return ST_OK;
     return deaths_guard(b, l->source, l->outside, DEATH_ITSELF, NULL, 0, 0);
+}
+
+// Immutable: nobody notices.
+static bool root_known(const root *r) {
+    return r->inside && death_known(r->inside) && !is_tensor(r->outside);
+}
+
+static status root_dies(builder *b, const root *r) {
+    world *w = b->w;
+    visiting v = {w, 0};
+    if (root_known(r))
+        return ST_OK;
+    if (quiet_with(&v, r->outside, true))
+        return deaths_guard(b, r->source, r->outside, DEATH_ITSELF, NULL, 0, 0);
+    const uint64_t *dropped = r->inside ? map_get(&w->born, map_key(r->inside)) : NULL;
+    w->again = dropped ? *dropped : 1; // it dies for real, in an instruction that is
+    return world_break_status(w, REASON_FINALIZER, "lets go of a %s", Py_TYPE(r->outside)->tp_name);
+}
+
+status deaths_of_roots(builder *b) {
+    for (uint32_t i = 0; i < b->w->roots.count; i++) {
+        const root *r = &b->w->roots.items[i];
+        if (!r->stays && !map_get(&b->sources, map_key(r->source)))
+            TRY(root_dies(b, r));
+    }
+    return ST_OK;
+}
+
+status deaths_of_generators(builder *b) {
+    world *w = b->w;
+    for (uint32_t i = 0; i < w->generators.count; i++) {
+        PyObject *gen = raw_weakref_get(w->generators.items[i]);
+        if (gen && gen != Py_None && ((PyGenObject *)gen)->gi_frame_state < FRAME_EXECUTING &&
+            ((PyGenObject *)gen)->gi_frame_state != FRAME_CREATED &&
+            !map_get(&b->objects, map_key(gen)))
+            return rebuild_refuse(b, gen);
+    }
+    return ST_OK;
 }

@@ -31,6 +31,8 @@ PyObject *plan_text(const plan *p);   // one step a line
 PyObject *plan_writes(const plan *p); // list of str: what is written back
 // The graph's inputs, found in the registers of a guard pass, for the backend: new list.
 PyObject *plan_examples(const plan *p, PyObject *const *regs);
+// Whether its result is an image: the innermost of the frames that go on.
+bool plan_breaks(const plan *p);
 // Whether a graph that raised has left nothing behind: it writes to no input and draws no random
 // numbers.
 bool plan_rerunnable(const plan *p);

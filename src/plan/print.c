@@ -33,7 +33,7 @@ static void put_short(text *t, PyObject *o) {
     PyObject *whole = PyObject_Repr(o);
     if (whole && PyUnicode_GET_LENGTH(whole) > LONG) {
         PyObject *start = PyUnicode_Substring(whole, 0, LONG);
-        Py_SETREF(whole, start ? PyUnicode_FromFormat("%U…", start) : NULL);
+        Py_SETREF(whole, start ? PyUnicode_FromFormat("%U%s", start, "…") : NULL);
         Py_XDECREF(start);
     }
     put(t, whole);
@@ -113,6 +113,20 @@ static void put_named(text *t, const step *s) {
     }
 }
 
+// Rows of a function and its arguments, and what undoes it.
+static void put_calls(text *t, PyObject *rows) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); i++) {
+        PyObject *args = PyTuple_GET_ITEM(PyTuple_GET_ITEM(rows, i), 1);
+        put_text(t, i ? "; " : "");
+        put_constant(t, PyTuple_GET_ITEM(PyTuple_GET_ITEM(rows, i), 0));
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); k++) {
+            put_text(t, k ? ", " : "(");
+            put_short(t, PyTuple_GET_ITEM(args, k));
+        }
+        put_text(t, PyTuple_GET_SIZE(args) ? ")" : "()");
+    }
+}
+
 static void put_part(text *t, const step *s, char part) {
     switch (part) {
     case 'a':
@@ -135,6 +149,9 @@ static void put_part(text *t, const step *s, char part) {
         break;
     case 'k':
         put_constant(t, s->object);
+        break;
+    case '!':
+        put_calls(t, s->object);
         break;
     case 'n':
         put(t, Py_NewRef(s->object));
@@ -189,7 +206,7 @@ PyObject *plan_writes(const plan *p) {
     enum { NESTED = 4 };
     PyObject *list = PyList_New(0);
     for (uint32_t i = p->writes; list && i < p->steps.count; i++) {
-        if (p->steps.items[i].kind == STEP_ITERATOR_STATE)
+        if (p->steps.items[i].kind == STEP_ITERATOR_PLACE)
             continue;
         text t = {.p = p, .done = PyUnicode_FromString(""), .nested = NESTED};
         put_step(&t, &p->steps.items[i]);

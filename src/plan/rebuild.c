@@ -15,7 +15,15 @@ static const uint64_t BUSY = UINT64_MAX - 1;
 enum { DEEP = 200 }; // nesting that the C stack is used for
 
 status rebuild_refuse(builder *b, PyObject *o) {
-    return world_break_status(b->w, REASON_REBUILD, "%s", Py_TYPE(o)->tp_name);
+    return rebuild_refuse_for(b, o, REASON_REBUILD);
+}
+
+// Broken off before it was made, a trace need not make it again.
+status rebuild_refuse_for(builder *b, PyObject *o, reason why) {
+    const uint64_t *born = map_get(&b->w->born, map_key(o));
+    if (born)
+        b->w->again = *born;
+    return world_break_status(b->w, why, "%s", Py_TYPE(o)->tp_name);
 }
 
 static status remember(builder *b, PyObject *o, operand made) {
@@ -117,6 +125,17 @@ status rebuild_lasting(builder *b, PyObject *key, bool *lasting) {
     else
         return record_identity(b->w, r); // hashed by its address, or by what is guarded
     return ST_OK;
+}
+
+status rebuild_set_order(builder *b, PyObject *set) {
+    Py_ssize_t at = 0;
+    PyObject *key;
+    bool lasting = true;
+    if (record_of(b->w, set))
+        return ST_OK;
+    while (lasting && raw_set_next(set, &at, &key))
+        TRY(rebuild_lasting(b, key, &lasting));
+    return lasting ? ST_OK : rebuild_refuse(b, set);
 }
 
 static status table_step(builder *b, PyObject *set, operand to, const operands *items) {
@@ -398,6 +417,10 @@ static filler filler_of(const PyTypeObject *base) {
 }
 
 static status make_empty(builder *b, PyObject *o, operand *out) {
+    if (PyGen_CheckExact(o))
+        return rebuild_empty_generator(b, o, out);
+    if (rebuild_is_iterator(o))
+        return rebuild_empty_iterator(b, o, out);
     PyTypeObject *base = rebuild_base(Py_TYPE(o));
     step s = step_of(STEP_INSTANCE, -1, OPERAND_NONE, OPERAND_NONE);
     TRY(rebuild(b, (PyObject *)Py_TYPE(o), &s.a));
@@ -405,6 +428,10 @@ static status make_empty(builder *b, PyObject *o, operand *out) {
 }
 
 static status fill(builder *b, PyObject *o, operand to) {
+    if (PyGen_CheckExact(o))
+        return rebuild_fill_generator(b, o, to);
+    if (rebuild_is_iterator(o))
+        return rebuild_fill_iterator(b, o, to);
     PyTypeObject *base = rebuild_base(Py_TYPE(o));
     TRY(filler_of(base)(b, o, to));
     TRY(fill_slots(b, o, base, to));
@@ -576,19 +603,26 @@ static maker maker_of(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
     if (t == &PyList_Type || t == &PyDict_Type)
         return rebuild_plain;
-    return t == &PyTuple_Type ? rebuild_exact_tuple : rebuild_maker_of(o);
+    if (t == &PyTuple_Type)
+        return rebuild_exact_tuple;
+    if (PyExceptionInstance_Check(o))
+        return rebuild_exception;
+    return t == &PyGen_Type || rebuild_is_iterator(o) ? make_and_fill : rebuild_maker_of(o);
+}
+
+static bool has_weak_references(PyObject *o) {
+    return !PyType_Check(o) && Py_TYPE(o)->tp_weaklistoffset != 0 &&
+           *_PyObject_GET_WEAKREFS_LISTPTR(o) != NULL;
 }
 
 // What depends on more than its parts.
 static status check_kind(builder *b, PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
-    if (PyExceptionInstance_Check(o))
-        return world_break_status(b->w, REASON_EXCEPTION_LIVES, "%s", t->tp_name);
-    if (PyGen_Check(o) || PyCoro_CheckExact(o) || PyAsyncGen_CheckExact(o))
+    if (PyCoro_CheckExact(o) || PyAsyncGen_CheckExact(o))
         return world_break_status(b->w, REASON_GENERATOR, "gives out a %s", t->tp_name);
     if (raw_is_python_class(t) && (t->tp_finalize || t->tp_del))
         return world_break_status(b->w, REASON_FINALIZER, "%s", t->tp_name);
-    if (!PyType_Check(o) && t->tp_weaklistoffset != 0 && *_PyObject_GET_WEAKREFS_LISTPTR(o))
+    if (t == &PyGen_Type ? rebuild_weakly_known(o) : has_weak_references(o))
         return world_break_status(b->w, REASON_REBUILD, "%s with a weak reference to it",
                                   t->tp_name);
     return ST_OK;

@@ -1,5 +1,7 @@
 // From an inside object of a C type that is no container to the steps that make it again:
-// functions, what is bound to something, views, iterators, descriptors.
+// functions, what is bound to something, views, descriptors.
+#include "src/interp/image.h"
+
 #include "src/plan/build.h"
 
 // --- functions and what is bound ---
@@ -32,7 +34,7 @@ static status globals_source(builder *b, PyObject *globals, source **found) {
     return ST_OK;
 }
 
-static status rebuild_field(builder *b, PyObject *value, operands *to) {
+status rebuild_field(builder *b, PyObject *value, operands *to) {
     operand item = OPERAND_NONE;
     if (value)
         TRY(rebuild(b, value, &item));
@@ -166,7 +168,7 @@ static status rebuild_partial(builder *b, PyObject *o, operand *out) {
     return rebuild_instance_dict(b, o, *out);
 }
 
-// --- views and iterators ---
+// --- views ---
 
 static status rebuild_view(builder *b, PyObject *o, operand *out) {
     PyTypeObject *t = Py_TYPE(o);
@@ -180,70 +182,6 @@ static status rebuild_view(builder *b, PyObject *o, operand *out) {
     status done = method ? rebuild_call(b, o, method, &dict, 1, out) : ST_ERROR;
     Py_XDECREF(method);
     return done;
-}
-
-// (constructor, arguments[, state]); new reference.
-static PyObject *reduced(PyObject *o) {
-    PyObject *parts = PyObject_CallMethod(o, "__reduce__", NULL);
-    if (parts && (!PyTuple_CheckExact(parts) || PyTuple_GET_SIZE(parts) < 2)) {
-        PyErr_SetString(PyExc_SystemError, "unexpected form of an iterator");
-        Py_CLEAR(parts);
-    }
-    return parts;
-}
-
-static status iterator_state(builder *b, PyObject *parts, operand to) {
-    PyObject *state = PyTuple_GET_SIZE(parts) > 2 ? PyTuple_GET_ITEM(parts, 2) : Py_None;
-    step s = step_of(STEP_ITERATOR_STATE, -1, to, OPERAND_NONE);
-    if (state == Py_None)
-        return ST_OK;
-    PyObject *method = PyUnicode_InternFromString("__setstate__");
-    status done = method ? build_constant(b, state, &s.b) : ST_ERROR;
-    if (done == ST_OK)
-        done = build_step(b, &b->late, s, NULL, method);
-    Py_XDECREF(method);
-    return done;
-}
-
-// A fresh iterator on the same list, tuple or range, put where this one stands.
-static status rebuild_sequence_iterator(builder *b, PyObject *o, operand *out) {
-    PyObject *parts = reduced(o);
-    if (!parts)
-        return ST_ERROR;
-    status done = arena_own(&b->w->arena, parts);
-    TRY(done);
-    PyObject *sequence = PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts, 1), 0);
-    PyTypeObject *base = rebuild_base(Py_TYPE(sequence));
-    if (base != &PyList_Type && base != &PyTuple_Type && base != &PyRange_Type)
-        return rebuild_refuse(b, o);
-    step s = step_of(STEP_ITERATOR, -1, OPERAND_NONE, OPERAND_NONE);
-    TRY(rebuild(b, sequence, &s.a));
-    TRY(rebuild_make(b, o, s, NULL, (PyObject *)base, out));
-    return iterator_state(b, parts, *out);
-}
-
-static bool is_plain_iterator(PyObject *o) {
-    PyTypeObject *t = Py_TYPE(o);
-    return t == &PyListIter_Type || t == &PyTupleIter_Type || t == &PyRangeIter_Type ||
-           t == &PyEnum_Type || t == &PyZip_Type;
-}
-
-// An iterator on iterators: calling it again only asks those for themselves.
-static status rebuild_wrapping_iterator(builder *b, PyObject *o, operand *out) {
-    PyObject *parts = reduced(o);
-    if (!parts)
-        return ST_ERROR;
-    TRY(arena_own(&b->w->arena, parts));
-    PyObject *args = PyTuple_GET_ITEM(parts, 1);
-    Py_ssize_t count = PyTuple_GET_SIZE(args);
-    Py_ssize_t iterators = Py_TYPE(o) == &PyEnum_Type ? 1 : count;
-    for (Py_ssize_t i = 0; i < iterators; i++) {
-        if (!is_plain_iterator(PyTuple_GET_ITEM(args, i)))
-            return rebuild_refuse(b, o);
-    }
-    if (PyTuple_GET_SIZE(parts) > 2) // zip(strict=True)
-        return rebuild_refuse(b, o);
-    return rebuild_call(b, o, (PyObject *)Py_TYPE(o), PySequence_Fast_ITEMS(args), count, out);
 }
 
 // --- descriptors ---
@@ -290,28 +228,15 @@ maker rebuild_maker_of(PyObject *o) {
         const PyTypeObject *type;
         maker make;
     } rows[] = {
-        {&PyFunction_Type, rebuild_function},
-        {&PyCell_Type, rebuild_cell},
-        {&PyMethod_Type, rebuild_method},
-        {&PyCFunction_Type, rebuild_c_method},
-        {&PySlice_Type, rebuild_slice},
-        {&PyRange_Type, rebuild_range},
-        {plan_type.partial, rebuild_partial},
-        {&PyDictKeys_Type, rebuild_view},
-        {&PyDictValues_Type, rebuild_view},
-        {&PyDictItems_Type, rebuild_view},
-        {&PyODictKeys_Type, rebuild_view},
-        {&PyODictValues_Type, rebuild_view},
-        {&PyODictItems_Type, rebuild_view},
-        {&PyListIter_Type, rebuild_sequence_iterator},
-        {&PyTupleIter_Type, rebuild_sequence_iterator},
-        {&PyRangeIter_Type, rebuild_sequence_iterator},
-        {&PyEnum_Type, rebuild_wrapping_iterator},
-        {&PyZip_Type, rebuild_wrapping_iterator},
-        {&PyStaticMethod_Type, rebuild_wrapper},
-        {&PyClassMethod_Type, rebuild_wrapper},
-        {&PyProperty_Type, rebuild_property},
-        {&PyDictProxy_Type, rebuild_proxy},
+        {&PyFunction_Type, rebuild_function},   {&PyCell_Type, rebuild_cell},
+        {&PyMethod_Type, rebuild_method},       {&PyCFunction_Type, rebuild_c_method},
+        {&PySlice_Type, rebuild_slice},         {&PyRange_Type, rebuild_range},
+        {plan_type.partial, rebuild_partial},   {&PyDictKeys_Type, rebuild_view},
+        {&PyDictValues_Type, rebuild_view},     {&PyDictItems_Type, rebuild_view},
+        {&PyODictKeys_Type, rebuild_view},      {&PyODictValues_Type, rebuild_view},
+        {&PyODictItems_Type, rebuild_view},     {&PyStaticMethod_Type, rebuild_wrapper},
+        {&PyClassMethod_Type, rebuild_wrapper}, {&PyProperty_Type, rebuild_property},
+        {&PyDictProxy_Type, rebuild_proxy},     {&image_type, rebuild_image},
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(rows); i++) {
         if (rows[i].type == Py_TYPE(o))

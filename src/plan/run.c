@@ -2,9 +2,12 @@
 // given out, writes back, returns.
 #include "src/py/entries.h"
 #include "src/py/functions.h"
+#include "src/py/iterators.h"
+#include "src/py/raised.h"
 #include "src/py/sets.h"
 
 #include "src/interp/fault.h"
+#include "src/interp/image.h"
 
 #include "src/plan/steps.h"
 
@@ -47,7 +50,7 @@ static int set(running *r, const step *s, PyObject *made) {
 static PyObject *make_tuple(const running *r, const step *s) {
     PyObject *tuple = PyTuple_New(s->count);
     for (uint32_t i = 0; tuple && i < s->count; i++)
-        PyTuple_SET_ITEM(tuple, i, Py_NewRef(more(r, s, i)));
+        PyTuple_SET_ITEM(tuple, i, Py_XNewRef(more(r, s, i)));
     return tuple;
 }
 
@@ -83,17 +86,56 @@ static PyObject *make_instance(PyObject *base, PyObject *class, PyObject *value)
     return made;
 }
 
+// All further operands in a row, in `few` (of FEW) if there is room. NULL with an exception.
+static PyObject **gather(const running *r, const step *s, PyObject **few) {
+    PyObject **all = s->count > FEW ? PyMem_New(PyObject *, s->count) : few;
+    if (!all)
+        PyErr_NoMemory();
+    for (uint32_t i = 0; all && i < s->count; i++)
+        all[i] = more(r, s, i);
+    return all;
+}
+
 static PyObject *make_call(const running *r, const step *s) {
-    PyObject *few[8], **args = few;
-    if (s->count > Py_ARRAY_LENGTH(few) && !(args = PyMem_New(PyObject *, s->count)))
-        return PyErr_NoMemory();
-    for (uint32_t i = 0; i < s->count; i++)
-        args[i] = more(r, s, i);
+    PyObject *few[FEW], **args = gather(r, s, few);
+    if (!args)
+        return NULL;
     size_t named = s->object ? (size_t)PyTuple_GET_SIZE(s->object) : 0;
     PyObject *made =
         PyObject_Vectorcall(get(r, s->a), args, s->count - named, named ? s->object : NULL);
     if (args != few)
         PyMem_Free(args);
+    return made;
+}
+
+// An image of the parts function, slots, handled exception, namespace, as rebuild's frame_parts
+// has them.
+static image *new_image(const step *s, PyObject *const *parts, uint32_t count, image *caller) {
+    image *t = (image *)s->object;
+    image *i = image_from_template(t, parts[0], parts + 1, parts[count - 2], caller);
+    if (i)
+        i->locals = Py_XNewRef(parts[count - 1]);
+    return i;
+}
+
+static PyObject *make_image(const running *r, const step *s) {
+    PyObject *few[FEW], **parts = gather(r, s, few);
+    if (!parts)
+        return NULL;
+    image *made = new_image(s, parts + 1, s->count - 1, (image *)parts[0]);
+    if (parts != few)
+        PyMem_Free(parts);
+    return (PyObject *)made;
+}
+
+static PyObject *make_generator(const step *s) {
+    PyObject *made = image_make_generator(s->object);
+    if (!made || !s->index)
+        return made;
+    PyObject *emptied = (PyObject *)image_of_generator(made);
+    if (!emptied)
+        Py_CLEAR(made);
+    Py_XDECREF(emptied);
     return made;
 }
 
@@ -123,7 +165,11 @@ static PyObject *make(const running *r, const step *s) {
     case STEP_CELL:
         return PyCell_New(NULL);
     case STEP_ITERATOR:
-        return ((PyTypeObject *)s->object)->tp_iter(get(r, s->a));
+        return py_iterator_new((PyTypeObject *)s->object);
+    case STEP_GENERATOR:
+        return make_generator(s);
+    case STEP_IMAGE:
+        return make_image(r, s);
     default:
         Py_UNREACHABLE();
     }
@@ -195,6 +241,15 @@ static int fill_attrs(const running *r, const step *s) {
     return 0;
 }
 
+static int fill_exception(running *r, const step *s) {
+    PyBaseExceptionObject *e = (PyBaseExceptionObject *)get(r, s->a);
+    PyObject **fields[] = {&e->args, &e->cause, &e->context};
+    for (uint32_t i = 0; i < s->count; i++)
+        Py_XSETREF(*fields[i], Py_XNewRef(more(r, s, i)));
+    e->suppress_context = (char)s->index;
+    return 0;
+}
+
 // The order of the fields is that of rebuild's fill_function.
 static int fill_function(const running *r, const step *s) {
     PyFunctionObject *f = (PyFunctionObject *)get(r, s->a);
@@ -207,6 +262,26 @@ static int fill_function(const running *r, const step *s) {
         *fields[i] = Py_XNewRef(more(r, s, i));
         Py_XDECREF(old);
     }
+    return 0;
+}
+
+static int fill_iterator(const running *r, const step *s) {
+    PyObject *few[FEW], **fields = gather(r, s, few);
+    int done = fields ? py_iterator_fill(get(r, s->a), fields, s->object) : -1;
+    if (fields != few)
+        PyMem_Free(fields);
+    return done;
+}
+
+static int fill_generator(const running *r, const step *s) {
+    PyObject *few[FEW], **parts = gather(r, s, few);
+    image *i = parts ? new_image(s, parts, s->count, NULL) : NULL;
+    if (parts != few)
+        PyMem_Free(parts);
+    if (!i)
+        return -1;
+    image_fill_generator(i, get(r, s->a));
+    Py_DECREF(i);
     return 0;
 }
 
@@ -333,11 +408,31 @@ static int write_context(running *r, const step *s) {
     return token ? 0 : -1;
 }
 
-static int write_state(const running *r, const step *s) {
-    PyObject *args[] = {get(r, s->a), get(r, s->b)};
-    PyObject *done = PyObject_VectorcallMethod(s->object, args, 2, NULL);
+// --- torch's state ---
+
+static int call_switch(PyObject *row, int at) {
+    PyObject *done = PyObject_Call(PyTuple_GET_ITEM(row, at), PyTuple_GET_ITEM(row, at + 1), NULL);
     Py_XDECREF(done);
     return done ? 0 : -1;
+}
+
+// Undoes the first `count` switches, last first.
+static void undo_switches(PyObject *switches, Py_ssize_t count) {
+    py_raised aside = py_put_aside();
+    while (count-- > 0)
+        if (call_switch(PyTuple_GET_ITEM(switches, count), 2) < 0)
+            PyErr_WriteUnraisable(switches);
+    py_put_on(aside);
+}
+
+static int write_state(const step *s) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(s->object); i++) {
+        if (call_switch(PyTuple_GET_ITEM(s->object, i), 0) < 0) {
+            undo_switches(s->object, i);
+            return -1;
+        }
+    }
+    return 0;
 }
 
 // --- the whole ---
@@ -379,8 +474,16 @@ static int run_step(running *r, const step *s) {
         return 0;
     case STEP_FUNCTION_FILL:
         return fill_function(r, s);
+    case STEP_EXCEPTION_FILL:
+        return fill_exception(r, s);
     case STEP_CELL_FILL:
         return PyCell_Set(a, b);
+    case STEP_ITERATOR_FILL:
+        return fill_iterator(r, s);
+    case STEP_GENERATOR_FILL:
+        return fill_generator(r, s);
+    case STEP_STATE:
+        return write_state(s);
     case STEP_BYTES_SLICE:
         return write_bytes(a, s);
     case STEP_LIST_SLICE:
@@ -431,8 +534,9 @@ static int run_step(running *r, const step *s) {
         return write_deque_item(r, s);
     case STEP_CONTEXT_SET:
         return write_context(r, s);
-    case STEP_ITERATOR_STATE:
-        return write_state(r, s);
+    case STEP_ITERATOR_PLACE:
+        py_iterator_place(a, s->index);
+        return 0;
     default:
         return set(r, s, make(r, s));
     }
@@ -497,8 +601,15 @@ static int run_writes(running *r) {
     const plan *p = r->p;
     if (p->writes == p->steps.count)
         return 0;
+    const step *first = &p->steps.items[p->writes];
+    uint32_t from = p->writes + (first->kind == STEP_STATE);
     bool collecting = raw_gc_off();
-    int done = run_steps(r, p->writes, p->steps.count);
+    int done = run_steps(r, p->writes, from);
+    if (done == 0 && run_steps(r, from, p->steps.count) < 0) {
+        if (first->kind == STEP_STATE)
+            undo_switches(first->object, PyTuple_GET_SIZE(first->object));
+        done = -1;
+    }
     raw_gc_restore(collecting);
     return done;
 }
@@ -510,6 +621,15 @@ static PyObject *run_all(running *r, bool *graph_failed) {
     if (run_steps(r, 0, p->writes) < 0 || run_writes(r) < 0)
         return NULL;
     return Py_NewRef(get(r, p->result));
+}
+
+// What was made for nothing dies without a word: a generator would run its finally blocks.
+static void silence(const running *r) {
+    for (uint32_t i = 0; i < r->p->writes; i++) {
+        const step *s = &r->p->steps.items[i];
+        if (s->kind == STEP_GENERATOR && r->regs[s->out])
+            image_silence_generator(r->regs[s->out]);
+    }
 }
 
 // Letting go may run code, which must not see an exception that is on its way.
@@ -536,6 +656,8 @@ PyObject *plan_run(plan *p, PyObject *const *regs, bool *graph_failed) {
         r.regs[p->loads.items[i].to] = Py_NewRef(regs[p->loads.items[i].from]);
     p->active++;
     PyObject *result = run_all(&r, graph_failed);
+    if (result == NULL)
+        silence(&r);
     let_go(&r);
     if (r.regs != few)
         PyMem_Free(r.regs);

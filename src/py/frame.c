@@ -248,10 +248,14 @@ void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp) 
     clear_and_pop(ts, f);
 }
 
-// As close() leaves one that has not begun.
+// A frame whose object someone holds stays, as close() leaves one that has not begun.
 void py_sever(PyGenObject *gen, py_frame *f) {
-    (void)f;
-    gen->gi_frame_state = FRAME_COMPLETED;
+    if (f->frame_obj != NULL) {
+        gen->gi_frame_state = FRAME_COMPLETED;
+        return;
+    }
+    gen->gi_frame_state = FRAME_CLEARED;
+    Py_DECREF(f->f_funcobj);
 }
 
 #endif // 3.12 on
