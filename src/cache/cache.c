@@ -7,6 +7,8 @@ enum { MOST_REASONS = 64 };
 static void entry_free(entry *e) {
     guard_program_free(e->guards);
     plan_free(e->plan);
+    Py_XDECREF(e->why);
+    Py_XDECREF(e->misfits);
     PyMem_Free(e);
 }
 
@@ -48,7 +50,7 @@ void cache_clear(cache *c) {
     entry *all = c->entries, *dead = c->dead;
     PyObject *reasons = PyList_New(0);
     c->entries = c->dead = NULL;
-    c->count = c->drops = 0;
+    c->count = c->made = c->drops = 0;
     c->given_up = false;
     if (!reasons)
         PyErr_Clear(); // the old ones stay
@@ -77,6 +79,15 @@ static void bury(cache *c, entry **place) {
     c->count--;
 }
 
+// To the front, or to the front of those that are tried last.
+static void put_in(cache *c, entry *e) {
+    entry **place = &c->entries;
+    while (e->last && *place && !(*place)->last)
+        place = &(*place)->next;
+    e->next = *place;
+    *place = e;
+}
+
 entry *cache_find(cache *c, guard_frame *f, PyObject **regs) {
     entry **place = &c->entries;
     while (*place) {
@@ -86,8 +97,7 @@ entry *cache_find(cache *c, guard_frame *f, PyObject **regs) {
             bury(c, place);
         } else if (guard_check(e->guards, f, regs, &failed)) {
             *place = e->next;
-            e->next = c->entries;
-            c->entries = e;
+            put_in(c, e);
             e->hits++;
             return e;
         } else {
@@ -112,7 +122,7 @@ static void drop_dead(cache *c) {
     drop_entries(&dead);
 }
 
-int cache_add(cache *c, guard_program *guards, plan *plan, entry **added) {
+int cache_add(cache *c, guard_program *guards, plan *plan, bool last, entry **added) {
     entry *e = PyMem_Calloc(1, sizeof(entry));
     if (!e) {
         PyErr_NoMemory();
@@ -121,10 +131,11 @@ int cache_add(cache *c, guard_program *guards, plan *plan, entry **added) {
     drop_dead(c);
     e->guards = guards;
     e->plan = plan;
-    e->empty = graph_operations(plan_graph_of(plan)) == 0;
-    e->next = c->entries;
-    c->entries = e;
+    e->empty = graph_operations(plan_graph_of(plan)) == 0 && !plan_breaks(plan);
+    e->last = last;
+    put_in(c, e);
     c->count++;
+    c->made++;
     if (added)
         *added = e;
     return 0;

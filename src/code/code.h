@@ -83,6 +83,8 @@ typedef struct code {
     region *regions;   // sorted, not overlapping
     flow *flow;        // NULL until code_flow
     bool skip;         // frames of this code are CPython's to run
+    int8_t library;    // whose it is: 0 not asked yet, 1 a library's that is not compiled, -1 the
+                       // program's
 } code;
 
 #define NO_INSN UINT32_MAX

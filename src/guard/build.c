@@ -156,6 +156,10 @@ static status want(guards *g, source *s) {
     return ST_OK;
 }
 
+int guard_needed(const guards *g) {
+    return g->registers;
+}
+
 status guard_need(guards *g, source *s, int *reg) {
     TRY(want(g, s));
     *reg = s->reg;
@@ -212,10 +216,14 @@ static status slot_hint(const step *s, Py_ssize_t *hint) {
 
 status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *object,
                  Py_ssize_t index) {
-    TRY(want(g, a));
+    if (a)
+        TRY(want(g, a));
     if (b)
         TRY(want(g, b));
-    step s = {.op = STEP_CHECK + (int32_t)kind, .a = a->reg, .b = b ? b->reg : -1, .index = index};
+    step s = {.op = STEP_CHECK + (int32_t)kind,
+              .a = a ? a->reg : -1,
+              .b = b ? b->reg : -1,
+              .index = index};
     s.object = object;
     if (kind == GUARD_TYPE_FLAGS)
         TRY(slot_hint(&s, &s.hint));
@@ -305,8 +313,31 @@ static status keep_mro(guard_program *p, map *known, step *s) {
     return ST_OK;
 }
 
+// Keys that can be held weakly are no values, and compared by identity: the guard must not keep a
+// program's objects alive.
+static status keep_keys(guard_program *p, map *known, step *s) {
+    PyObject *keys = s->object;
+    Py_ssize_t count = PyTuple_GET_SIZE(keys);
+    PyObject **items = arena_array(&p->arena, PyObject *, (size_t)count + 1);
+    if (!items)
+        return ST_ERROR;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        items[i] = PyTuple_GET_ITEM(keys, i);
+        TRY(keep_weakly(p, known, items[i]));
+    }
+    s->items = items;
+    s->index = count;
+    return ST_OK;
+}
+
 static status keep_objects(guard_program *p, map *known, step *s) {
     switch (s->op) {
+    case STEP_CHECK + GUARD_KEYS:
+    case STEP_CHECK + GUARD_SET_ITEMS:
+        return keep_keys(p, known, s);
+    case STEP_CHECK + GUARD_ABSENT:
+    case SOURCE_ITEM:
+        return keep_weakly(p, known, s->object);
     case STEP_CHECK + GUARD_TYPE:
     case STEP_CHECK + GUARD_IS:
     case STEP_CHECK + GUARD_CODE:

@@ -34,6 +34,8 @@ PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs) {
         return s->index >= 0 && s->index < f->count ? f->slots[s->index] : NULL;
     if (s->op == SOURCE_FUNCTION)
         return f->function;
+    if (s->op == SOURCE_HANDLED)
+        return f->handled;
     if (!parent && s->op != SOURCE_FIXED)
         return NULL;
     switch (s->op) {
@@ -58,7 +60,7 @@ PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs) {
 // --- checks ---
 
 static bool check_keys(step *s, PyObject *o) {
-    Py_ssize_t count = PyTuple_GET_SIZE(s->object), i = 0;
+    Py_ssize_t count = s->index, i = 0;
     PyObject *key, *value;
     if (!PyDict_Check(o) || PyDict_GET_SIZE(o) != count)
         return false;
@@ -66,19 +68,19 @@ static bool check_keys(step *s, PyObject *o) {
     if (version != 0 && (Py_ssize_t)version == s->hint)
         return true;
     for (raw_cursor c = {0}; raw_dict_next(o, &c, &key, &value); i++)
-        if (i == count || !value || !value_same(key, PyTuple_GET_ITEM(s->object, i)))
+        if (i == count || !value || !value_same(key, s->items[i]))
             return false;
     s->hint = (Py_ssize_t)version;
     return i == count;
 }
 
 static bool check_set_items(const step *s, PyObject *o) {
-    Py_ssize_t count = PyTuple_GET_SIZE(s->object), at = 0, i = 0;
+    Py_ssize_t count = s->index, at = 0, i = 0;
     PyObject *item;
     if (!PyAnySet_Check(o) || PySet_GET_SIZE(o) != count)
         return false;
     for (; raw_set_next(o, &at, &item); i++)
-        if (i == count || !value_same(item, PyTuple_GET_ITEM(s->object, i)))
+        if (i == count || !value_same(item, s->items[i]))
             return false;
     return i == count;
 }
@@ -139,6 +141,16 @@ static bool check_type_slot(const step *s, PyObject *o) {
     return now == s->hint;
 }
 
+static bool check_bound(const step *s, const guard_frame *f) {
+    if (!PyBytes_Check(s->object) || PyBytes_GET_SIZE(s->object) != f->count)
+        return false;
+    const char *bound = PyBytes_AS_STRING(s->object);
+    for (Py_ssize_t i = 0; i < f->count; i++)
+        if (bound[i] != (f->slots[i] != NULL))
+            return false;
+    return true;
+}
+
 static bool distinct_few(const guard_program *p, PyObject *const *regs) {
     for (int32_t i = 1; i < p->distinct_count; i++)
         for (int32_t j = 0; j < i; j++)
@@ -166,7 +178,8 @@ static bool check_distinct(const guard_program *p, PyObject *const *regs) {
     return p->slots ? distinct_many((guard_program *)p, regs) : distinct_few(p, regs);
 }
 
-static inline bool step_check(const guard_program *p, step *s, PyObject *const *regs) {
+static inline bool step_check(const guard_program *p, step *s, const guard_frame *f,
+                              PyObject *const *regs) {
     PyObject *o = s->a >= 0 ? regs[s->a] : NULL;
     switch (s->op - STEP_CHECK) {
     case GUARD_TYPE:
@@ -207,6 +220,8 @@ static inline bool step_check(const guard_program *p, step *s, PyObject *const *
         return check_type_slot(s, o);
     case GUARD_DISTINCT:
         return check_distinct(p, regs);
+    case GUARD_BOUND:
+        return check_bound(s, f);
     case GUARD_CUSTOM:
         return s->custom->check(o, s->data);
     default:
@@ -220,8 +235,8 @@ bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *f
         return false;
     }
     for (step *s = p->steps, *end = s + p->count; s < end; s++) {
-        bool passed =
-            step_is_load(s) ? (regs[s->b] = step_load(s, f, regs)) != NULL : step_check(p, s, regs);
+        bool passed = step_is_load(s) ? (regs[s->b] = step_load(s, f, regs)) != NULL
+                                      : step_check(p, s, f, regs);
         if (UNLIKELY(!passed)) {
             *failed = (int)(s - p->steps);
             return false;

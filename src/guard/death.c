@@ -12,6 +12,8 @@ typedef struct death {
 // Nothing may point to what has died: its address may soon be another object's.
 static bool forget_object(step *s, PyObject *o) {
     switch (s->op) {
+    case SOURCE_ITEM:
+    case STEP_CHECK + GUARD_ABSENT:
     case STEP_CHECK + GUARD_TYPE:
     case STEP_CHECK + GUARD_IS:
     case STEP_CHECK + GUARD_CODE:
@@ -26,6 +28,8 @@ static bool forget_object(step *s, PyObject *o) {
         s->second = NULL;
         return true;
     case STEP_CHECK + GUARD_MRO:
+    case STEP_CHECK + GUARD_KEYS:
+    case STEP_CHECK + GUARD_SET_ITEMS:
         for (Py_ssize_t i = 0; i < s->index; i++)
             if (s->items[i] == o)
                 return s->items[i] = NULL, true;
@@ -63,6 +67,11 @@ static PyTypeObject death_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_call = death_call,
 };
+
+bool guard_owns_weakref(PyObject *reference) {
+    PyObject *callback = ((PyWeakReference *)reference)->wr_callback;
+    return callback && Py_IS_TYPE(callback, &death_type);
+}
 
 int death_setup(void) {
     return PyType_Ready(&death_type);

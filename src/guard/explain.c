@@ -17,7 +17,8 @@ static PyObject *register_text(const guard_program *p, int32_t reg) {
     PyObject *parent = s->a >= 0 ? register_text(p, s->a) : NULL;
     if (s->a >= 0 && !parent)
         return NULL;
-    PyObject *text = place_text((source_kind)s->op, parent, s->object, s->index);
+    PyObject *key = s->op == SOURCE_ITEM && !s->object ? Py_Ellipsis : s->object; // it died
+    PyObject *text = place_text((source_kind)s->op, parent, key, s->index);
     Py_XDECREF(parent);
     return text;
 }
@@ -61,15 +62,28 @@ static bool has_object(int guard) {
     case GUARD_MRO:
     case GUARD_TYPE_FLAGS:
     case GUARD_DISTINCT:
+    case GUARD_BOUND:
         return false;
     default:
         return true;
     }
 }
 
+// What was expected, of a guard that has several objects.
+static PyObject *items_text(const step *s) {
+    PyObject *tuple = PyTuple_New(s->index), *text = NULL;
+    for (Py_ssize_t i = 0; tuple && i < s->index; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(s->items[i] ? s->items[i] : Py_Ellipsis));
+    if (tuple)
+        text = object_text(tuple);
+    Py_XDECREF(tuple);
+    return text;
+}
+
 static PyObject *plain_text(const guard_program *p, const step *s, PyObject *first) {
     int guard = s->op - STEP_CHECK;
-    PyObject *object = has_object(guard) ? text_or_dead(s->object) : NULL;
+    bool many = guard == GUARD_KEYS || guard == GUARD_SET_ITEMS;
+    PyObject *object = many ? items_text(s) : has_object(guard) ? text_or_dead(s->object) : NULL;
     PyObject *second = s->b >= 0 ? register_text(p, s->b) : NULL;
     PyObject *text = NULL;
     pattern_texts texts = {first, second, object, NULL, s->index};
@@ -257,6 +271,8 @@ static PyObject *step_now(const guard_program *p, const step *s, PyObject *const
         return PyUnicode_FromString("another object");
     case GUARD_NOT_SAME:
         return PyUnicode_FromString("the same object");
+    case GUARD_BOUND:
+        return PyUnicode_FromString("others");
     case GUARD_TYPE_FLAGS:
         return PyUnicode_FromString("changed");
     default:

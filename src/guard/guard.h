@@ -74,9 +74,9 @@ extern PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
 // As Python: "L['self'].weight". New str.
 PyObject *source_text(const source *s);
 
-// Notes a check. Said twice, it is kept once. `object` and `second` are borrowed, and kept (weakly
-// for IS and TYPE where that is possible). The user's line that caused it is taken from the current
-// frame.
+// Notes a check (BOUND has no source). Said twice, it is kept once. `object` and `second` are
+// borrowed, and kept (weakly for IS and TYPE where that is possible). The user's line that caused
+// it is taken from the current frame.
 status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *object,
                  Py_ssize_t index);
 status guard_add_lookup(guards *g, source *type, PyObject *name, PyObject *found);
@@ -87,6 +87,8 @@ status guard_add_custom(guards *g, source *a, const guard_custom *custom, void *
 status guard_distinct(guards *g, source *s);
 // The plan will need this source: its register.
 status guard_need(guards *g, source *s, int *reg);
+// How many sources have a register so far: a clock of what was looked at.
+int guard_needed(const guards *g);
 
 // All that was noted, as a program; `g` may be freed then. NULL with an exception.
 guard_program *guard_seal(guards *g);
@@ -97,10 +99,13 @@ typedef struct guard_frame {
     PyObject *function;
     PyObject *const *slots;
     Py_ssize_t count;
+    PyObject *handled; // of a frame that goes on: the exception of its innermost handler, or NULL
     PyObject *kept; // strong; what loads made anew, or NULL. The caller drops it when all is done.
 } guard_frame;
 
 int guard_registers(const guard_program *p);
+// Whether a weak reference is one that a guard program has made for itself.
+bool guard_owns_weakref(PyObject *reference);
 // Whether something the program holds weakly has died: it can never pass again.
 bool guard_dead(const guard_program *p);
 // True if all checks pass; `regs` then holds borrowed references. Else *failed is the step. Runs no

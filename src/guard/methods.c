@@ -155,7 +155,7 @@ enum { SLOTS = 16 };
 static PyObject *program_check(PyObject *self, PyObject *args) {
     guard_program *p = ((program_object *)self)->program;
     PyObject *slots[SLOTS], **regs, *result;
-    guard_frame f;
+    guard_frame f = {0};
     int failed;
     if (frame_of(args, &f, slots, SLOTS) < 0)
         return NULL;
@@ -175,7 +175,7 @@ static PyObject *program_check(PyObject *self, PyObject *args) {
 static PyObject *program_reason(PyObject *self, PyObject *args) {
     guard_program *p = ((program_object *)self)->program;
     PyObject *slots[SLOTS], **regs, *result = Py_None;
-    guard_frame f;
+    guard_frame f = {0};
     int failed;
     if (frame_of(args, &f, slots, SLOTS) < 0)
         return NULL;
@@ -195,7 +195,7 @@ static PyObject *program_reason(PyObject *self, PyObject *args) {
 static PyObject *program_repeat(PyObject *self, PyObject *args) {
     guard_program *p = ((program_object *)self)->program;
     PyObject *slots[SLOTS], *regs[256], *frame;
-    guard_frame f;
+    guard_frame f = {0};
     int failed, passed = 0;
     long times;
     if (!PyArg_ParseTuple(args, "O!l", &PyTuple_Type, &frame, &times) ||

@@ -13,7 +13,7 @@ typedef struct step {
     Py_ssize_t index;
     union {
         PyObject *object; // a load's key, a check's object
-        PyObject **items; // MRO: `index` classes
+        PyObject **items; // MRO, KEYS, SET_ITEMS: `index` of them
         const guard_custom *custom;
     };
     union {

@@ -13,6 +13,7 @@
 #include "src/hook/bind.h"
 #include "src/hook/compile.h"
 #include "src/hook/compiler.h"
+#include "src/hook/drive.h"
 #include "src/hook/hook.h"
 
 #define SLOTS_ON_STACK 32
@@ -29,22 +30,18 @@ typedef struct compiled {
 } compiled;
 
 static compiler *all_compilers; // guarded by the GIL
-// Under whose settings this thread's callees may be compiled.
-static __attribute__((tls_model("initial-exec"))) _Thread_local compiler *compiling;
+static PyObject *chooser;       // strong: asked before each compiled call; NULL as a rule
 
 // --- calls ---
 
 static PyObject *call_natively(compiled *o, PyObject *const *args, size_t given,
                                PyObject *keywords) {
-    if (compiling == o->compiler || world_tensors == NULL)
+    if (drive_compiler == o->compiler || world_tensors == NULL)
         return PyObject_Vectorcall(o->function, args, given, keywords);
-    compiler *outer = compiling;
-    hook_scope before;
-    compiling = o->compiler;
-    hook_enter(&before, HOOK_COMPILE);
+    drive_scope before;
+    drive_enter(&before, o->compiler);
     PyObject *result = PyObject_Vectorcall(o->function, args, given, keywords);
-    hook_leave(&before);
-    compiling = outer;
+    drive_leave(&before);
     return result;
 }
 
@@ -53,12 +50,27 @@ static int find_cache(compiled *o) {
     PyObject *code = PyFunction_GET_CODE(o->function);
     if (o->code == code)
         return 0;
-    cache *k = compiler_cache(o->compiler, (PyCodeObject *)code);
+    cache *k = compiler_cache(o->compiler, (PyCodeObject *)code, 0);
     if (k == NULL)
         return -1;
     o->cache = k;
     o->code = code;
     return 0;
+}
+
+// Someone else may be called in its place: NULL without an exception if not.
+static PyObject *chosen(PyObject *compiled) {
+    PyObject *other = PyObject_CallOneArg(chooser, compiled);
+    if (other == Py_None)
+        Py_CLEAR(other);
+    return other;
+}
+
+static PyObject *call_off(compiled *o, PyObject *const *args, size_t given, PyObject *keywords) {
+    hook_mode before = hook_swap(HOOK_OFF);
+    PyObject *result = PyObject_Vectorcall(o->function, args, given, keywords);
+    hook_swap(before);
+    return result;
 }
 
 #define MAKES_GENERATOR (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
@@ -71,6 +83,14 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
     PyObject *few[SLOTS_ON_STACK], **slots = few, *result = NULL;
     if ((co->co_flags & MAKES_GENERATOR) || world_here != NULL)
         return PyObject_Vectorcall(o->function, args, given, keywords);
+    if (UNLIKELY(chooser != NULL)) {
+        PyObject *other = chosen(self);
+        if (other != NULL)
+            result = PyObject_Vectorcall(other, args, given, keywords);
+        Py_XDECREF(other);
+        if (other != NULL || PyErr_Occurred())
+            return result;
+    }
     if (find_cache(o) < 0)
         return NULL;
     if (count > SLOTS_ON_STACK)
@@ -80,13 +100,18 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
     outcome how = OUTCOME_NATIVE;
     int bound = bind_call(o->function, args, given, keywords, slots);
     if (bound > 0) {
-        how = compiler_run(o->compiler, o->cache, o->function, slots, count, &result);
+        guard_frame f = {.function = o->function, .slots = slots, .count = count};
+        how = compiler_run(o->compiler, o->cache, &f, &result);
         bind_drop(slots, count);
     }
     if (slots != few)
         PyMem_Free(slots);
     if (bound < 0)
         return NULL;
+    if (how == OUTCOME_BROKE)
+        return drive_images(o->compiler, (image *)result);
+    if (how == OUTCOME_OFF)
+        return call_off(o, args, given, keywords);
     return how == OUTCOME_NATIVE ? call_natively(o, args, given, keywords) : result;
 }
 
@@ -122,28 +147,44 @@ static bool worth_it(py_frame *f, Py_ssize_t count) {
     return false;
 }
 
+// Folders whose code is not compiled by itself (only where it is called from compiled code): a
+// tuple of str, or NULL.
+static PyObject *library;
+
+static bool in_library(PyCodeObject *co) {
+    code *c = code_of(co);
+    if (c == NULL) {
+        PyErr_Clear();
+        return true;
+    }
+    for (Py_ssize_t i = 0; c->library == 0 && library && i < PyTuple_GET_SIZE(library); i++)
+        if (PyUnicode_Tailmatch(co->co_filename, PyTuple_GET_ITEM(library, i), 0, PY_SSIZE_T_MAX,
+                                -1) == 1)
+            c->library = 1;
+    if (c->library == 0)
+        c->library = -1;
+    return c->library > 0;
+}
+
+static PyObject *set_library(PyObject *Py_UNUSED(module), PyObject *folders) {
+    if (!PyTuple_CheckExact(folders))
+        return PyErr_Format(PyExc_TypeError, "a tuple of folders is needed, not %R", folders);
+    Py_XSETREF(library, Py_NewRef(folders));
+    Py_RETURN_NONE;
+}
+
 PyObject *compile_frame(PyThreadState *ts, py_frame *f, bool *mine) {
-    compiler *c = compiling;
+    compiler *c = drive_compiler;
     PyCodeObject *co = py_frame_code(f);
-    PyObject *function = py_frame_function(f), *result = NULL;
+    PyObject *function = py_frame_function(f);
     Py_ssize_t count = bind_count(co);
     *mine = false;
     if (c == NULL || py_frame_in_generator(f) || (co->co_flags & MAKES_GENERATOR) ||
         !(co->co_flags & CO_OPTIMIZED) || !PyFunction_Check(function) ||
         PyFunction_GET_CODE(function) != (PyObject *)co || py_frame_next(f) > 0 ||
-        !worth_it(f, count))
+        image_expects(&interp_here, f) || !worth_it(f, count) || in_library(co))
         return NULL;
-    cache *k = compiler_cache(c, co);
-    outcome how =
-        k == NULL ? OUTCOME_ERROR : compiler_run(c, k, function, py_frame_slots(f), count, &result);
-    if (how == OUTCOME_NATIVE)
-        return NULL;
-    *mine = true;
-    py_entry entry;
-    if (py_enter(ts, f, &entry, false) < 0)
-        Py_CLEAR(result);
-    py_leave_ended(ts, f, &entry, py_frame_stack_pointer(f));
-    return result;
+    return drive_call(ts, f, count, mine);
 }
 
 // --- the compiled object ---
@@ -239,6 +280,7 @@ static int compiler_traverse(PyObject *self, visitproc visit, void *arg) {
     compiler *c = (compiler *)self;
     Py_VISIT(c->backend);
     Py_VISIT(c->error);
+    Py_VISIT(c->policy);
     return 0;
 }
 
@@ -266,8 +308,11 @@ static void compiler_dealloc(PyObject *self) {
     map_clear(&c->caches);
     Py_CLEAR(c->backend);
     Py_CLEAR(c->error);
+    Py_CLEAR(c->policy);
     Py_CLEAR(c->drops);
+    Py_CLEAR(c->breaks);
     Py_CLEAR(c->recompiles);
+    Py_CLEAR(c->dropped);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -276,9 +321,11 @@ static PyObject *compiler_metrics(PyObject *self, void *Py_UNUSED(closure)) {
     long entries = 0;
     for (uint32_t i = 0; i < c->all.count; i++)
         entries += c->all.items[i]->count;
-    return Py_BuildValue("{s:l, s:l, s:l, s:N, s:N}", "traces", c->traces, "entries", entries,
-                         "hits", c->hits, "drops", PySequence_List(c->drops), "recompiles",
-                         PySequence_List(c->recompiles));
+    return Py_BuildValue("{s:l, s:l, s:l, s:l, s:l, s:N, s:N, s:N, s:N}", "traces", c->traces,
+                         "restarts", c->restarts, "longest", c->longest, "entries", entries, "hits",
+                         c->hits, "drops", PySequence_List(c->drops), "breaks",
+                         PySequence_List(c->breaks), "recompiles", PySequence_List(c->recompiles),
+                         "dropped", PySequence_List(c->dropped));
 }
 
 static PyObject *compiler_entries(PyObject *self, PyObject *Py_UNUSED(ignored)) {
@@ -315,11 +362,14 @@ PyTypeObject compiler_type = {
 // --- methods ---
 
 static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"backend", "error", "fullgraph", "keep_empty", "limit", NULL};
-    PyObject *backend, *error;
+    static char *names[] = {"backend",  "error",       "fullgraph",  "keep_empty", "limit",
+                            "break_at", "break_every", "break_seed", "policy",     NULL};
+    PyObject *backend, *error, *policy = Py_None;
     int fullgraph, keep_empty, limit;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi", names, &backend, &error, &fullgraph,
-                                     &keep_empty, &limit))
+    long break_at = 0, break_every = 0, break_seed = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi|lllO", names, &backend, &error,
+                                     &fullgraph, &keep_empty, &limit, &break_at, &break_every,
+                                     &break_seed, &policy))
         return NULL;
     // Here and not at the first call: a user's sys.path may be anything by then.
     if (rules_setup() < 0)
@@ -334,13 +384,19 @@ static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObj
     all_compilers = c;
     c->backend = Py_NewRef(backend);
     c->error = Py_NewRef(error);
+    c->policy = Py_NewRef(policy);
     c->fullgraph = fullgraph;
     c->keep_empty = keep_empty;
     c->limit = limit;
+    c->break_at = break_at;
+    c->break_every = break_every;
+    c->random = (uint64_t)break_seed;
     c->drops = PyList_New(0);
+    c->breaks = PyList_New(0);
     c->recompiles = PyList_New(0);
+    c->dropped = PyList_New(0);
     PyObject_GC_Track(c);
-    if (c->drops == NULL || c->recompiles == NULL)
+    if (c->drops == NULL || c->breaks == NULL || c->recompiles == NULL || c->dropped == NULL)
         Py_CLEAR(c);
     return (PyObject *)c;
 }
@@ -370,9 +426,20 @@ static PyObject *reset_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(igno
     Py_RETURN_NONE;
 }
 
+static PyObject *set_chooser(PyObject *Py_UNUSED(module), PyObject *callable) {
+    PyObject *before = chooser ? chooser : Py_NewRef(Py_None);
+    chooser = callable == Py_None ? NULL : Py_NewRef(callable);
+    return before;
+}
+
 PyMethodDef compile_methods[] = {
+    {"set_library", set_library, METH_O,
+     "Folders (a tuple of str) whose functions are compiled only as a part of what calls them."},
+    {"set_chooser", set_chooser, METH_O,
+     "Asked with each compiled object that is called: None, or what to call in its place."},
     {"compiler", (PyCFunction)(void (*)(void))new_compiler, METH_VARARGS | METH_KEYWORDS,
-     "compiler(backend, error, fullgraph, keep_empty, limit)"},
+     "compiler(backend, error, fullgraph, keep_empty, limit, break_at=0, break_every=0, "
+     "break_seed=0, policy=None)"},
     {"compiled", new_compiled, METH_VARARGS, "compiled(function, compiler)"},
     {"reset", reset_all, METH_NOARGS, "Forgets every compiled entry."},
     {0},
@@ -397,6 +464,7 @@ static PyObject *function_of(PyObject *o) {
 int compile_setup(PyObject *module) {
     call_compiled_type = &compiled_type;
     call_compiled_function = function_of;
+    drive_setup();
     torch_quiet_enter = quiet_enter;
     torch_quiet_leave = quiet_leave;
     if (PyType_Ready(&compiler_type) < 0 || PyType_Ready(&compiled_type) < 0)

@@ -2,6 +2,8 @@
 // the backend, its guards sealed and tried, its plan run.
 #include "src/py/raised.h"
 
+#include "src/call/marks.h"
+
 #include "src/trace/trace.h"
 
 #include "src/plan/plan.h"
@@ -10,8 +12,11 @@
 
 #include "src/hook/compiler.h"
 #include "src/hook/hook.h"
+#include "src/hook/policy.h"
 
 #define REGISTERS_ON_STACK 128
+#define MOST_RESTARTS 100
+#define MOST_DEATHS 8 // times the limit: entries that were made for one place, though few live
 
 // --- texts ---
 
@@ -49,6 +54,18 @@ static PyObject *drop_text(const world *w, PyCodeObject *co) {
     return text;
 }
 
+// What the text says, in parts.
+static PyObject *break_row(const world *w, PyCodeObject *co) {
+    const reason_row *row = &reason_rows[w->reason];
+    PyObject *made =
+        Py_BuildValue("{s:O, s:s, s:s, s:s, s:O, s:O}", "code", co, "reason", row->id, "sentence",
+                      row->sentence, "hint", row->hint, "detail", w->detail ? w->detail : Py_None,
+                      "stack", w->stack ? w->stack : Py_None);
+    if (made == NULL)
+        PyErr_Clear(); // a break of which less is known
+    return made;
+}
+
 static void note(PyObject *list, PyObject *text) {
     if (text == NULL || (PyList_GET_SIZE(list) < 256 && PyList_Append(list, text) < 0))
         PyErr_Clear();
@@ -61,6 +78,30 @@ static void count_drop(const compiler *c, cache *k) {
 }
 
 // --- one new entry ---
+
+static void break_clear(policy_break *b) {
+    Py_CLEAR(b->text);
+    Py_CLEAR(b->stack);
+    Py_CLEAR(b->row);
+}
+
+// What a trace gives: guards and a plan that stand alone.
+typedef struct product {
+    guard_program *guards;
+    plan *plan;
+    bool broke;
+    bool last; // the trace had to stop early
+    policy_break why;
+    PyObject *misfits; // strong, or NULL: why older entries did not fit
+} product;
+
+static void product_clear(product *p) {
+    guard_program_free(p->guards);
+    plan_free(p->plan);
+    break_clear(&p->why);
+    Py_CLEAR(p->misfits);
+    *p = (product){0};
+}
 
 static PyObject *run_backend(compiler *c, plan *p, PyObject *const *regs) {
     PyObject *examples = plan_examples(p, regs);
@@ -101,7 +142,7 @@ static outcome after_run(entry *e, PyObject *result, bool graph_failed, PyObject
         return OUTCOME_NATIVE;
     }
     *out = result;
-    return result ? OUTCOME_DONE : OUTCOME_ERROR;
+    return result == NULL ? OUTCOME_ERROR : plan_breaks(e->plan) ? OUTCOME_BROKE : OUTCOME_DONE;
 }
 
 static outcome run_entry(compiler *c, entry *e, PyObject *const *regs, PyObject **result) {
@@ -118,96 +159,193 @@ static outcome run_entry(compiler *c, entry *e, PyObject *const *regs, PyObject 
 }
 
 // Letting go may run code that resets the cache: it comes before there is an entry.
-static int add_entry(cache *k, guard_program *guards, plan *p, guard_frame *f, entry **added) {
+static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry **added) {
     Py_CLEAR(f->kept);
-    return cache_add(k, guards, p, added);
+    if (cache_add(k, made->guards, made->plan, made->last, added) < 0)
+        return -1;
+    (*added)->number = c->compiled++;
+    (*added)->why = Py_XNewRef(made->why.row);
+    (*added)->misfits = Py_XNewRef(made->misfits);
+    made->guards = NULL;
+    made->plan = NULL;
+    return 0;
+}
+
+static outcome give_up_if_forgiven(compiler *c, cache *k, PyCodeObject *co, const char *where) {
+    if (!policy_forgives(c, k, co, where))
+        return OUTCOME_ERROR;
+    k->given_up = true;
+    return OUTCOME_NATIVE;
 }
 
 // The sealed guards are tried on the very state that was traced: if they fail, someone else changed
 // it meanwhile, and the trace is worth nothing.
-static outcome publish(compiler *c, cache *k, guard_program *guards, plan *p, guard_frame *f,
-                       PyObject **result) {
-    PyObject **regs = PyMem_Calloc((size_t)guard_registers(guards) + 1, sizeof(PyObject *));
+static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyObject **result) {
+    PyObject **regs = PyMem_Calloc((size_t)guard_registers(made->guards) + 1, sizeof(PyObject *));
+    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(f->function);
     int failed = -1;
     entry *e = NULL;
     outcome how = OUTCOME_ERROR;
     if (regs == NULL) {
         PyErr_NoMemory();
-    } else if (!guard_check(guards, f, regs, &failed)) {
-        PyObject *text = guard_reason(guards, failed, f);
+    } else if (!guard_check(made->guards, f, regs, &failed)) {
+        PyObject *text = guard_reason(made->guards, failed, f);
         PyObject *why = PyUnicode_FromFormat("changed while it was traced: %V", text, "?");
         note(c->drops, why);
         count_drop(c, k);
         Py_XDECREF(why);
         Py_XDECREF(text);
-        how = OUTCOME_NATIVE;
-    } else if (give_graph(c, p, regs) == 0 && add_entry(k, guards, p, f, &e) == 0) {
-        guards = NULL;
-        p = NULL;
-        c->compiled++;
-        // The backend ran Python code: what the registers borrowed may be gone.
+        how = k->unit > 0 ? OUTCOME_STEP : OUTCOME_NATIVE;
+    } else if (give_graph(c, made->plan, regs) < 0) {
+        how = give_up_if_forgiven(c, k, co, "backend");
+    } else if (add_entry(c, k, made, f, &e) == 0) {
+        cache_hold(e); // the policy runs Python code, and another thread may reset the cache
+        if (policy_is_there(c))
+            policy_made(c, k, co, plan_graph_of(e->plan));
+        // What the registers borrowed may be gone, too.
         how = guard_check(e->guards, f, regs, &failed) ? run_entry(c, e, regs, result)
                                                        : OUTCOME_NATIVE;
+        cache_release(e);
     }
-    guard_program_free(guards);
-    plan_free(p);
+    product_clear(made);
     PyMem_Free(regs);
     Py_CLEAR(f->kept);
     return how;
 }
 
-static outcome drop(compiler *c, cache *k, const world *w, PyCodeObject *co) {
-    PyObject *text = drop_text(w, co);
-    note(c->drops, text);
+static policy_break break_of(world *w, PyCodeObject *co) {
+    policy_break b = {.reason = reason_rows[w->reason].id,
+                      .text = drop_text(w, co),
+                      .row = break_row(w, co),
+                      .stack = Py_XNewRef(w->stack),
+                      .strict = mark_strict(w)};
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); // a break without its text is still a break
+    return b;
+}
+
+static outcome drop(compiler *c, cache *k, world *w, PyCodeObject *co) {
+    policy_break b = break_of(w, co);
+    if (PyErr_Occurred()) { // a signal came while it was put in words
+        break_clear(&b);
+        return OUTCOME_ERROR;
+    }
+    note(c->drops, b.text);
+    note(c->dropped, b.row);
     count_drop(c, k);
     outcome how = OUTCOME_NATIVE;
-    if (c->fullgraph) {
-        PyErr_SetObject(c->error, text ? text : Py_None);
+    if (policy_is_there(c)) {
+        how = policy_broke(c, k, co, &b) < 0 ? OUTCOME_ERROR : OUTCOME_NATIVE;
+    } else if (c->fullgraph || b.strict) {
+        PyErr_SetObject(c->error, b.text ? b.text : Py_None);
         how = OUTCOME_ERROR;
     }
-    Py_XDECREF(text);
+    break_clear(&b);
     return how;
 }
 
-// Trace and plan; the world is over when this returns, and guards and plan stand alone.
-static outcome trace_call(compiler *c, cache *k, PyObject *function, const guard_frame *f,
-                          guard_program **guards, plan **p) {
-    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(function);
-    world *w = world_new();
-    if (w == NULL)
-        return OUTCOME_ERROR;
-    c->traces++;
-    hook_scope before;
-    hook_enter(&before, HOOK_TRACE);
-    PyObject *value;
-    trace_end end = trace_function(w, function, f->slots, f->count, &value);
-    if (end == TRACE_DONE) {
-        // A function that leaves torch's state changed has no plan.
-        bool fine = world_tensors == NULL || world_tensors->end(w) == ST_OK;
-        *p = fine ? plan_build(w, value) : NULL;
-        if (*p != NULL && world_finish(w) == ST_OK)
-            *guards = guard_seal(w->guards);
-        if (*guards == NULL)
-            end = w->broken ? TRACE_BROKE : TRACE_ERROR;
+// The frames of a break are a result like any other. A reason not to rebuild them takes the place
+// of the one why it broke.
+static void forget_break(world *w) {
+    w->broken = false;
+    w->again = 0;
+    Py_CLEAR(w->detail);
+    Py_CLEAR(w->stack);
+}
+
+static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, product *out) {
+    PyObject *result = value;
+    if (w->broken) {
+        result = (PyObject *)w->image;
+        out->broke = true;
+        out->why = break_of(w, co);
+        if (PyErr_Occurred()) { // a signal came while it was put in words
+            product_clear(out);
+            return TRACE_ERROR;
+        }
+        forget_break(w);
     }
+    bool fine = world_tensors == NULL || world_tensors->end(w) == ST_OK;
+    out->plan = fine ? plan_build(w, result) : NULL;
+    if (out->plan != NULL && world_finish(w) == ST_OK)
+        out->guards = guard_seal(w->guards);
+    if (out->guards != NULL)
+        return TRACE_DONE;
+    product_clear(out);
+    return w->broken ? TRACE_BROKE : TRACE_ERROR;
+}
+
+// A break is an error.
+static bool is_strict(const compiler *c, world *w) {
+    return c->fullgraph || mark_strict(w);
+}
+
+static trace_end trace_once(compiler *c, world *w, const guard_frame *f, uint32_t unit,
+                            product *out) {
+    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(f->function);
+    hook_scope before;
+    PyObject *value;
+    c->traces++;
+    hook_enter(&before, HOOK_TRACE);
+    trace_end end = trace_function(w, f, unit, &value);
+    if (unit == 0 && (long)w->clock > c->longest)
+        c->longest = (long)w->clock;
+    if (end == TRACE_DONE || (end == TRACE_BROKE && w->image != NULL && !is_strict(c, w)))
+        end = make_product(w, value, co, out);
     hook_leave(&before);
     if (end == TRACE_ERROR && !w->interrupted && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        w->again = 0;
         world_break(w, REASON_RESOURCES, "MemoryError");
         end = TRACE_BROKE; // the program itself may need less
     }
     if (end == TRACE_BROKE)
         PyErr_Clear();
+    py_raised aside = py_put_aside();
+    if (value != NULL && world_keep(w, value) == NULL) // a generator in it must not end by itself
+        PyErr_Clear();
+    py_put_on(aside);
+    return end;
+}
+
+static void force_break(compiler *c, const cache *k, world *w) {
+    if (c->break_at > 0 && k->unit == 0)
+        w->stop_at = (uint64_t)c->break_at;
+    if (c->break_every <= 0)
+        return;
+    c->random = c->random * 6364136223846793005u + 1442695040888963407u;
+    w->stop_at = 1 + (c->random >> 33) % (2 * (uint64_t)c->break_every);
+}
+
+// A trace that cannot go on where it broke is done again, and breaks earlier: each time before an
+// instruction that came before the last one's.
+static outcome trace_call(compiler *c, cache *k, const guard_frame *f, product *out) {
+    world *w = world_new();
+    if (w == NULL)
+        return OUTCOME_ERROR;
+    w->whole = c->fullgraph;
+    force_break(c, k, w);
+    trace_end end = trace_once(c, w, f, k->unit, out);
+    for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !is_strict(c, w); i++) {
+        if (w->again == 0 || w->again >= w->stop_at)
+            break;
+        world *next = world_new();
+        if (next == NULL)
+            break;
+        c->restarts++;
+        world_again(next, w);
+        world_free(w);
+        w = next;
+        end = trace_once(c, w, f, k->unit, out);
+        out->last = true;
+    }
     outcome how = OUTCOME_DONE;
     if (end == TRACE_BROKE)
-        how = drop(c, k, w, co);
+        how = drop(c, k, w, (PyCodeObject *)PyFunction_GET_CODE(f->function));
     else if (end == TRACE_ERROR)
-        how = OUTCOME_ERROR;
-    if (end != TRACE_DONE) {
-        plan_free(*p);
-        *p = NULL;
-    }
+        how = w->interrupted ? OUTCOME_ERROR
+                             : give_up_if_forgiven(
+                                   c, k, (PyCodeObject *)PyFunction_GET_CODE(f->function), "trace");
     py_raised aside = py_put_aside();
-    Py_XDECREF(value);
     world_free(w);
     py_put_on(aside);
     return how;
@@ -231,40 +369,70 @@ static int warn_limit(compiler *c, cache *k, PyCodeObject *co) {
     return failed;
 }
 
-static int note_recompile(compiler *c, cache *k, guard_frame *f) {
+// What failed in each entry; new reference.
+static PyObject *note_recompile(compiler *c, cache *k, guard_frame *f) {
     if (k->count == 0)
-        return 0;
+        return PyList_New(0);
     hook_mode before = hook_swap(HOOK_OFF);
     PyObject *reasons = cache_reasons(k, f);
     hook_swap(before);
     Py_CLEAR(f->kept);
-    if (reasons == NULL)
-        return -1;
-    if (PyList_GET_SIZE(reasons) > 0)
+    if (reasons != NULL && PyList_GET_SIZE(reasons) > 0)
         note(c->recompiles, PyList_GET_ITEM(reasons, 0));
-    Py_DECREF(reasons);
-    return 0;
+    return reasons;
 }
 
-static outcome compile_new(compiler *c, cache *k, PyObject *function, guard_frame *f,
-                           PyObject **result) {
-    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(function);
+static bool has_graphs(const cache *k) {
+    for (const entry *e = k->entries; e != NULL; e = e->next)
+        if (graph_operations(plan_graph_of(e->plan)) > 0)
+            return true;
+    return false;
+}
+
+// Whether a new trace is in order; OUTCOME_DONE if so. `misfits`, strong or NULL: why there is one.
+static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f,
+                         PyObject **misfits) {
     if (k->given_up)
         return OUTCOME_NATIVE;
-    if (note_recompile(c, k, f) < 0)
+    // Nothing is lost, and nobody need be told; or each entry dies before it is used again.
+    if ((k->count >= c->limit && !has_graphs(k)) || k->made >= MOST_DEATHS * c->limit) {
+        k->given_up = true;
+        return OUTCOME_NATIVE;
+    }
+    PyObject *reasons = note_recompile(c, k, f);
+    int go = reasons == NULL ? -1 : policy_is_there(c) ? policy_miss(c, k, co, reasons) : 1;
+    *misfits = reasons;
+    if (go <= 0)
+        return go < 0 ? OUTCOME_ERROR : OUTCOME_OFF;
+    if (policy_is_there(c) || k->count < c->limit)
+        return OUTCOME_DONE;
+    return warn_limit(c, k, co) < 0 ? OUTCOME_ERROR : OUTCOME_NATIVE;
+}
+
+static outcome compile_new(compiler *c, cache *k, guard_frame *f, PyObject **result) {
+    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(f->function);
+    product made = {0};
+    PyObject *misfits = NULL;
+    outcome how = may_trace(c, k, co, f, &misfits);
+    if (how == OUTCOME_DONE)
+        how = trace_call(c, k, f, &made);
+    if (how != OUTCOME_DONE) {
+        Py_XDECREF(misfits);
+        return how;
+    }
+    made.misfits = misfits;
+    if (made.broke)
+        note(c->breaks, made.why.text);
+    if (made.broke && policy_is_there(c) && policy_broke(c, k, co, &made.why) < 0) {
+        product_clear(&made);
         return OUTCOME_ERROR;
-    if (k->count >= c->limit)
-        return warn_limit(c, k, co) < 0 ? OUTCOME_ERROR : OUTCOME_NATIVE;
-    guard_program *guards = NULL;
-    plan *p = NULL;
-    outcome how = trace_call(c, k, function, f, &guards, &p);
-    return how == OUTCOME_DONE ? publish(c, k, guards, p, f, result) : how;
+    }
+    return publish(c, k, &made, f, result);
 }
 
 // --- calls ---
 
-outcome compiler_run(compiler *c, cache *k, PyObject *function, PyObject *const *slots,
-                     Py_ssize_t count, PyObject **result) {
+outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result) {
     PyObject *few[REGISTERS_ON_STACK], **regs = few;
     int needed = cache_registers(k);
     if (needed > REGISTERS_ON_STACK)
@@ -273,45 +441,78 @@ outcome compiler_run(compiler *c, cache *k, PyObject *function, PyObject *const 
         PyErr_NoMemory();
         return OUTCOME_ERROR;
     }
-    guard_frame f = {.function = function, .slots = slots, .count = count};
-    entry *e = cache_find(k, &f, regs);
+    entry *e = cache_find(k, f, regs);
     outcome how;
     if (e != NULL) {
         c->hits++;
         how = run_entry(c, e, regs, result);
-        Py_CLEAR(f.kept);
+        Py_CLEAR(f->kept);
     } else {
-        Py_CLEAR(f.kept);
-        how = compile_new(c, k, function, &f, result);
+        Py_CLEAR(f->kept);
+        how = compile_new(c, k, f, result);
     }
     if (regs != few)
         PyMem_Free(regs);
     return how;
 }
 
-cache *compiler_cache(compiler *c, PyCodeObject *co) {
-    uint64_t *found = map_get(&c->caches, map_key(co));
-    if (found != NULL)
-        return (cache *)(uintptr_t)*found;
+static cache *new_cache(compiler *c, uint32_t unit) {
     cache *k = cache_new();
     if (k == NULL)
         return NULL;
-    if (vec_reserve(&c->codes, 1) == ST_OK && vec_reserve(&c->all, 1) == ST_OK &&
-        map_put(&c->caches, map_key(co), map_key(k)) == ST_OK) {
-        c->codes.items[c->codes.count++] = Py_NewRef((PyObject *)co);
-        c->all.items[c->all.count++] = k;
-        return k;
+    k->unit = unit;
+    if (vec_reserve(&c->codes, 1) != ST_OK || vec_reserve(&c->all, 1) != ST_OK) {
+        cache_free(k);
+        return NULL;
     }
-    cache_free(k);
-    return NULL;
+    return k;
+}
+
+static void keep_cache(compiler *c, PyCodeObject *co, cache *k) {
+    c->codes.items[c->codes.count++] = Py_NewRef((PyObject *)co);
+    c->all.items[c->all.count++] = k;
+}
+
+cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit) {
+    uint64_t *found = map_get(&c->caches, map_key(co));
+    cache *first = found ? (cache *)(uintptr_t)*found : NULL;
+    for (cache *k = first; k != NULL; k = k->next)
+        if (k->unit == unit)
+            return k;
+    cache *k = new_cache(c, unit);
+    if (k == NULL)
+        return NULL;
+    if (first == NULL && map_put(&c->caches, map_key(co), map_key(k)) != ST_OK) {
+        cache_free(k);
+        return NULL;
+    }
+    if (first != NULL) {
+        k->next = first->next;
+        first->next = k;
+    }
+    keep_cache(c, co, k);
+    return k;
 }
 
 // --- describing ---
 
-static PyObject *describe_entry(PyCodeObject *co, const entry *e) {
+// Jumps that the compiler put in have no line: they are of the one before.
+static int line_at(PyCodeObject *co, int offset) {
+    int line = -1;
+    for (; line < 0 && offset > 0; offset -= (int)sizeof(_Py_CODEUNIT))
+        line = PyCode_Addr2Line(co, offset);
+    return line < 0 ? co->co_firstlineno : line;
+}
+
+static PyObject *describe_entry(PyCodeObject *co, uint32_t unit, const entry *e) {
     graph *g = plan_graph_of(e->plan);
-    return Py_BuildValue("{s:O, s:O, s:i, s:O, s:N, s:N, s:N, s:l}", "name", co->co_qualname,
-                         "file", co->co_filename, "line", co->co_firstlineno, "graph",
+    int offset = (int)(unit * sizeof(_Py_CODEUNIT));
+    int line = line_at(co, offset);
+    return Py_BuildValue("{s:O, s:O, s:l, s:O, s:O, s:O, s:i, s:i, s:O, s:O, s:N, s:N, s:N, s:l}",
+                         "why", e->why ? e->why : Py_None, "misfits",
+                         e->misfits ? e->misfits : Py_None, "number", e->number, "code", co, "name",
+                         co->co_qualname, "file", co->co_filename, "line", line, "offset", offset,
+                         "breaks", plan_breaks(e->plan) ? Py_True : Py_False, "graph",
                          g ? (PyObject *)g : Py_None, "guards", guard_rows(e->guards), "plan",
                          plan_text(e->plan), "writes", plan_writes(e->plan), "hits", e->hits);
 }
@@ -321,7 +522,8 @@ PyObject *compiler_describe(compiler *c) {
     bool collecting = raw_gc_off(); // a finalizer may reset the cache
     for (uint32_t i = 0; list != NULL && i < c->all.count; i++) {
         for (const entry *e = c->all.items[i]->entries; list != NULL && e != NULL; e = e->next) {
-            PyObject *row = describe_entry((PyCodeObject *)c->codes.items[i], e);
+            PyObject *row =
+                describe_entry((PyCodeObject *)c->codes.items[i], c->all.items[i]->unit, e);
             if (row == NULL || PyList_Append(list, row) < 0)
                 Py_CLEAR(list);
             Py_XDECREF(row);

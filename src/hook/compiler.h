@@ -13,25 +13,36 @@ typedef struct compiler {
     PyObject *backend; // strong: called with (graph, examples), gives the graph's callable; None:
                        // replay in C
     PyObject *error;   // strong: exception class for fullgraph
+    PyObject *policy;  // strong: policy.h; None: the limit and fullgraph are all there is
     map caches;        // code object → cache *
     VEC(PyObject *) codes; // strong; the keys
     VEC(cache *) all;
     bool fullgraph, keep_empty;
     int limit; // entries a code object may have
     bool warned;
-    long traces, hits, compiled;
-    PyObject *drops, *recompiles; // strong, lists of str
+    long traces, restarts, hits, compiled;
+    long longest; // instructions of the longest trace of a call
+    // For tests: calls break before this instruction of their trace (0: no), or every trace before
+    // a random one, about so many on (0: no).
+    long break_at, break_every;
+    uint64_t random;                       // state of the generator
+    PyObject *drops, *breaks, *recompiles; // strong, lists of str
+    PyObject *dropped;                     // strong, list of dict: the breaks of `drops`, in parts
 } compiler;
 
 typedef enum outcome {
     OUTCOME_DONE,   // the result is there
+    OUTCOME_BROKE,  // the result is the image of the innermost frame that goes on
     OUTCOME_NATIVE, // CPython runs the frame
+    OUTCOME_OFF,    // and all that it calls
+    OUTCOME_STEP,   // a frame that goes on runs one instruction for real, and is asked again
     OUTCOME_ERROR,  // an exception is set
 } outcome;
 
-cache *compiler_cache(compiler *c, PyCodeObject *co);
-// Runs a call with its bound arguments: by an entry that fits, or by a new one.
-outcome compiler_run(compiler *c, cache *known, PyObject *function, PyObject *const *slots,
-                     Py_ssize_t count, PyObject **result);
-// One dict an entry: name, file, line, graph, guards, plan, writes. New list.
+cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit);
+// Runs a call with its bound arguments, or a frame that goes on with all its slots: by an entry
+// that fits, or by a new one. Of a frame that goes on, the code must be its function's.
+outcome compiler_run(compiler *c, cache *known, guard_frame *f, PyObject **result);
+// One dict an entry: name, file, line, graph, guards, plan, writes, …; its break in parts (`why`),
+// and why older ones did not fit (`misfits`). New list.
 PyObject *compiler_describe(compiler *c);

@@ -8,6 +8,8 @@
 #include "src/interp/image.h"
 #include "src/interp/interp.h"
 
+#include "src/call/marks.h"
+
 #include "src/trace/trace.h"
 
 #include "src/hook/compile.h"
@@ -101,12 +103,35 @@ static void after_fork_in_child(void) {
 
 // --- who gets a frame ---
 
-int hook_skip(PyCodeObject *py) {
+// Code whose frames are not compiled: how far that reaches, plus one; keys are strong.
+static map skips;
+
+int hook_skip(PyCodeObject *py, hook_reach reach) {
     code *c = code_of(py);
-    if (c == NULL)
+    if (c == NULL || map_put(&skips, map_key(py), (uint64_t)reach + 1) != ST_OK)
         return -1;
+    Py_INCREF(py);
     c->skip = true;
     return 0;
+}
+
+static int reach_of_code(PyCodeObject *co) {
+    uint64_t *found = map_get(&skips, map_key(co));
+    return found ? (int)*found - 1 : -1;
+}
+
+// How far a frame is CPython's, or -1 if it may be compiled.
+static int reach_of(PyThreadState *ts, py_frame *f) {
+    int own = reach_of_code(py_frame_code(f));
+    if (own >= 0)
+        return own;
+    py_frame *caller = py_current_frame(ts); // a fresh frame is not linked yet
+    if (caller != NULL && !py_frame_incomplete(caller) &&
+        reach_of_code(py_frame_code(caller)) == HOOK_FRAME_AND_NEXT)
+        return HOOK_FRAME;
+    PyObject *function = py_frame_function(f);
+    mark_reach marked = PyFunction_Check(function) ? mark_disabled(function) : MARK_NOT;
+    return marked == MARK_NOT ? -1 : marked == MARK_BELOW ? HOOK_ALL_BELOW : HOOK_FRAME;
 }
 
 // To the hook that was there, or CPython's own eval. What CPython runs itself between Python
@@ -176,7 +201,14 @@ static bool traced(py_frame *f) {
 static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
     if (traced(f))
         return trace_eval(ts, f, throwing);
-    if (mode == HOOK_COMPILE && !throwing) {
+    int reach = mode == HOOK_COMPILE && !throwing ? reach_of(ts, f) : HOOK_FRAME;
+    if (reach == HOOK_ALL_BELOW) {
+        hook_mode before = hook_swap(HOOK_OFF);
+        PyObject *result = pass_on(ts, f, throwing);
+        hook_swap(before);
+        return result;
+    }
+    if (reach < 0) {
         bool mine;
         PyObject *result = compile_frame(ts, f, &mine);
         if (mine)

@@ -25,7 +25,14 @@ void hook_leave(const hook_scope *before);
 // Changes what becomes of this thread's frames, where the hook is installed anyway; what it was.
 hook_mode hook_swap(hook_mode wanted);
 
-// Frames of this code are always run by CPython; what they call is not concerned.
-int hook_skip(PyCodeObject *code);
+// How far code is CPython's.
+typedef enum hook_reach {
+    HOOK_FRAME,          // its own frames; what they call is decided anew
+    HOOK_FRAME_AND_NEXT, // and those that they start directly
+    HOOK_ALL_BELOW,      // and all below
+} hook_reach;
+
+// Frames of this code are run by CPython from now on.
+int hook_skip(PyCodeObject *code, hook_reach reach);
 
 bool hook_installed(void);

@@ -226,11 +226,15 @@ static PyObject *put_generator(PyObject *self, PyObject *object) {
 
 // --- the hook itself ---
 
-static PyObject *skip_code(PyObject *self, PyObject *object) {
+static PyObject *skip_code(PyObject *self, PyObject *args) {
+    PyObject *object;
+    int reach = HOOK_FRAME;
+    if (!PyArg_ParseTuple(args, "O|i", &object, &reach))
+        return NULL;
     (void)self;
     if (!PyCode_Check(object))
         return PyErr_Format(PyExc_TypeError, "a code object is needed, not %R", object);
-    return hook_skip((PyCodeObject *)object) < 0 ? NULL : Py_NewRef(Py_None);
+    return hook_skip((PyCodeObject *)object, (hook_reach)reach) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *is_installed(PyObject *self, PyObject *none) {
@@ -274,7 +278,7 @@ PyMethodDef hook_methods[] = {
     {"take_generator", take_generator, METH_O,
      "The image of a generator at rest, which is severed."},
     {"put_generator", put_generator, METH_O, "A new generator that stands where the image's did."},
-    {"skip_code", skip_code, METH_O, "Let CPython run frames of this code from now on."},
+    {"skip_code", skip_code, METH_VARARGS, "Let CPython run frames of this code from now on."},
     {"hook_installed", is_installed, METH_NOARGS, "Whether the eval hook is on."},
     {"hook_cycle", hook_cycle, METH_O, "Install and remove the hook n times."},
     {NULL, NULL, 0, NULL},

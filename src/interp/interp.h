@@ -17,6 +17,9 @@ PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, 
 // The same for a run whose frame is entered already.
 PyObject *interp_run(run *r, bool throwing);
 
+// One run of the loop, for a frame whose end is the caller's affair.
+run_end interp_loop(run *r, bool throwing);
+
 // The hook's way of running a frame that a tool watches, set by that room.
 extern _PyFrameEvalFunction interp_eval_watched;
 

@@ -29,6 +29,7 @@
 #define DISPATCH()                                                                                 \
     do {                                                                                           \
         py_frame_set_executing(frame, units + pc->at);                                             \
+        LOOP_TICK();                                                                               \
         goto *table[pc->op];                                                                       \
     } while (0)
 // After an instruction that ran nobody's code.
@@ -113,6 +114,7 @@ static run_end LOOP_NAME(run *r, bool throwing) {
 stop:
     if (!(pc->flags & INSN_BOUNDARY) || --*r->countdown > 0)
         goto *main_table[pc->op];
+    LOOP_STOP_LABEL
     r->sp = sp;
     r->pc = pc;
     py_frame_set_stack_pointer(frame, sp);

@@ -60,7 +60,7 @@ OP(BUILD_STRING) {
 
 OP(LIST_APPEND) {
     PyObject *value = POP();
-    int failed = PyList_Append(PEEK(ARG), value);
+    int failed = DO_LIST_APPEND(PEEK(ARG), value);
     Py_DECREF(value);
     if (failed < 0)
         FAIL();
@@ -132,7 +132,7 @@ OP(DICT_MERGE) {
 
 OP(LIST_TO_TUPLE) {
     PyObject *list = TOP;
-    PyObject *tuple = PyList_AsTuple(list);
+    PyObject *tuple = DO_LIST_TO_TUPLE(list);
     if (tuple == NULL)
         FAIL();
     TOP = tuple;

@@ -34,7 +34,7 @@ OP(CALL_FUNCTION_EX) {
     if (DO_PREPARE_STAR(callable, &bottom[2], keywords ? &bottom[3] : NULL) < 0)
         FAIL();
     PyObject *result;
-    if (PY_STAR_CALL_LENDS && keywords && PyFunction_Check(callable) &&
+    if (LOOP_LENDS && PY_STAR_CALL_LENDS && keywords && PyFunction_Check(callable) &&
         PyDict_GET_SIZE(bottom[3]) > 0) {
         flat_args flat = call_flatten(bottom[2], bottom[3]);
         if (flat.items == NULL)
@@ -69,6 +69,8 @@ OP(MAKE_FUNCTION) {
 }
 
 OP(SET_FUNCTION_ATTRIBUTE) {
+    if (DO_SET_FUNCTION_ATTRIBUTE(sp) < 0)
+        FAIL();
     PyObject *function = POP();
     call_set_function_attribute(function, ARG, TOP);
     TOP = function;
@@ -126,12 +128,16 @@ OP(INTRINSIC_2) {
 }
 
 OP(RETURN_VALUE) {
+    if (DO_RETURN() < 0)
+        FAIL();
     r->value = POP();
     r->sp = sp;
     return RUN_RETURN;
 }
 
 OP(RETURN_CONST) {
+    if (DO_RETURN() < 0)
+        FAIL();
     r->value = Py_NewRef(CONST(ARG));
     r->sp = sp;
     return RUN_RETURN;

@@ -11,6 +11,7 @@ OP(WITH_EXCEPT_START) {
 
 OP(PUSH_EXC_INFO) {
     PyObject *exception = TOP;
+    DO_CAUGHT(exception);
     _PyErr_StackItem *info = ts->exc_info;
     TOP = info->exc_value ? info->exc_value : Py_NewRef(Py_None);
     info->exc_value = Py_NewRef(exception);
@@ -52,7 +53,7 @@ OP(CHECK_EG_MATCH) {
 
 OP(PREP_RERAISE_STAR) {
     PyObject *raised = TOP, *original = PEEK(2);
-    PyObject *result = py_prep_reraise_star(original, raised);
+    PyObject *result = DO_PREP_RERAISE_STAR(original, raised);
     sp -= 2;
     Py_DECREF(original);
     Py_DECREF(raised);
@@ -64,7 +65,10 @@ OP(PREP_RERAISE_STAR) {
 
 // The frame's pointer goes back to where the exception came from; its handler is sought from here.
 OP(RERAISE) {
-    PyObject *exception = POP();
+    PyObject *exception = TOP;
+    if (DO_RERAISE(exception, ARG ? &PEEK(ARG + 1) : NULL) < 0)
+        FAIL();
+    sp--;
     failing = pc->at;
     if (ARG) {
         PyObject *lasti = PEEK(ARG);

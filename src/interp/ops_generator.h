@@ -115,9 +115,9 @@ OP(BEFORE_ASYNC_WITH) OP(BEFORE_WITH) {
     PyObject *manager = TOP, *enter, *leave;
     if (DO_WITH_LOOKUP(manager, pc->op == OP_BEFORE_ASYNC_WITH, &enter, &leave) < 0)
         FAIL();
+    PyObject *result = DO_CALL(enter, NULL, 0, NULL);
     TOP = leave;
     Py_DECREF(manager);
-    PyObject *result = DO_CALL(enter, NULL, 0, NULL);
     Py_DECREF(enter);
     if (result == NULL)
         FAIL();

@@ -169,9 +169,9 @@ OP(BINARY_SLICE) {
     PyObject *slice = DO_BUILD_SLICE(sp - 2, 2);
     if (slice == NULL)
         FAIL();
-    DROP_TO(sp - 2);
-    PyObject *container = TOP;
+    PyObject *container = PEEK(3);
     PyObject *result = DO_GETITEM(container, slice);
+    DROP_TO(sp - 2);
     Py_DECREF(slice);
     sp--;
     Py_DECREF(container);
@@ -185,9 +185,9 @@ OP(STORE_SLICE) {
     PyObject *slice = DO_BUILD_SLICE(sp - 2, 2);
     if (slice == NULL)
         FAIL();
-    DROP_TO(sp - 2);
-    PyObject *container = TOP, *value = PEEK(2);
+    PyObject *container = PEEK(3), *value = PEEK(4);
     int failed = DO_SETITEM(container, slice, value);
+    DROP_TO(sp - 2);
     Py_DECREF(slice);
     sp -= 2;
     Py_DECREF(value);
@@ -199,19 +199,17 @@ OP(STORE_SLICE) {
 
 OP(COMPARE_OP) {
     PyObject *right = TOP, *left = PEEK(2);
-    PyObject *result = DO_COMPARE(left, right, ARG);
+    PyObject *result = EXTRA ? DO_COMPARE_TRUTH(left, right, ARG) : DO_COMPARE(left, right, ARG);
+    if (EXTRA && result != NULL && !PyBool_Check(result)) {
+        int truth = DO_TRUTH(result);
+        Py_DECREF(result);
+        result = truth < 0 ? NULL : Py_NewRef(truth ? Py_True : Py_False);
+    }
     sp -= 2;
     Py_DECREF(left);
     Py_DECREF(right);
     if (result == NULL)
         FAIL();
-    if (EXTRA && !PyBool_Check(result)) {
-        int truth = DO_TRUTH(result);
-        Py_DECREF(result);
-        if (truth < 0)
-            FAIL();
-        result = Py_NewRef(truth ? Py_True : Py_False);
-    }
     PUSH(result);
     NEXT();
 }

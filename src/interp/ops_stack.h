@@ -12,7 +12,9 @@ OP(RESUME) {
 }
 
 OP(POP_TOP) {
-    Py_DECREF(POP());
+    PyObject *dropped = POP();
+    DO_DROPPED(dropped);
+    Py_DECREF(dropped);
     NEXT();
 }
 
@@ -63,6 +65,8 @@ OP(LOAD_FAST_AND_CLEAR) {
 OP(STORE_FAST) {
     PyObject *old = SLOT(ARG);
     SLOT(ARG) = POP();
+    DO_STORED(ARG, SLOT(ARG));
+    DO_DROPPED(old);
     Py_XDECREF(old);
     NEXT();
 }
@@ -74,6 +78,7 @@ OP(DELETE_FAST) {
         FAIL();
     }
     SLOT(ARG) = NULL;
+    DO_DROPPED(old);
     Py_DECREF(old);
     NEXT();
 }
@@ -109,6 +114,7 @@ OP(LOAD_DEREF) {
 OP(STORE_DEREF) {
     PyObject *value = POP();
     int failed = DO_CELL_SET(SLOT(ARG), value);
+    DO_STORED(ARG, value);
     Py_DECREF(value);
     if (failed < 0)
         FAIL();

@@ -99,6 +99,8 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
 #define DO_CONTAINS(container, value) FAULTY(PySequence_Contains(container, value), -1)
 #define DO_GETITEM(container, key) FAULTY(PyObject_GetItem(container, key), NULL)
 #define DO_SETITEM(container, key, value) FAULTY(PyObject_SetItem(container, key, value), -1)
+#define DO_LIST_APPEND(list, value) PyList_Append(list, value)
+#define DO_LIST_TO_TUPLE(list) PyList_AsTuple(list)
 #define DO_SETITEM_DICT(dict, key, value) FAULTY(PyDict_SetItem(dict, key, value), -1)
 #define DO_DELITEM(container, key) FAULTY(PyObject_DelItem(container, key), -1)
 #define DO_SET_ADD(set, value) FAULTY(PySet_Add(set, value), -1)
@@ -117,10 +119,13 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
 #define DO_LOAD_NAME(locals, globals, builtins, name)                                              \
     FAULTY(load_name(locals, globals, builtins, name), NULL)
 #define DO_STORE_NAME(locals, name, value) FAULTY(store_name(locals, name, value), -1)
+#define DO_COMPARE_TRUTH(left, right, kind) DO_COMPARE(left, right, kind)
 #define DO_EXCEPT_MATCH(exception, type) FAULTY(except_match(exception, type), -1)
 #define DO_WITH_EXIT(leave, exception) FAULTY(with_exit(leave, exception), NULL)
 #define DO_CELL_GET(cell) Py_XNewRef(PyCell_GET(cell))
 #define DO_CELL_SET(cell, value) set_cell(cell, value)
+#define DO_STORED(index, value) ((void)0)
+#define DO_DROPPED(value) ((void)0)
 #define DO_BUILD_SET(items, count) build_set(items, count)
 #define DO_BUILD_MAP(keys, key_step, values, value_step, count)                                    \
     build_map(keys, key_step, values, value_step, count)
@@ -133,6 +138,7 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
 #define DO_MATCH_CLASS(subject, type, positional, names)                                           \
     match_class(subject, type, positional, names)
 #define DO_PREPARE_STAR(callable, args, keywords) call_prepare_star(callable, args, keywords)
+#define DO_SET_FUNCTION_ATTRIBUTE(sp) 0
 #define DO_MAKE_FUNCTION(globals, sp, flags) call_make_function(globals, sp, flags)
 #define DO_BUILD_CLASS(builtins) load_build_class(builtins)
 #define DO_PRINT_EXPR(value) print_expr(value)
@@ -140,6 +146,10 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
 #define DO_INTRINSIC_2(number, first, second) py_intrinsic_2(ts, number, first, second)
 #define DO_EXCEPT_STAR_MATCH(exception, type, match, rest)                                         \
     except_star_match(exception, type, match, rest)
+#define DO_CAUGHT(exception) ((void)0)
+#define DO_RETURN() 0
+#define DO_PREP_RERAISE_STAR(original, raised) py_prep_reraise_star(original, raised)
+#define DO_RERAISE(exception, lasti) ((void)(lasti), 0)
 #define DO_RAISE(exception, cause) raise_varargs(ts, exception, cause)
 #define DO_LOAD_DICT_OR_CELL(dict, cell, code, index) load_dict_or_cell(dict, cell, code, index)
 #define DO_DELETE_NAME(locals, name) delete_name(locals, name)
@@ -176,6 +186,9 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
 
 // --- the loop ---
 
+#define LOOP_LENDS 1
+#define LOOP_TICK() ((void)0)
+#define LOOP_STOP_LABEL
 #define LOOP_NAME plain_loop
 #include "src/interp/loop.h"
 
@@ -202,6 +215,10 @@ PyObject *interp_hand_over(run *r) {
 PyObject *interp_end_frame(run *r) {
     py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
     return NULL;
+}
+
+run_end interp_loop(run *r, bool throwing) {
+    return plain_loop(r, throwing);
 }
 
 PyObject *interp_run(run *r, bool throwing) {

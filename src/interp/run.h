@@ -18,6 +18,13 @@ typedef enum run_end {
     RUN_ABANDON,   // a frame above was abandoned; stack and pointer are as at the call
 } run_end;
 
+// How the value of a frame becomes that of the instruction it was called by.
+typedef enum run_thin {
+    RUN_NATIVE, // native code is in between, or the instruction does more with it
+    RUN_THIN,   // it is pushed
+    RUN_INIT,   // it is an __init__'s None, and its object is pushed
+} run_thin;
+
 typedef struct image image;
 
 // The slots of a caller whose references the callee's frame takes over once it exists, so that an
@@ -67,6 +74,10 @@ typedef struct run {
     bool to_cpython;     // a stop hands the frame to CPython
     struct world *world; // the trace it belongs to; NULL in the plain build
     struct names *globals, *builtins; // a trace's view of the frame's namespaces; NULL until needed
+    struct run *below;                // the frame of the same trace that this one was called from
+    uint64_t started;                 // when its instruction began, by the trace's clock
+    run_thin thin;
+    PyObject *made_object; // RUN_INIT: borrowed from the caller's C stack
     py_entry entry;
 } run;
 

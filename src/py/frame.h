@@ -120,6 +120,15 @@ static inline PyGenObject *py_frame_generator(py_frame *f) {
     return _PyFrame_GetGenerator(f);
 }
 
+// Also of one that has ended. Borrowed.
+static inline PyCodeObject *py_generator_code(PyGenObject *gen) {
+#if PY_VERSION_HEX >= 0x030c0000
+    return py_frame_code((py_frame *)gen->gi_iframe);
+#else
+    return gen->gi_code;
+#endif
+}
+
 // --- running a frame ---
 
 static inline py_frame *py_current_frame(PyThreadState *ts) {

@@ -10,8 +10,8 @@ int py_setup_natives(void);
 
 // Names that instructions use by themselves, interned.
 typedef struct py_names {
-    PyObject *aenter, *aexit, *all, *annotations, *build_class, *dict, *enter, *exit, *get, *import,
-        *initializing, *match_args, *name, *plain_name, *spec, *split;
+    PyObject *aenter, *aexit, *all, *annotations, *build_class, *dict, *enter, *exit, *get,
+        *getattr, *import, *initializing, *match_args, *name, *path, *plain_name, *spec, *split;
 } py_names;
 extern py_names py_name;
 

@@ -222,6 +222,15 @@ bool raw_dict_next(PyObject *dict, raw_cursor *c, PyObject **key, PyObject **val
     return PyDict_Next(dict, &c->at, key, value);
 }
 
+Py_hash_t raw_dict_hash(PyObject *dict, const raw_cursor *c, PyObject *key) {
+    if (PyUnicode_CheckExact(key))
+        return PyObject_Hash(key);
+    if (!PyODict_Check(dict)) // such keys are in a table of their own, where a cursor is an index
+        return DK_ENTRIES(((PyDictObject *)dict)->ma_keys)[c->at - 1].me_hash;
+    order_node *next = c->node;
+    return (next ? next->previous : ((ordered_dict *)dict)->last)->hash;
+}
+
 PyObject *raw_dict_key(PyObject *dict, Py_ssize_t index) {
     raw_cursor c = {0};
     PyObject *key = NULL, *value;

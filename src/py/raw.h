@@ -33,6 +33,8 @@ typedef struct raw_cursor {
     void *node;
 } raw_cursor;
 bool raw_dict_next(PyObject *dict, raw_cursor *c, PyObject **key, PyObject **value);
+// The hash that the dict keeps for the key which raw_dict_next gave out last.
+Py_hash_t raw_dict_hash(PyObject *dict, const raw_cursor *c, PyObject *key);
 // The index-th key, NULL if there are fewer.
 PyObject *raw_dict_key(PyObject *dict, Py_ssize_t index);
 // A number that no other state of any dict ever has, or 0 if this dict has none that can be
@@ -117,6 +119,12 @@ PyObject *raw_method_self(PyObject *o);
 PyObject *raw_function_field(PyObject *function, PyObject *name);
 // The object behind a weak reference, None if it has died; NULL for others.
 PyObject *raw_weakref_get(PyObject *o);
+// The same for a weak proxy.
+PyObject *raw_proxy_get(PyObject *o);
+// The dict in which locals() gives out the variables of a function's frame: before 3.13 each frame
+// keeps one, since then it is a fresh one each time. New reference.
+enum { RAW_KEEPS_LOCALS = PY_VERSION_HEX < 0x030d0000 };
+PyObject *raw_locals_dict(struct _PyInterpreterFrame *f);
 
 // A C callable's function pointer: of a builtin, a method descriptor, a class method descriptor;
 // NULL for others.

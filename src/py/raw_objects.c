@@ -236,11 +236,28 @@ PyObject *raw_method_self(PyObject *o) {
     return Py_IS_TYPE(o, method_wrapper_type) ? ((method_wrapper *)o)->self : NULL;
 }
 
-PyObject *raw_weakref_get(PyObject *o) {
-    if (!PyWeakref_CheckRef(o))
-        return NULL;
+static PyObject *referent(PyObject *o) {
     PyObject *there = ((PyWeakReference *)o)->wr_object;
     return there == NULL || Py_REFCNT(there) <= 0 ? Py_None : there;
+}
+
+PyObject *raw_weakref_get(PyObject *o) {
+    return PyWeakref_CheckRef(o) ? referent(o) : NULL;
+}
+
+PyObject *raw_proxy_get(PyObject *o) {
+    return PyWeakref_CheckProxy(o) ? referent(o) : NULL;
+}
+
+PyObject *raw_locals_dict(struct _PyInterpreterFrame *f) {
+#if PY_VERSION_HEX < 0x030d0000
+    if (f->f_locals == NULL)
+        f->f_locals = PyDict_New();
+    return Py_XNewRef(f->f_locals);
+#else
+    (void)f;
+    return PyDict_New();
+#endif
 }
 
 // --- functions ---

@@ -38,6 +38,19 @@ static PyObject *match_args(world *w, PyObject *type) {
     return opened;
 }
 
+// One name twice is an error, in CPython's own words.
+static bool has_twice(world *w, PyObject *names, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        for (Py_ssize_t j = 0; j < i; j++) {
+            PyObject *one = door_open(w, PyTuple_GET_ITEM(names, i));
+            PyObject *other = one ? door_open(w, PyTuple_GET_ITEM(names, j)) : NULL;
+            if (other == NULL || !PyUnicode_CheckExact(one) || !PyUnicode_CheckExact(other) ||
+                PyUnicode_Compare(one, other) == 0)
+                return true;
+        }
+    return false;
+}
+
 // Appends the attributes of these names: 1, 0 if one is missing, -1.
 static int take_attributes(world *w, PyObject *list, PyObject *subject, PyObject *names,
                            Py_ssize_t count) {
@@ -63,7 +76,8 @@ static int take_positional(world *w, PyObject *list, PyObject *subject, PyObject
         return -1;
     int found = -1;
     bool itself = ((PyTypeObject *)type)->tp_flags & _Py_TPFLAGS_MATCH_SELF;
-    if (names != NULL && PyTuple_CheckExact(names) && positional <= PyTuple_GET_SIZE(names))
+    if (names != NULL && PyTuple_CheckExact(names) && positional <= PyTuple_GET_SIZE(names) &&
+        !has_twice(w, names, positional))
         found = take_attributes(w, list, subject, names, positional);
     else if (names == NULL && itself && positional == 1)
         found = PyList_Append(list, subject) < 0 ? -1 : 1;

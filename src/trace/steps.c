@@ -134,6 +134,31 @@ static PyObject *load_imported(world *w, PyObject *name, bool whole, PyObject *m
     return loaded;
 }
 
+static int has_name(world *w, names *n, PyObject *name) {
+    PyObject *value = names_get(w, n, name);
+    Py_XDECREF(value);
+    return value ? 1 : PyErr_Occurred() || w->broken ? -1 : 0;
+}
+
+// Whether `from module import …` runs nobody's code: a module is asked for __path__, a package for
+// the names, which may be modules that are not there yet. 1, 0, -1.
+static int is_quiet_import(world *w, PyObject *name, PyObject *module, PyObject *fromlist) {
+    source *s = PyModule_Check(module) ? module_source(w, name, module) : NULL;
+    PyObject *known = s ? door_bring(w, s, module) : NULL;
+    record *r = known ? record_of(w, known) : NULL;
+    names *n = r ? names_of_object(w, r) : NULL;
+    if (n == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    int package = has_name(w, n, py_name.path);
+    if (package == 0 && PyModule_CheckExact(module)) {
+        int asks = has_name(w, n, py_name.getattr);
+        return asks < 0 ? -1 : !asks;
+    }
+    for (Py_ssize_t i = 0; package > 0 && i < PyTuple_GET_SIZE(fromlist); i++)
+        package = has_name(w, n, PyTuple_GET_ITEM(fromlist, i));
+    return package;
+}
+
 PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *level) {
     world *w = r->world;
     py_frame *f = r->frame;
@@ -145,13 +170,17 @@ PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject 
     if (!plain)
         return PyErr_Occurred() ? NULL
                                 : world_break(w, REASON_NATIVE_CALL, "a replaced __import__");
-    // A module that is not there yet runs code, which must not miss what the program did before.
+    // A module that is not there yet runs code, which must not miss what the program did before,
+    // and must not run twice if the trace is done again.
     PyObject *there;
     bool absolute = PyLong_CheckExact(level) && PyLong_AsLong(level) == 0;
     bool known = absolute && raw_dict_get(PyImport_GetModuleDict(), name, &there) == RAW_FOUND;
-    if (!known && world_wrote(w))
-        return world_break(w, REASON_NATIVE_CALL, "import of %U, after outside objects changed",
-                           name);
+    int quiet =
+        known && PyTuple_CheckExact(fromlist) ? is_quiet_import(w, name, there, fromlist) : known;
+    if (quiet < 0)
+        return NULL;
+    if (!quiet && ((absolute && !w->whole) || world_wrote(w)))
+        return world_break(w, REASON_NATIVE_CALL, "import of %U, which runs its code", name);
     w->quiet++;
     PyObject *module = import_name(f->f_globals, f->f_builtins, f->f_locals, name, fromlist, level);
     w->quiet--;
@@ -186,8 +215,19 @@ PyObject *step_import_from(world *w, PyObject *module, PyObject *name) {
 
 // --- functions and calls ---
 
+static int open_slot(world *w, PyObject **slot) {
+    PyObject *opened = door_open(w, *slot);
+    if (opened == NULL)
+        return -1;
+    Py_SETREF(*slot, Py_NewRef(opened));
+    return 0;
+}
+
 PyObject *step_make_function(run *r, PyObject **sp, int flags) {
     world *w = r->world;
+    for (int i = 1; i <= 1 + __builtin_popcount((unsigned)flags); i++)
+        if (open_slot(w, sp - i) < 0)
+            return NULL;
     if (globals_of(r) == NULL || builtins_of(r) == NULL)
         return NULL;
     PyObject *function = call_make_function(r->frame->f_globals, sp, flags);
@@ -197,12 +237,13 @@ PyObject *step_make_function(run *r, PyObject **sp, int flags) {
     return function;
 }
 
-static int open_slot(world *w, PyObject **slot) {
-    PyObject *opened = door_open(w, *slot);
-    if (opened == NULL)
+// Of a frame that goes on, the function is one from outside.
+int step_set_function_attribute(world *w, PyObject **sp) {
+    if (is_lazy(sp[-1]) || record_of(w, sp[-1]) != NULL) {
+        world_break(w, REASON_ATTRIBUTE, "a function that is still being made");
         return -1;
-    Py_SETREF(*slot, Py_NewRef(opened));
-    return 0;
+    }
+    return open_slot(w, sp - 2);
 }
 
 static int star_tuple(world *w, PyObject *callable, PyObject **args) {
@@ -304,9 +345,17 @@ static PyObject *handled_here(PyThreadState *ts) {
 bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause) {
     if (exception == NULL) {
         PyObject *handled = handled_here(ts);
+        if (handled != NULL && handled != Py_None && record_of(w, handled) != NULL) {
+            world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside is raised again");
+            return false;
+        }
         if (handled != NULL && handled != Py_None)
             return raise_varargs(ts, NULL, NULL);
         world_break(w, REASON_EXCEPTION_LEAVES, "raise without an exception of its own");
+        return false;
+    }
+    if (world_nobody_handles(w)) {
+        world_break(w, REASON_EXCEPTION_LEAVES, "raise");
         return false;
     }
     PyObject *raised = exception_of(w, exception), *from = NULL;
@@ -322,11 +371,36 @@ bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *caus
     return false;
 }
 
+// Groups are taken apart natively: what is in one from outside would come in unseen.
+static bool refuse_group(world *w, PyObject *exception) {
+    if (record_of(w, exception) == NULL)
+        return false;
+    world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside meets except*");
+    return true;
+}
+
+PyObject *step_prep_reraise_star(world *w, PyObject *original, PyObject *raised) {
+    if (refuse_group(w, original))
+        return NULL;
+    PyObject *opened = door_open(w, raised);
+    if (opened == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; PyList_CheckExact(opened) && i < PyList_GET_SIZE(opened); i++) {
+        PyObject *item = door_open(w, PyList_GET_ITEM(opened, i));
+        if (item == NULL || refuse_group(w, item))
+            return NULL;
+    }
+    world_touch(w);
+    return py_prep_reraise_star(original, opened);
+}
+
 int step_except_star_match(world *w, PyObject *exception, PyObject *type, PyObject **match,
                            PyObject **rest) {
+    *match = *rest = NULL;
+    if (refuse_group(w, exception))
+        return -1;
     PyObject *opened = Py_NewRef(type);
     int failed = -1;
-    *match = *rest = NULL;
     if (protocol_open(w, &opened, P_NONE) == ST_OK &&
         protocol_open_elements(w, &opened, P_NONE) == ST_OK)
         failed = except_star_match(exception, opened, match, rest);

@@ -15,12 +15,14 @@ PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject 
 PyObject *step_import_from(world *w, PyObject *module, PyObject *name);
 
 PyObject *step_make_function(run *r, PyObject **sp, int flags);
+int step_set_function_attribute(world *w, PyObject **sp);
 int step_prepare_star(world *w, PyObject *callable, PyObject **args, PyObject **keywords);
 PyObject *step_super_attr(world *w, PyObject *super, PyObject *type, PyObject *self, PyObject *name,
                           bool two, PyObject **method);
 PyObject *step_build_slice(world *w, PyObject **parts, int count);
 
 bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause);
+PyObject *step_prep_reraise_star(world *w, PyObject *original, PyObject *raised);
 int step_except_star_match(world *w, PyObject *exception, PyObject *type, PyObject **match,
                            PyObject **rest);
 int step_with_lookup(world *w, PyObject *manager, bool async, PyObject **enter, PyObject **leave);

@@ -51,13 +51,15 @@ static void stage_enter(stage *s, world *w) {
     world_here = w;
 }
 
+// What the trace handled goes while it is still this trace's: a generator that dies with it must
+// not run as if it were the program's.
 static void stage_leave(stage *s) {
-    world_here = s->world;
-    go_on_collecting();
-    s->ts->exc_info = s->outer;
     py_raised aside = py_put_aside();
     Py_CLEAR(s->handled.exc_value);
     py_put_on(aside);
+    world_here = s->world;
+    go_on_collecting();
+    s->ts->exc_info = s->outer;
 }
 
 static PyObject *call_expected(world *w, PyObject *function, PyObject *const *args, size_t given,
@@ -65,6 +67,7 @@ static PyObject *call_expected(world *w, PyObject *function, PyObject *const *ar
     w->expected = function;
     PyObject *result = PyObject_Vectorcall(function, args, given, keywords);
     w->expected = NULL;
+    w->thin = RUN_NATIVE;
     if (w->broken)
         Py_CLEAR(result);
     return result;
@@ -95,8 +98,8 @@ static PyObject *traceback_lines(PyObject *exception) {
     return tuple;
 }
 
-// The trace is dropped and the frame raises again, for real. Its text is asked only where that runs
-// nobody's code.
+// An exception leaves the trace: it is to be raised for real, by frames that are real. Its text is
+// asked only where that runs nobody's code.
 static void note_exception(world *w) {
     PyObject *exception = py_take_raised();
     PyObject *args = ((PyBaseExceptionObject *)exception)->args, *text = NULL;
@@ -106,6 +109,8 @@ static void note_exception(world *w) {
     world_break(w, REASON_EXCEPTION_LEAVES, text ? "%s: %U" : "%s", Py_TYPE(exception)->tp_name,
                 text);
     PyErr_Clear();
+    uint64_t *caught = map_get(&w->born, map_key(exception));
+    w->again = caught ? *caught : w->raised_at;
     PyObject *lines = traceback_lines(exception);
     if (lines != NULL)
         Py_XSETREF(w->stack, lines);
@@ -130,17 +135,19 @@ static trace_end how_it_ended(world *w, PyObject *result) {
     return TRACE_DONE;
 }
 
-trace_end trace_function(world *w, PyObject *function, PyObject *const *slots, Py_ssize_t count,
-                         PyObject **result) {
+trace_end trace_function(world *w, const guard_frame *f, uint32_t unit, PyObject **result) {
     *result = NULL;
     stage s;
     stage_enter(&s, w);
-    w->slots = slots;
-    w->slot_count = count;
+    w->slots = f->slots;
+    w->slot_count = f->count;
+    w->unit = unit;
+    w->root_handled = f->handled;
     w->function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
-    if (w->function != NULL && door_bring(w, w->function, function) != NULL) {
-        w->expected = function;
-        *result = image_call_with_dummies(function, (PyCodeObject *)PyFunction_GET_CODE(function));
+    if (w->function != NULL && door_bring(w, w->function, f->function) != NULL) {
+        w->expected = f->function;
+        *result =
+            image_call_with_dummies(f->function, (PyCodeObject *)PyFunction_GET_CODE(f->function));
         w->expected = NULL;
     }
     trace_end end = how_it_ended(w, *result);

@@ -7,16 +7,16 @@
 
 typedef enum trace_end {
     TRACE_DONE,  // `result` is what the function returns, an inside object
-    TRACE_BROKE, // the world says why
+    TRACE_BROKE, // the world says why; its image, if there is one, says where the frames go on
     TRACE_ERROR, // a Python exception is set: MemoryError, KeyboardInterrupt, an engine error
 } trace_end;
 
 int trace_setup(void);
-// Traces a call of `function`: `slots` are the bound arguments in the order of the frame's slots;
-// they must live as long as the world. The hook must be installed and call trace_eval. The world
-// stays with the caller, who builds the plan from it and frees it.
-trace_end trace_function(world *w, PyObject *function, PyObject *const *slots, Py_ssize_t count,
-                         PyObject **result);
+// Traces a call of `function`: the frame's slots are the bound arguments. Or a frame of it that
+// goes on at `unit`: all its slots, up to the top of its stack. They must live as long as the
+// world. The hook must be installed and call trace_eval. The world stays with the caller, who
+// builds the plan from it and frees it.
+trace_end trace_function(world *w, const guard_frame *f, uint32_t unit, PyObject **result);
 
 // In a child process: other threads' traces are gone with them. Needs a current thread state.
 void trace_after_fork(void);

@@ -24,12 +24,17 @@
 // --- operations ---
 
 #define W (r->world)
+// A container that is being put together: of a frame that goes on, it is one from outside.
+#define OPENED(o) (LIKELY(!is_lazy(o)) ? (o) : door_open(W, o))
 // Code that only class bodies, modules and coroutines have, or that shows itself to others.
 #define REFUSE(what) world_break(W, REASON_CODE, what)
 #define REFUSE_INT(what) (world_break(W, REASON_CODE, what), -1)
 
-#define DO_CALL(callable, args, given, keywords) call_any(W, callable, args, given, keywords)
-#define DO_CALL_STAR(callable, args, keywords) call_star(W, callable, args, keywords)
+// Calls whose value is the instruction's own.
+#define DO_CALL(callable, args, given, keywords)                                                   \
+    (W->thin = RUN_THIN, call_any(W, callable, args, given, keywords))
+#define DO_CALL_STAR(callable, args, keywords)                                                     \
+    (W->thin = RUN_THIN, call_star(W, callable, args, keywords))
 #define DO_GETATTR(o, name) attr_get(W, o, name)
 #define DO_GETMETHOD(o, name, value) attr_get_method(W, o, name, value)
 #define DO_SETATTR(o, name, value) attr_set(W, o, name, value)
@@ -38,18 +43,21 @@
 #define DO_UNARY(function, o) op_unary(W, function, o)
 #define DO_BINARY(kind, left, right) op_binary(W, kind, left, right)
 #define DO_COMPARE(left, right, kind) op_compare(W, left, right, kind)
+#define DO_COMPARE_TRUTH(left, right, kind) compare_for_truth(W, left, right, kind)
 #define DO_TRUTH(o) op_truth(W, o)
 #define DO_IS(left, right) door_is(W, left, right)
 #define DO_CONTAINS(container, value) op_contains(W, container, value)
 #define DO_GETITEM(container, key) op_getitem(W, container, key)
 #define DO_SETITEM(container, key, value) op_setitem(W, container, key, value)
-#define DO_SETITEM_DICT(dict, key, value) op_dict_set(W, dict, key, value)
+#define DO_LIST_TO_TUPLE(list) to_tuple(W, list)
+#define DO_LIST_APPEND(list, value) append(W, list, value)
+#define DO_SETITEM_DICT(dict, key, value) op_dict_set(W, OPENED(dict), key, value)
 #define DO_DELITEM(container, key) op_setitem(W, container, key, NULL)
-#define DO_SET_ADD(set, value) op_set_add(W, set, value)
-#define DO_SET_UPDATE(set, iterable) op_set_update(W, set, iterable)
-#define DO_LIST_EXTEND(list, iterable) op_list_extend(W, list, iterable)
-#define DO_DICT_UPDATE(dict, update) op_dict_update(W, dict, update, false)
-#define DO_DICT_MERGE(dict, update) op_dict_update(W, dict, update, true)
+#define DO_SET_ADD(set, value) op_set_add(W, OPENED(set), value)
+#define DO_SET_UPDATE(set, iterable) op_set_update(W, OPENED(set), iterable)
+#define DO_LIST_EXTEND(list, iterable) op_list_extend(W, OPENED(list), iterable)
+#define DO_DICT_UPDATE(dict, update) op_dict_update(W, OPENED(dict), update, false)
+#define DO_DICT_MERGE(dict, update) op_dict_update(W, OPENED(dict), update, true)
 #define DO_UNPACK(sequence, before, after, top) op_unpack(W, sequence, before, after, top)
 #define DO_FORMAT(value, conversion, spec) op_format(W, value, conversion, spec)
 #define DO_ITER(o) op_iter(W, o)
@@ -68,12 +76,15 @@
 #define DO_EXCEPT_MATCH(exception, type) op_except_match(W, exception, type)
 #define DO_EXCEPT_STAR_MATCH(exception, type, match, rest)                                         \
     step_except_star_match(W, exception, type, match, rest)
+#define DO_PREP_RERAISE_STAR(original, raised) step_prep_reraise_star(W, original, raised)
 #define DO_RAISE(exception, cause) step_raise(W, ts, exception, cause)
 #define DO_WITH_LOOKUP(manager, async, enter, leave)                                               \
     step_with_lookup(W, manager, async, enter, leave)
 #define DO_WITH_EXIT(leave, exception) step_with_exit(W, leave, exception)
 #define DO_CELL_GET(cell) cell_get(W, cell)
 #define DO_CELL_SET(cell, value) step_set_cell(W, cell, value)
+#define DO_STORED(index, value) note_stored(r, index, value)
+#define DO_DROPPED(value) note_dropped(W, value)
 #define DO_BUILD_SET(items, count) op_build_set(W, items, count)
 #define DO_BUILD_MAP(keys, key_step, values, value_step, count)                                    \
     op_build_map(W, keys, key_step, values, value_step, count)
@@ -86,6 +97,7 @@
 #define DO_MATCH_CLASS(subject, type, positional, names)                                           \
     step_match_class(W, subject, type, positional, names)
 #define DO_PREPARE_STAR(callable, args, keywords) step_prepare_star(W, callable, args, keywords)
+#define DO_SET_FUNCTION_ATTRIBUTE(sp) step_set_function_attribute(W, sp)
 #define DO_MAKE_FUNCTION(globals, sp, flags) step_make_function(r, sp, flags)
 #define DO_BUILD_CLASS(builtins) world_break(W, REASON_CLASS_STATEMENT, "a class statement")
 #define DO_PRINT_EXPR(value) REFUSE("an expression statement of an interactive session")
@@ -100,6 +112,9 @@
 #define DO_AITER(o) REFUSE("async for")
 #define DO_ANEXT(o) REFUSE("async for")
 #define DO_POLL() step_poll(r)
+#define DO_RETURN() may_return(r)
+#define DO_CAUGHT(exception) note_caught(W, exception)
+#define DO_RERAISE(exception, lasti) reraise(W, exception, lasti)
 #define LOOP_ABANDONED(r) is_abandoned((r)->world, !throwing && pc->op != OP_RAISE_VARARGS)
 
 // Long native operations look for signals, too, and SIGINT's handler makes no frame.
@@ -110,6 +125,74 @@ static bool is_interrupt(PyObject *raised) {
     bool born_here = py_raised_traceback(&aside) == NULL;
     py_put_on(aside);
     return born_here;
+}
+
+static int append(world *w, PyObject *list, PyObject *value) {
+    PyObject *opened = door_open(w, list);
+    return opened ? PyList_Append(opened, value) : -1;
+}
+
+static PyObject *to_tuple(world *w, PyObject *list) {
+    PyObject *opened = door_open(w, list);
+    return opened ? PyList_AsTuple(opened) : NULL;
+}
+
+// Where a tensor is compared for its truth at once, the comparison is no part of the graph.
+static PyObject *compare_for_truth(world *w, PyObject *left, PyObject *right, int kind) {
+    PyObject *a = door_open(w, left), *b = a ? door_open(w, right) : NULL;
+    if (b == NULL)
+        return NULL;
+    if (is_standin(a) || is_standin(b))
+        return world_break(w, REASON_TENSOR_VALUE, "a comparison decides where to go on");
+    return op_compare(w, a, b, kind);
+}
+
+// Raising writes to the exception: one from outside is raised for real.
+static int reraise(world *w, PyObject *exception, PyObject **lasti) {
+    if (lasti != NULL) {
+        PyObject *opened = door_open(w, *lasti);
+        if (opened == NULL)
+            return -1;
+        Py_SETREF(*lasti, Py_NewRef(opened));
+    }
+    if (record_of(w, exception) == NULL)
+        return 0;
+    world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside is raised again");
+    return -1;
+}
+
+static bool holds_exception(const run *r) {
+    PyObject **slots = py_frame_slots(r->frame);
+    for (int i = 0; i < r->code->py->co_nlocalsplus; i++)
+        if (slots[i] != NULL && PyExceptionInstance_Check(slots[i]) &&
+            ((PyBaseExceptionObject *)slots[i])->traceback != NULL)
+            return true;
+    return false;
+}
+
+// A frame that handles an exception is known by the exception's traceback, and may outlive its end:
+// it has to end for real, with its variables as they are then.
+static int may_return(run *r) {
+    world *w = r->world;
+    if (r != w->root || w->unit == 0 || (!w->real_end && !holds_exception(r)))
+        return 0;
+    world_break(w, REASON_EXCEPTION_LIVES, "the frame may be kept by a traceback");
+    return -1;
+}
+
+// The first frame that an exception passes is where it was raised; it may become an object only
+// when it is caught.
+static void note_raised(world *w) {
+    py_raised aside = py_put_aside();
+    if (py_raised_traceback(&aside) == NULL && w->run != NULL)
+        w->raised_at = w->run->started;
+    py_put_on(aside);
+}
+
+static void note_caught(world *w, PyObject *exception) {
+    if (map_get(&w->born, map_key(exception)) == NULL &&
+        map_put(&w->born, map_key(exception), w->raised_at) != ST_OK)
+        PyErr_Clear(); // without memory it is only not known
 }
 
 // Signals come, and memory and the stack run out, at another place in each call: what a handler
@@ -124,17 +207,66 @@ static bool is_abandoned(world *w, bool natively) {
     // SystemError, or nothing at all: an exception that could not even be made.
     if (raised != NULL && !PyErr_GivenExceptionMatches(raised, PyExc_MemoryError) &&
         !PyErr_GivenExceptionMatches(raised, PyExc_RecursionError) &&
-        !PyErr_GivenExceptionMatches(raised, PyExc_SystemError))
+        !PyErr_GivenExceptionMatches(raised, PyExc_SystemError)) {
+        note_raised(w);
         return false;
+    }
     world_break(w, REASON_RESOURCES, "%s", raised ? ((PyTypeObject *)raised)->tp_name : "?");
     return true;
 }
 
-// Arguments stay with the caller: nothing that has a finalizer lives in a trace, so no one can
-// tell.
-#define LEND(function, first, number) ((void)0)
-#define UNLEND() ((void)0)
+// --- names of nodes: as Dynamo gives them, since logs and people's tests know those ---
 
+static bool root_has_cell(const world *w, PyObject *cell) {
+    PyObject **slots = py_frame_slots(w->root->frame);
+    int count = w->root->code->py->co_nlocalsplus;
+    while (count > 0 && slots[count - 1] != cell)
+        count--;
+    return count > 0;
+}
+
+// Into a local, or a cell. Cells count where they are the root's, whoever stores into them.
+static void note_stored(run *r, int index, PyObject *value) {
+    world *w = r->world;
+    PyCodeObject *co = r->code->py;
+    if (value == NULL || !is_standin(value) || w->root == NULL) // a comprehension puts back nothing
+        return;
+    bool cell = _PyLocals_GetKind(co->co_localspluskinds, index) & (CO_FAST_CELL | CO_FAST_FREE);
+    if (!cell || root_has_cell(w, py_frame_slots(r->frame)[index]))
+        world_tensors->named(w, value, PyTuple_GET_ITEM(co->co_localsplusnames, index));
+}
+
+static void note_dropped(world *w, PyObject *value) {
+    if (w->unit > 0 && value != NULL && is_lazy(value) &&
+        ((lazy *)value)->source->kind == SOURCE_LOCAL && world_born(w, value) != ST_OK)
+        PyErr_Clear(); // without memory it is only not known
+    if (value == NULL)
+        return;
+    if (is_standin(value))
+        world_tensors->named(w, value, NULL);
+}
+
+// Arguments are the callee's once its frame runs, so that a generator among them dies when the
+// callee drops it.
+#define LEND(function, first, number)                                                              \
+    do {                                                                                           \
+        if (PyFunction_Check(function)) {                                                          \
+            r->thread->lent.callee = (function);                                                   \
+            r->thread->lent.slots = (first);                                                       \
+            r->thread->lent.count = (number);                                                      \
+        }                                                                                          \
+    } while (0)
+#define UNLEND() (r->thread->lent.callee = NULL)
+
+#define LOOP_LENDS 0
+#define LOOP_TICK()                                                                                \
+    do {                                                                                           \
+        r->started = ++W->clock;                                                                   \
+        if (UNLIKELY(r->started >= W->stop_at) && (pc->flags & INSN_BOUNDARY))                     \
+            goto stopped;                                                                          \
+    } while (0)
+#define LOOP_STOP_LABEL                                                                            \
+    stopped:
 #define LOOP_NAME tracing_loop
 #include "src/interp/loop.h"
 
@@ -181,26 +313,123 @@ static status load_defaults(world *w, py_frame *f, const record *function) {
     return ST_OK;
 }
 
-// The root's arguments are dummies; the caller's own come in as lazies.
-static status load_arguments(world *w, py_frame *f) {
+// What the interpreter itself looks at is opened: cells, and exceptions on the stack.
+static bool is_looked_at(const py_frame *f, Py_ssize_t i, PyObject *o) {
     PyCodeObject *co = py_frame_code(f);
-    PyObject **slots = py_frame_slots(f);
-    for (Py_ssize_t i = 0; i < w->slot_count; i++) {
-        PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, i);
-        source *s = guard_source(w->guards, SOURCE_LOCAL, NULL, name, i);
-        PyObject *loaded = s ? door_load(w, s, w->slots[i]) : NULL;
-        if (loaded == NULL)
+    if (i >= co->co_nlocalsplus)
+        return PyExceptionInstance_Check(o);
+    return PyCell_Check(o) &&
+           (_PyLocals_GetKind(co->co_localspluskinds, (int)i) & (CO_FAST_CELL | CO_FAST_FREE));
+}
+
+// What code has as a constant is read as it is by some instructions.
+static bool is_constant(PyCodeObject *co, PyObject *o) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(co->co_consts); i++)
+        if (PyTuple_GET_ITEM(co->co_consts, i) == o)
+            return true;
+    return false;
+}
+
+static status add_root(world *w, source *s, PyObject *outside, PyObject *inside) {
+    root r = {.source = s, .outside = outside, .inside = inside};
+    return vec_push(&w->roots, r);
+}
+
+static PyObject *load_root_slot(world *w, py_frame *f, Py_ssize_t i) {
+    PyCodeObject *co = py_frame_code(f);
+    PyObject *name = i < co->co_nlocalsplus
+                         ? Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, i))
+                         : PyUnicode_FromFormat("stack[%zd]", i - co->co_nlocalsplus);
+    source *s = name ? guard_source(w->guards, SOURCE_LOCAL, NULL, name, i) : NULL;
+    Py_XDECREF(name);
+    if (s == NULL)
+        return NULL;
+    if (w->unit > 0 && is_looked_at(f, i, w->slots[i]))
+        return add_root(w, s, w->slots[i], NULL) == ST_OK
+                   ? Py_XNewRef(door_bring(w, s, w->slots[i]))
+                   : NULL;
+    PyObject *loaded = door_load(w, s, w->slots[i]);
+    if (loaded != NULL && w->unit > 0 && add_root(w, s, w->slots[i], loaded) != ST_OK)
+        Py_CLEAR(loaded);
+    if (loaded != NULL && i >= co->co_nlocalsplus && is_constant(co, w->slots[i]))
+        Py_SETREF(loaded, Py_XNewRef(door_open(w, loaded)));
+    return loaded;
+}
+
+// Exceptions that handlers of this frame have put aside, innermost first. The last is the caller's,
+// which is nobody's here.
+static status load_put_aside(world *w, py_frame *f, const code *c) {
+    const flow *fl = code_flow((code *)c);
+    if (fl == NULL)
+        return ST_ERROR;
+    for (int32_t h = fl->handled[code_at(c, w->unit) - c->insns]; h >= 0;
+         h = fl->handlers[h].outer) {
+        PyObject **slot = py_frame_stack(f) + fl->handlers[h].slot;
+        PyObject *opened = *slot ? door_open(w, *slot) : Py_None;
+        if (opened == NULL)
             return ST_ERROR;
-        Py_XSETREF(slots[i], loaded);
+        Py_XSETREF(*slot, Py_NewRef(opened));
     }
-    w->slots = NULL;
     return ST_OK;
 }
 
-static status fill_fresh(world *w, py_frame *f) {
+static status load_handled(world *w, PyThreadState *ts) {
+    source *s = guard_source(w->guards, SOURCE_HANDLED, NULL, NULL, 0);
+    PyObject *exception = s ? door_bring(w, s, w->root_handled) : NULL;
+    if (exception == NULL || add_root(w, s, w->root_handled, NULL) != ST_OK)
+        return ST_ERROR;
+    Py_XSETREF(ts->exc_info->exc_value, Py_NewRef(exception));
+    return ST_OK;
+}
+
+// A frame that goes on: which of its slots are empty is part of what it is.
+static status guard_bound(world *w) {
+    PyObject *bound = PyBytes_FromStringAndSize(NULL, w->slot_count);
+    for (Py_ssize_t i = 0; bound != NULL && i < w->slot_count; i++)
+        PyBytes_AS_STRING(bound)[i] = w->slots[i] != NULL;
+    status done = bound ? guard_add(w->guards, GUARD_BOUND, NULL, NULL, bound, 0) : ST_ERROR;
+    Py_XDECREF(bound);
+    return done;
+}
+
+static status stand_at(world *w, PyThreadState *ts, py_frame *f) {
+    const code *c = code_of(py_frame_code(f));
+    if (c == NULL)
+        return ST_ERROR;
+    py_frame_set_stack_pointer(f, py_frame_slots(f) + w->slot_count);
+    py_frame_set_next(f, w->unit);
+    const flow *fl = code_flow((code *)c);
+    const insn *pc = code_at(c, w->unit);
+    w->real_end = fl && (fl->handled[pc - c->insns] >= 0 || pc->op == OP_PUSH_EXC_INFO);
+    TRY(guard_bound(w));
+    TRY(load_put_aside(w, f, c));
+    return w->root_handled ? load_handled(w, ts) : ST_OK;
+}
+
+// The root's arguments are dummies; the caller's own come in as lazies.
+static status load_root(world *w, PyThreadState *ts, py_frame *f) {
+    PyObject **slots = py_frame_slots(f);
+    for (Py_ssize_t i = 0; i < w->slot_count; i++) {
+        bool stack = i >= py_frame_code(f)->co_nlocalsplus;
+        PyObject *loaded = w->slots[i] ? load_root_slot(w, f, i) : NULL;
+        if (loaded == NULL && w->slots[i] != NULL)
+            return ST_ERROR;
+        if (stack)
+            slots[i] = loaded;
+        else
+            Py_XSETREF(slots[i], loaded);
+        if (stack)
+            py_frame_set_stack_pointer(f, slots + i + 1);
+    }
+    status done = w->unit > 0 ? stand_at(w, ts, f) : ST_OK;
+    w->slots = NULL;
+    return done;
+}
+
+static status fill_fresh(world *w, PyThreadState *ts, py_frame *f) {
     PyObject *function = py_frame_function(f);
     if (w->slots != NULL)
-        return load_arguments(w, f);
+        return load_root(w, ts, f);
     if (map_get(&w->made, map_key(function)) != NULL)
         return ST_OK;
     const record *known = record_of(w, function);
@@ -221,7 +450,7 @@ static status check_frame(world *w, PyThreadState *ts, py_frame *f) {
     if (c->skip)
         return world_break_status(w, REASON_DISABLED, "%U", co->co_qualname);
     if (!py_frame_in_generator(f))
-        return fill_fresh(w, f);
+        return fill_fresh(w, ts, f);
     if (map_get(&w->made, map_key(py_frame_generator(f))) == NULL)
         return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%U", co->co_qualname);
     return ST_OK;
@@ -236,7 +465,8 @@ static PyObject *make_generator(world *w, PyThreadState *ts, py_frame *f) {
     bool kept = weak != NULL && vec_push(&w->generators, weak) == ST_OK;
     if (!kept)
         Py_XDECREF(weak);
-    if (!kept || map_put(&w->made, map_key(generator), 1) != ST_OK) {
+    if (!kept || map_put(&w->made, map_key(generator), 1) != ST_OK ||
+        world_born(w, generator) != ST_OK) {
         world_break(w, REASON_RESOURCES, "MemoryError"); // now it can be closed without a word
         py_raised aside = py_put_aside();
         Py_CLEAR(generator);
@@ -252,12 +482,25 @@ static PyObject *give(world *w, PyObject *value, bool asked) {
     return value;
 }
 
-static PyObject *leave_abandoned(run *r) {
-    PyObject **base = py_frame_stack(r->frame);
+// Nothing stays in the frame: a traceback may keep its frame object, and with it what must not
+// outlive the trace.
+static PyObject *leave_unbegun(run *r) {
+    PyObject **base = py_frame_stack(r->frame), **slots = py_frame_slots(r->frame);
+    py_raised aside = py_put_aside();
     while (r->sp > base)
         Py_XDECREF(*--r->sp);
+    for (base--; base >= slots; base--)
+        Py_CLEAR(*base);
+    py_put_on(aside);
     py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
     return NULL;
+}
+
+// The trace is over: the frame gives what it holds to an image, if it can go on from there.
+static PyObject *leave_abandoned(run *r) {
+    if (r->world->broken)
+        world_leave_frame(r->world, r);
+    return leave_unbegun(r);
 }
 
 // A generator that is being closed yields, or raises something else. If it is closed because it
@@ -265,6 +508,8 @@ static PyObject *leave_abandoned(run *r) {
 static PyObject *refuse_close(run *r, run_end how) {
     if (how == RUN_YIELD)
         Py_CLEAR(r->value);
+    if (how == RUN_STOP)
+        world_stop(r->world);
     world_break(r->world, REASON_GENERATOR, "%U does not end when it is closed",
                 r->code->py->co_qualname);
     PyErr_SetNone(PyExc_GeneratorExit);
@@ -273,10 +518,21 @@ static PyObject *refuse_close(run *r, run_end how) {
 
 static bool closes_badly(const run *r, run_end how, bool closing) {
     return closing &&
-           (how == RUN_YIELD || how == RUN_ABANDON ||
+           (how == RUN_YIELD || how == RUN_ABANDON || how == RUN_STOP ||
             (how == RUN_ERROR && !PyErr_ExceptionMatches(PyExc_GeneratorExit) &&
              !PyErr_ExceptionMatches(PyExc_StopIteration))) &&
            !r->world->interrupted;
+}
+
+static void note_staying(const run *r) {
+    world *w = r->world;
+    PyObject **slots = py_frame_slots(r->frame);
+    for (uint32_t i = 0; i < w->roots.count; i++) {
+        root *held = &w->roots.items[i];
+        if (held->source->kind == SOURCE_LOCAL && held->source->index < r->code->py->co_nlocalsplus)
+            held->stays =
+                slots[held->source->index] == (held->inside ? held->inside : held->outside);
+    }
 }
 
 static PyObject *run_frame(run *r, bool throwing, bool asked) {
@@ -289,13 +545,18 @@ static PyObject *run_frame(run *r, bool throwing, bool asked) {
         py_leave_suspended(r->ts, r->frame, &r->entry, r->sp, r->how);
         return give(r->world, r->value, asked);
     case RUN_RETURN:
+        if (r == r->world->root)
+            note_staying(r);
         py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
         return give(r->world, r->value, asked);
     case RUN_ERROR:
         py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
         return NULL;
-    case RUN_HAND_OVER:
     case RUN_STOP:
+        py_frame_set_executing(r->frame, py_frame_units(r->frame) + r->pc->at);
+        world_stop(r->world);
+        return leave_abandoned(r);
+    case RUN_HAND_OVER:
         world_break(r->world, REASON_WATCHED, "%U", r->code->py->co_qualname);
         return leave_abandoned(r);
     case RUN_ABANDON:
@@ -321,7 +582,11 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     PyObject *what =
         py_frame_in_generator(f) ? (PyObject *)py_frame_generator(f) : py_frame_function(f);
     bool asked = w->expected == what, root = w->slots != NULL;
+    run_thin thin = asked && !py_frame_in_generator(f) ? (run_thin)w->thin : RUN_NATIVE;
     w->expected = NULL;
+    w->thin = w->tail = RUN_NATIVE;
+    lent_slots lent = interp_here.lent; // what comes first, in the call itself, is not the callee
+    interp_here.lent.callee = NULL;
     py_raised thrown = {0}; // on its way into a generator
     if (throwing)
         thrown = py_put_aside();
@@ -329,7 +594,13 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     if (checked == ST_OK && (py_frame_code(f)->co_flags & CO_GENERATOR) &&
         !py_frame_in_generator(f))
         return make_generator(w, ts, f);
-    run r = {.ts = ts, .thread = &interp_here, .frame = f, .world = w};
+    run r = {.ts = ts,
+             .thread = &interp_here,
+             .frame = f,
+             .world = w,
+             .below = w->run,
+             .thin = thin,
+             .made_object = w->made_object};
     if (py_enter(ts, f, &r.entry, !asked && !py_frame_in_generator(f)) < 0)
         return interp_end_frame(&r);
     if (checked != ST_OK) {
@@ -337,11 +608,18 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
             py_put_on(thrown);
         else if (!PyErr_Occurred())
             PyErr_SetNone(world_break_error);
+        // What it delegates to could not be closed. It may be dying: CPython would tell the world.
+        if (throwing && PyErr_ExceptionMatches(world_break_error))
+            PyErr_SetNone(PyExc_GeneratorExit);
         r.sp = py_frame_stack_pointer(f);
-        return leave_abandoned(&r);
+        return leave_unbegun(&r);
     }
     if (throwing)
         py_put_on(thrown);
+    world_touch(w);
+    if (thin != RUN_NATIVE && lent.callee == what)
+        for (Py_ssize_t i = 0; i < lent.count; i++)
+            Py_CLEAR(lent.slots[i]);
     r.code = code_of(py_frame_code(f));
     r.failing = py_frame_last(f);
     r.pc = code_at(r.code, throwing ? r.failing : py_frame_next(f));
@@ -355,7 +633,10 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     }
     if (root)
         w->root = &r;
+    w->run = &r;
     PyObject *result = run_frame(&r, throwing, asked);
+    w->run = r.below;
+    w->tail = RUN_NATIVE;
     if (root)
         w->root = NULL;
     return result;

@@ -232,6 +232,7 @@ static status fill_status(world *w, names *n) {
 }
 
 status names_set(world *w, names *n, PyObject *key, PyObject *value) {
+    world_touch(w);
     key = door_open(w, key);
     if (key == NULL)
         return w->broken ? ST_BREAK : ST_ERROR;
@@ -288,17 +289,15 @@ static PyObject *known_or_load(world *w, names *n, PyObject *key, PyObject *valu
     return known && known != world_absent ? Py_NewRef(known) : load_entry(w, n, key, value);
 }
 
+// The hash is the one that the dict has: a key's own __hash__ is not asked. (An OrderedDict asks.)
 static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyObject *value,
-                         Py_ssize_t index) {
+                         Py_ssize_t index, Py_hash_t hash) {
     PyObject *inside = open_key_at(w, n, key, index);
     PyObject *loaded = inside ? known_or_load(w, n, key, value) : NULL;
     if (loaded == NULL)
         return w->broken ? ST_BREAK : ST_ERROR;
-    // A key's own __hash__ is asked once.
-    Py_hash_t hash = PyObject_Hash(inside);
-    int done = hash == -1 && PyErr_Occurred() ? -1
-               : PyODict_Check(twin) ? PyODict_SetItem(twin, inside, loaded)
-                                     : _PyDict_SetItem_KnownHash(twin, inside, loaded, hash);
+    int done = PyODict_Check(twin) ? PyODict_SetItem(twin, inside, loaded)
+                                   : _PyDict_SetItem_KnownHash(twin, inside, loaded, hash);
     if (done == 0)
         done = _PyDict_SetItem_KnownHash(n->initial, inside, loaded, hash);
     Py_DECREF(loaded);
@@ -309,7 +308,7 @@ static status fill_from_dict(world *w, names *n, PyObject *twin, PyObject *dict)
     raw_cursor at = {0};
     PyObject *key, *value;
     for (Py_ssize_t i = 0; raw_dict_next(dict, &at, &key, &value); i++)
-        TRY(fill_entry(w, n, twin, key, value, i));
+        TRY(fill_entry(w, n, twin, key, value, i, raw_dict_hash(dict, &at, key)));
     return ST_OK;
 }
 
@@ -319,9 +318,33 @@ static status fill_from_inline(world *w, names *n, PyObject *twin, PyObject *key
         PyObject *key = PyTuple_GET_ITEM(keys, i), *value;
         if (raw_attr_get(n->owner, key, &value) != RAW_FOUND)
             return world_break_status(w, REASON_ATTRIBUTE, "an instance dict that changes");
-        TRY(fill_entry(w, n, twin, key, value, i));
+        TRY(fill_entry(w, n, twin, key, value, i, PyObject_Hash(key)));
     }
     return ST_OK;
+}
+
+// dict's own methods change an OrderedDict behind its back: its order then names keys that are not
+// there, or leaves some out.
+static bool is_whole(PyObject *dict) {
+    raw_cursor at = {0};
+    PyObject *key, *value;
+    Py_ssize_t count = 0;
+    while (PyODict_Check(dict) && raw_dict_next(dict, &at, &key, &value)) {
+        if (value == NULL)
+            return false;
+        count++;
+    }
+    return !PyODict_Check(dict) || count == PyDict_GET_SIZE(dict);
+}
+
+// Inside, a stand-in is in a tensor's place, and hashed by another address.
+static bool has_tensor_key(PyObject *dict) {
+    raw_cursor at = {0};
+    PyObject *key, *value;
+    while (raw_dict_next(dict, &at, &key, &value))
+        if (world_has_tensor(key))
+            return true;
+    return false;
 }
 
 static PyObject *keys_of_dict(PyObject *dict) {
@@ -357,6 +380,10 @@ static status apply_pending(names *n, PyObject *twin) {
 }
 
 static status fill(world *w, names *n, PyObject *dict) {
+    if (dict && !is_whole(dict))
+        return world_break_status(w, REASON_PROTOCOL, "an OrderedDict changed by dict's methods");
+    if (dict && has_tensor_key(dict))
+        return world_break_status(w, REASON_PROTOCOL, "a dict with tensors as keys");
     PyObject *keys = world_keep(w, dict ? keys_of_dict(dict) : keys_of_instance(n->owner));
     if (keys == NULL)
         return ST_ERROR;

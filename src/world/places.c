@@ -52,6 +52,7 @@ PyObject *cell_get(world *w, PyObject *cell) {
 }
 
 status cell_set(world *w, PyObject *cell, PyObject *value) {
+    world_touch(w);
     record *r = record_of(w, cell);
     if (r != NULL)
         return place_write(w, &r->content, value);
@@ -102,6 +103,7 @@ PyObject *slot_get(world *w, record *r, PyObject *descriptor) {
 }
 
 status slot_set(world *w, record *r, PyObject *descriptor, PyObject *value) {
+    world_touch(w);
     place *p = slot_place_of(w, r, descriptor);
     return p ? place_write(w, p, value) : ST_ERROR;
 }
@@ -129,6 +131,7 @@ PyObject *context_get(world *w, PyObject *variable) {
 }
 
 status context_set(world *w, PyObject *variable, PyObject *value) {
+    world_touch(w);
     record *r = context_record(w, variable);
     return r ? place_write(w, &r->content, value) : ST_BREAK;
 }

@@ -37,6 +37,7 @@ world *world_new(void) {
         PyErr_NoMemory();
         return NULL;
     }
+    w->stop_at = UINT64_MAX;
     w->guards = guards_new();
     w->graph = w->guards ? graph_new() : NULL;
     if (w->graph == NULL) {
@@ -50,6 +51,63 @@ PyObject *world_keep(world *w, PyObject *o) {
     return o != NULL && arena_own(&w->arena, o) == ST_OK ? o : NULL;
 }
 
+// --- what lives ---
+
+enum { SEARCH_LIMIT = 5000 };
+
+typedef struct search {
+    const world *w;
+    PyObject *wanted;
+    VEC(PyObject *) queue; // borrowed: all of it hangs on the frames
+    map seen;
+    bool found;
+} search;
+
+// What is searched further: things made inside that hold what Python code put there.
+static bool leads_on(const world *w, PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    bool kind = t == &PyDict_Type || t == &PyList_Type || t == &PyTuple_Type || t == &PyCell_Type ||
+                raw_is_python_class(t);
+    return kind && !PyType_Check(o) && t->tp_traverse != NULL && !is_standin(o) &&
+           record_of(w, o) == NULL;
+}
+
+// Not 0 ends the search.
+static int meet(PyObject *o, void *data) {
+    search *s = data;
+    s->found = o == s->wanted;
+    if (s->found || s->queue.count == SEARCH_LIMIT)
+        return 1;
+    if (!leads_on(s->w, o) || map_get(&s->seen, map_key(o)) != NULL)
+        return 0;
+    return map_put(&s->seen, map_key(o), 1) != ST_OK || vec_push(&s->queue, o) != ST_OK;
+}
+
+static int meet_locals(search *s, py_frame *f) {
+    PyObject **slots = py_frame_slots(f);
+    int end = 0;
+    for (int i = 0; !end && i < py_frame_code(f)->co_nlocalsplus; i++)
+        end = slots[i] != NULL && meet(slots[i], s);
+    return end;
+}
+
+bool world_holds(world *w, PyObject *o) {
+    search s = {.w = w, .wanted = o};
+    py_frame *root = w->root ? w->root->frame : NULL;
+    py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
+    int end = 0;
+    for (bool last = false; !end && !last && f != NULL; f = f->previous) {
+        last = f == root;
+        end = !py_frame_incomplete(f) && meet_locals(&s, f);
+    }
+    for (uint32_t i = 0; !end && i < s.queue.count; i++)
+        end = Py_TYPE(s.queue.items[i])->tp_traverse(s.queue.items[i], meet, &s);
+    vec_free(&s.queue);
+    map_clear(&s.seen);
+    PyErr_Clear();
+    return s.found;
+}
+
 // --- the end ---
 
 // A suspended generator that dies runs its finally blocks; emptied, it has none. One may be held by
@@ -60,7 +118,8 @@ static void sever_generators(world *w) {
     bool room = vec_reserve(&held, w->generators.count) == ST_OK;
     for (uint32_t i = 0; i < w->generators.count; i++) {
         PyObject *gen = raw_weakref_get(w->generators.items[i]);
-        if (gen == NULL || gen == Py_None || ((PyGenObject *)gen)->gi_frame_state >= FRAME_EXECUTING)
+        if (gen == NULL || gen == Py_None ||
+            ((PyGenObject *)gen)->gi_frame_state >= FRAME_EXECUTING)
             continue;
         PyObject *emptied = room ? (PyObject *)image_of_generator(gen) : NULL;
         if (emptied != NULL)
@@ -110,6 +169,9 @@ void world_free(world *w) {
     map_clear(&w->values);
     map_clear(&w->lookups);
     map_clear(&w->made);
+    map_clear(&w->born);
+    vec_free(&w->roots);
+    Py_CLEAR(w->image);
     if (world_here == w)
         world_here = NULL;
     arena_clear(&w->arena);
@@ -118,6 +180,10 @@ void world_free(world *w) {
     Py_XDECREF(w->graph);
     Py_XDECREF(w->detail);
     Py_XDECREF(w->stack);
+    Py_XDECREF(w->stop_detail);
+    Py_XDECREF(w->stop_stack);
+    Py_XDECREF(w->switches);
+    Py_XDECREF(w->awaited);
     PyMem_Free(w);
     py_put_on(aside);
 }
@@ -283,63 +349,4 @@ status world_finish(world *w) {
         result = guard_records_distinct(w, &types);
     map_clear(&types);
     return result;
-}
-
-// --- breaks ---
-
-static PyObject *stack_entry(py_frame *f) {
-    PyCodeObject *code = py_frame_code(f);
-    int line = PyCode_Addr2Line(code, (int)py_frame_lasti(f) * (int)sizeof(_Py_CODEUNIT));
-    return Py_BuildValue("OiO", code->co_filename, line, code->co_qualname);
-}
-
-PyObject *world_stack(world *w) {
-    PyObject *list = PyList_New(0);
-    py_frame *root = w->root ? w->root->frame : NULL; // before and after, no frame is the trace's
-    py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
-    for (; list != NULL && f != NULL; f = f->previous) {
-        if (!py_frame_incomplete(f)) {
-            PyObject *entry = stack_entry(f);
-            if (entry == NULL || PyList_Append(list, entry) < 0)
-                Py_CLEAR(list);
-            Py_XDECREF(entry);
-        }
-        if (f == root)
-            break;
-    }
-    if (list == NULL || PyList_Reverse(list) < 0) {
-        Py_XDECREF(list);
-        return NULL;
-    }
-    PyObject *result = PyList_AsTuple(list);
-    Py_DECREF(list);
-    return result;
-}
-
-static void break_with(world *w, reason why, const char *format, va_list arguments) {
-    PyErr_Clear();
-    if (!w->broken) {
-        w->broken = true;
-        w->reason = why;
-        w->detail = PyUnicode_FromFormatV(format, arguments);
-        w->stack = world_stack(w);
-        PyErr_Clear(); // a break without its text is still a break
-    }
-    PyErr_SetObject(world_break_error, w->detail);
-}
-
-PyObject *world_break(world *w, reason why, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    break_with(w, why, format, arguments);
-    va_end(arguments);
-    return NULL;
-}
-
-status world_break_status(world *w, reason why, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    break_with(w, why, format, arguments);
-    va_end(arguments);
-    return ST_BREAK;
 }

@@ -92,6 +92,14 @@ typedef struct lazy {
     bool type_known;   // guarded already
 } lazy;
 
+// What a slot of a frame that goes on held when the trace began.
+typedef struct root {
+    source *source;
+    PyObject *outside; // borrowed from the frame
+    PyObject *inside;  // borrowed: its lazy; NULL for what was opened at once
+    bool stays;        // the frame has it to its end, and lets it go then
+} root;
+
 typedef struct world {
     arena arena;
     guards *guards;
@@ -110,22 +118,48 @@ typedef struct world {
     VEC(PyObject *)
     generators;       // weak references to those made inside; the living are severed at the end
     source *function; // root function
-    struct run *root;
+    struct run *root, *run; // the outermost and the innermost frame of this trace
+    // Time, in instructions begun. What happened since an instruction began cannot be undone:
+    // a trace that breaks in it is done again, and breaks before it.
+    uint64_t clock;
+    uint64_t touched;      // when something inside was last changed, or native code last ran
+    uint64_t stop_at;      // break before the instruction that begins then; UINT64_MAX: never
+    uint64_t raised_at;    // when the current exception was raised
+    map born;              // object that may not survive a break → when it came to be
+    int thin, tail;        // how the frame that comes next gives its value; of the call being made
+    PyObject *made_object; // borrowed: what the __init__ that comes next is for
     // why the trace stopped
     bool broken;
     reason reason;
-    PyObject *detail;       // strong, str
-    PyObject *stack;        // strong, tuple of (filename, line, function), outermost first
-    bool identity_mattered; // distinctness of all records is to be guarded
-    bool class_written;     // some class has held-back changes
-    bool mutated_tensor;
-    bool random;      // the graph draws random numbers
+    PyObject *detail;        // strong, str
+    PyObject *stack;         // strong, tuple of (filename, line, function), outermost first
+    struct image *image;     // strong: innermost frame where it broke; NULL: it cannot go on there
+    struct image *outermost; // borrowed from that chain
+    PyObject *handled;       // borrowed: what the next frame out handles
+    PyObject *awaited;       // strong: the object of the __init__ that was left last, or NULL
+    struct run *broke_in;
+    uint64_t again;                     // break before this instruction in a new trace; 0: no
+    reason stop_reason;                 // of `stop_at`: why the trace before broke
+    PyObject *stop_detail, *stop_stack; // strong
+    bool identity_mattered;             // distinctness of all records is to be guarded
+    bool class_written;                 // some class has held-back changes
+    bool mutated_tensor;                // one that came from outside, or what shares its memory
+    bool random;                        // the graph draws random numbers
+    bool whole;       // it may not break: what is better done outside is done all the same
     bool interrupted; // a signal handler raised: its exception is the user's, not the trace's
     void *torch;      // src/torch's own state for this trace, or NULL
+    // strong: how torch's state is set as the trace leaves it, or NULL. A tuple of (C function,
+    // arguments, C function that undoes it, arguments).
+    PyObject *switches;
     PyObject
         *expected; // borrowed: function or generator whose frame an instruction of ours asked for
-    PyObject *const *slots; // borrowed from the caller: the root's bound arguments
+    PyObject *const
+        *slots; // borrowed from the caller: the root's bound arguments, or all its slots
     Py_ssize_t slot_count;
+    VEC(root) roots;        // what a frame that goes on held
+    bool real_end;          // the root breaks before it returns
+    uint32_t unit;          // where the root goes on; 0: it is called
+    PyObject *root_handled; // borrowed: the exception it handles there, or NULL
     int quiet; // frames go to CPython: torch's own Python code, imports, signal handlers
     int depth; // nested interpreter calls made by the call room
 } world;
@@ -152,8 +186,30 @@ PyObject *world_break(world *w, reason why, const char *format, ...);
 status world_break_status(world *w, reason why, const char *format, ...);
 // The user's frames now: tuple of (filename, line, function name), outermost first. New reference.
 PyObject *world_stack(world *w);
+// Something inside changes, or native code runs that may change it or break.
+static inline void world_touch(world *w) {
+    w->touched = w->clock;
+}
+// An object that cannot be made again comes to be now: where it would have to, the trace breaks
+// before this.
+status world_born(world *w, PyObject *o);
+// A trace that is done again: it breaks before the instruction that was in the way, for the reason
+// it had. Where an exception was in the way, what led to it stays guarded: else the entry would
+// also take the calls that do not raise.
+void world_again(world *w, world *before);
+// The clock has come to `stop_at`.
+void world_stop(world *w);
+// A frame ends because the trace broke: what it holds is looked at, for an instruction that awaits
+// the value of the frame above it.
+void world_leave_frame(world *w, struct run *r);
+// Whether an exception raised now leaves the trace.
+bool world_nobody_handles(const world *w);
 // Keeps `o` until the trace ends and gives it back; takes the reference. NULL with an exception.
 PyObject *world_keep(world *w, PyObject *o);
+// Whether plain Python, too, would keep an inside object alive at this point: the locals of the
+// trace's frames lead to it. (World and arena may keep it longer.) False also where that would be
+// long to find out.
+bool world_holds(world *w, PyObject *o);
 
 // --- the door (door.c) ---
 
@@ -283,12 +339,24 @@ typedef struct tensor_ops {
     // The graph input or node a stand-in stands for; borrowed.
     node *(*node_of)(PyObject *standin);
     void (*sever)(world *w); // the trace ends
-    // The traced function has returned: breaks if it leaves torch's state changed. Before the plan.
+    // The trace has come to its end: puts torch's state back, and sets `switches` if the program
+    // would have left it changed. Before the plan.
     status (*end)(world *w);
-    // A stand-in was stored in a local or cell of that name: its node is called so, once.
+    // A stand-in was stored in a local or cell of that name: its node is called so, once. NULL: the
+    // stand-in that an operation gave back was dropped at once.
     void (*named)(world *w, PyObject *standin, PyObject *name);
 } tensor_ops;
 extern const tensor_ops *world_tensors; // NULL as long as torch is not there
+
+// Whether an object is a tensor, or a tuple that has one in it.
+static inline bool world_has_tensor(PyObject *o) {
+    if (world_tensors == NULL)
+        return false;
+    for (Py_ssize_t i = 0; PyTuple_Check(o) && i < PyTuple_GET_SIZE(o); i++)
+        if (world_has_tensor(PyTuple_GET_ITEM(o, i)))
+            return true;
+    return world_tensors->is_tensor(o);
+}
 
 static inline bool is_standin(PyObject *o) {
     return world_tensors != NULL && world_tensors->is_standin(o);

@@ -1,0 +1,30 @@
+// Frames that go on after a break: each is driven from one boundary to the next, by entries where
+// there are some, by one instruction run for real where the trace broke.
+#pragma once
+
+#include "src/interp/image.h"
+
+#include "src/hook/compiler.h"
+#include "src/hook/hook.h"
+
+// Under whose settings this thread's frames may be compiled, or NULL.
+extern __attribute__((tls_model("initial-exec"))) _Thread_local compiler *drive_compiler;
+
+typedef struct drive_scope {
+    compiler *outer;
+    hook_scope hook;
+} drive_scope;
+
+void drive_setup(void);
+
+// From here on this thread's frames may be compiled. Scopes nest.
+void drive_enter(drive_scope *before, compiler *c);
+void drive_leave(const drive_scope *before);
+
+// Frames of a call that broke are made and driven to their end: what the outermost returns. Takes
+// the reference.
+PyObject *drive_images(compiler *c, image *innermost);
+
+// A fresh frame, called with `count` bound arguments. *mine: it was run, and this is its result;
+// else it is CPython's.
+PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, bool *mine);

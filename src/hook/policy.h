@@ -1,0 +1,28 @@
+// Who decides whether to compile, and is told how it went: an object of Python's, given with the
+// settings. Its methods run with the hook off, when the trace is over.
+#pragma once
+
+#include "src/hook/compiler.h"
+
+// A break, as far as a policy wants to know it. References are strong.
+typedef struct policy_break {
+    const char *reason; // id of its row
+    PyObject *text, *stack;
+    PyObject *row; // dict: what `text` says, in parts; may be NULL
+    bool strict;   // the program itself has asked for breaks to be errors
+} policy_break;
+
+static inline bool policy_is_there(const compiler *c) {
+    return c->policy != NULL && c->policy != Py_None;
+}
+
+// No entry fits, for these reasons. 1: trace it; 0: CPython runs it this time; -1 with an
+// exception.
+int policy_miss(compiler *c, const cache *k, PyCodeObject *co, PyObject *reasons);
+// 0, or -1 with an exception: nothing is published then, and the exception is the program's.
+int policy_broke(compiler *c, const cache *k, PyCodeObject *co, const policy_break *b);
+// An entry was added; `g` may be NULL.
+void policy_made(compiler *c, const cache *k, PyCodeObject *co, graph *g);
+// The current exception came out of the engine ("trace") or the backend ("backend"): whether it is
+// to be forgotten. If not, an exception is set, that one or another.
+bool policy_forgives(compiler *c, const cache *k, PyCodeObject *co, const char *where);

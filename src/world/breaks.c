@@ -1,0 +1,200 @@
+// Breaks: why a trace ends, and what its frames held there. A break is clean if nothing that cannot
+// be undone has happened since the instruction of the innermost frame began, and if each frame
+// gives its value straight to the instruction that called it: then the frames can go on from there.
+// Else the trace is done again, and breaks before the instruction that was in the way.
+#include "src/py/frame.h"
+#include "src/py/raised.h"
+
+#include "src/interp/image.h"
+
+#include "src/world/world.h"
+
+// --- where ---
+
+static PyObject *stack_entry(py_frame *f) {
+    PyCodeObject *code = py_frame_code(f);
+    int line = PyCode_Addr2Line(code, (int)py_frame_lasti(f) * (int)sizeof(_Py_CODEUNIT));
+    return Py_BuildValue("OiO", code->co_filename, line, code->co_qualname);
+}
+
+PyObject *world_stack(world *w) {
+    PyObject *list = PyList_New(0);
+    py_frame *root = w->root ? w->root->frame : NULL; // before and after, no frame is the trace's
+    py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
+    for (; list != NULL && f != NULL; f = f->previous) {
+        if (!py_frame_incomplete(f)) {
+            PyObject *entry = stack_entry(f);
+            if (entry == NULL || PyList_Append(list, entry) < 0)
+                Py_CLEAR(list);
+            Py_XDECREF(entry);
+        }
+        if (f == root)
+            break;
+    }
+    if (list == NULL || PyList_Reverse(list) < 0) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    PyObject *result = PyList_AsTuple(list);
+    Py_DECREF(list);
+    return result;
+}
+
+// --- whether the frames can go on ---
+
+// What comes up at another place in each call, or concerns the whole trace. A frame that keeps the
+// dict of its locals() must not be left for another one.
+static bool ends_all(reason why) {
+    return why == REASON_RESOURCES || why == REASON_WATCHED ||
+           (why == REASON_FRAME && RAW_KEEPS_LOCALS);
+}
+
+// The lowest frame whose instruction has native code above it that is not done yet.
+static run *lowest_native(world *w) {
+    run *found = NULL;
+    for (run *r = w->run; r != NULL && r->below != NULL; r = r->below)
+        if (r->thin == RUN_NATIVE)
+            found = r->below;
+    return found;
+}
+
+static const insn *executing(const run *r) {
+    return code_at(r->code, py_frame_lasti(r->frame));
+}
+
+// What the next frame out handles lies on the stack of a frame that is about to go.
+static bool keep_handled(world *w) {
+    return w->handled == NULL || world_keep(w, Py_NewRef(w->handled)) != NULL;
+}
+
+// The innermost frame's operands still lie on its stack: handlers drop them when all is done.
+static status look_at_innermost(world *w) {
+    run *r = w->run;
+    const insn *pc = executing(r);
+    const flow *fl = pc ? code_flow((code *)r->code) : NULL;
+    int32_t depth = fl ? fl->depth[pc - r->code->insns] : -1;
+    if (depth < 0 || !(pc->flags & INSN_BOUNDARY) || py_frame_in_generator(r->frame))
+        return ST_ERROR;
+    w->handled = r->ts->exc_info->exc_value;
+    if (w->handled == Py_None)
+        w->handled = NULL;
+    w->image = image_look(r->frame, (code *)r->code, pc, py_frame_stack(r->frame) + depth, NULL,
+                          false, &w->handled);
+    if (w->image != NULL && !keep_handled(w))
+        Py_CLEAR(w->image);
+    w->outermost = w->image;
+    w->broke_in = r;
+    return w->image ? ST_OK : ST_ERROR;
+}
+
+static void look(world *w) {
+    if (w->run == NULL || w->root == NULL || ends_all(w->reason))
+        return;
+    run *native = lowest_native(w);
+    if (native != NULL)
+        w->again = native->started;
+    else if (w->touched >= w->run->started)
+        w->again = w->run->started;
+    else if (look_at_innermost(w) != ST_OK)
+        PyErr_Clear();
+}
+
+// The frame below awaits a value from `r`; of an __init__, it has it already.
+static void note_awaited(world *w, const run *r) {
+    PyObject *object = r->thin == RUN_INIT ? r->made_object : NULL;
+    Py_XSETREF(w->awaited, Py_XNewRef(object));
+}
+
+static void look_at_awaiting(world *w, run *r) {
+    py_raised aside = py_put_aside();
+    image *i =
+        image_look(r->frame, (code *)r->code, executing(r), r->sp, w->awaited, true, &w->handled);
+    if (i != NULL && !keep_handled(w))
+        Py_CLEAR(i);
+    PyErr_Clear();
+    py_put_on(aside);
+    if (i == NULL)
+        Py_CLEAR(w->image); // no memory: the frame is CPython's
+    else
+        w->outermost->caller = i;
+    w->outermost = i;
+}
+
+void world_leave_frame(world *w, run *r) {
+    if (w->image == NULL)
+        return;
+    if (r == w->broke_in && w->touched >= r->started) { // native code broke, and has been let go on
+        w->again = r->started;
+        Py_CLEAR(w->image);
+        return;
+    }
+    if (r != w->broke_in)
+        look_at_awaiting(w, r);
+    note_awaited(w, r);
+}
+
+bool world_nobody_handles(const world *w) {
+    for (const run *r = w->run; r != NULL; r = r->below)
+        if (r->thin == RUN_NATIVE && r->below != NULL)
+            return false;
+        else if (executing(r) == NULL || code_region(r->code, executing(r)) != NULL)
+            return false;
+    return w->run != NULL;
+}
+
+// --- again ---
+
+status world_born(world *w, PyObject *o) {
+    return w->run ? map_put(&w->born, map_key(o), w->run->started) : ST_OK;
+}
+
+void world_again(world *w, world *before) {
+    if (before->reason == REASON_EXCEPTION_LEAVES || before->reason == REASON_EXCEPTION_LIVES) {
+        guards_free(w->guards);
+        w->guards = before->guards;
+        before->guards = NULL;
+    }
+    w->stop_at = before->again;
+    w->stop_reason = before->reason;
+    w->stop_detail = Py_XNewRef(before->detail);
+    w->stop_stack = Py_XNewRef(before->stack);
+}
+
+void world_stop(world *w) {
+    if (w->broken)
+        return;
+    world_break(w, w->stop_reason, "%V", w->stop_detail, "");
+    if (w->stop_stack != NULL)
+        Py_XSETREF(w->stack, Py_NewRef(w->stop_stack));
+}
+
+// --- breaking ---
+
+static void break_with(world *w, reason why, const char *format, va_list arguments) {
+    PyErr_Clear();
+    if (!w->broken) {
+        w->broken = true;
+        w->reason = why;
+        w->detail = PyUnicode_FromFormatV(format, arguments);
+        w->stack = world_stack(w);
+        PyErr_Clear(); // a break without its text is still a break
+        look(w);
+    }
+    PyErr_SetObject(world_break_error, w->detail);
+}
+
+PyObject *world_break(world *w, reason why, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    break_with(w, why, format, arguments);
+    va_end(arguments);
+    return NULL;
+}
+
+status world_break_status(world *w, reason why, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    break_with(w, why, format, arguments);
+    va_end(arguments);
+    return ST_BREAK;
+}
