@@ -207,6 +207,21 @@ static PyObject *open_for_attributes(world *w, PyObject *o, PyTypeObject **type)
     return o;
 }
 
+PyObject *attr_behind_proxy(world *w, PyObject *proxy) {
+    PyObject *there = raw_proxy_get(proxy);
+    if (there != Py_None && world_holds(w, there))
+        return Py_NewRef(there);
+    return world_break(w, REASON_NATIVE_CALL, "a weak proxy of an object that may be dead");
+}
+
+static PyObject *get(world *w, PyObject *o, PyObject *name, bool *method);
+
+static PyObject *get_proxied(world *w, PyObject *proxy, PyObject *name) {
+    PyObject *o = attr_behind_proxy(w, proxy), *value = o ? get(w, o, name, NULL) : NULL;
+    Py_XDECREF(o);
+    return value;
+}
+
 static PyObject *get(world *w, PyObject *o, PyObject *name, bool *method) {
     PyTypeObject *type;
     if ((o = open_for_attributes(w, o, &type)) == NULL)
@@ -215,6 +230,8 @@ static PyObject *get(world *w, PyObject *o, PyObject *name, bool *method) {
         return world_tensors->get(w, o, name);
     if (is_trampoline(o))
         return get(w, trampoline_callable(o), name, method);
+    if (is_own_proxy(w, o))
+        return get_proxied(w, o, name);
     PyObject *value = raw_is_python_class(type)
                           ? get_hooked(w, o, type, name, method)
                           : get_by_native(w, o, type, name, type->tp_getattro, method);

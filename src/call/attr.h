@@ -6,6 +6,12 @@
 #include "src/world/world.h"
 
 PyObject *attr_get(world *w, PyObject *o, PyObject *name);
+// A weak proxy that was made inside, and what it stands for: a new reference, or a break if that
+// could be dead.
+static inline bool is_own_proxy(const world *w, PyObject *o) {
+    return PyWeakref_CheckProxy(o) && record_of(w, o) == NULL;
+}
+PyObject *attr_behind_proxy(world *w, PyObject *proxy);
 // As LOAD_METHOD: 1 if *value is a plain function to be called with `o` first, else 0.
 int attr_get_method(world *w, PyObject *o, PyObject *name, PyObject **value);
 int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value); // NULL deletes

@@ -131,9 +131,18 @@ static int set_hooked(world *w, PyObject *o, PyObject *name, PyObject *value) {
     return result ? 0 : -1;
 }
 
+static int set_proxied(world *w, PyObject *proxy, PyObject *name, PyObject *value) {
+    PyObject *o = attr_behind_proxy(w, proxy);
+    int failed = o ? attr_set(w, o, name, value) : -1;
+    Py_XDECREF(o);
+    return failed;
+}
+
 int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value) {
     if ((o = door_open(w, o)) == NULL)
         return -1;
+    if (is_own_proxy(w, o))
+        return set_proxied(w, o, name, value);
     if (is_standin(o))
         return world_tensors->set(w, o, name, value);
     if (is_trampoline(o))

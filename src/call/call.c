@@ -4,9 +4,12 @@
 
 #include "src/interp/call.h"
 #include "src/interp/errors.h"
+#include "src/interp/run.h"
 
 #include "src/call/call.h"
 #include "src/call/descr.h"
+#include "src/call/homes.h"
+#include "src/call/marks.h"
 #include "src/call/native.h"
 #include "src/call/rules.h"
 #include "src/call/words.h"
@@ -47,8 +50,8 @@ static size_t count_of(size_t given, PyObject *keywords) {
     return positional + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0);
 }
 
-PyObject *call_with_first(world *w, PyObject *callable, PyObject *first, PyObject *const *args,
-                          size_t given, PyObject *keywords) {
+static PyObject *call_joined(world *w, PyObject *callable, PyObject *first, PyObject *const *args,
+                             size_t given, PyObject *keywords, int thin) {
     size_t count = count_of(given, keywords);
     arguments a;
     if (!arguments_make(&a, count + 1))
@@ -57,9 +60,22 @@ PyObject *call_with_first(world *w, PyObject *callable, PyObject *first, PyObjec
     if (count > 0)
         memcpy(a.items + 1, args, count * sizeof(PyObject *));
     size_t positional = (size_t)PyVectorcall_NARGS(given) + 1;
+    w->thin = thin;
     PyObject *result = call_any(w, callable, a.items, positional, keywords);
     arguments_free(&a);
     return result;
+}
+
+PyObject *call_with_first(world *w, PyObject *callable, PyObject *first, PyObject *const *args,
+                          size_t given, PyObject *keywords) {
+    return call_joined(w, callable, first, args, given, keywords, RUN_NATIVE);
+}
+
+PyObject *call_init(world *w, PyObject *function, PyObject *object, PyObject *const *args,
+                    size_t given, PyObject *keywords, int thin) {
+    w->made_object = object;
+    return call_joined(w, function, object, args, given, keywords,
+                       thin == RUN_THIN ? RUN_INIT : RUN_NATIVE);
 }
 
 // --- native calls ---
@@ -83,7 +99,10 @@ static PyObject *call_python(world *w, PyObject *function, PyObject *const *args
     if (!is_known(w, function))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "%U",
                            ((PyFunctionObject *)function)->func_qualname);
-    return call_function(w, function, args, given, keywords);
+    w->thin = w->tail;
+    PyObject *result = call_function(w, function, args, given, keywords);
+    w->thin = w->tail = RUN_NATIVE;
+    return result;
 }
 
 // --- bound methods, partials, static methods ---
@@ -99,9 +118,10 @@ static PyObject *part_of(world *w, PyObject *o, source_kind kind, PyObject *name
 
 static PyObject *call_bound(world *w, PyObject *method, PyObject *const *args, size_t given,
                             PyObject *keywords) {
+    int thin = w->tail;
     PyObject *function = part_of(w, method, SOURCE_METHOD_FUNC, word.func);
     PyObject *self = function ? part_of(w, method, SOURCE_METHOD_SELF, word.self) : NULL;
-    PyObject *result = self ? call_with_first(w, function, self, args, given, keywords) : NULL;
+    PyObject *result = self ? call_joined(w, function, self, args, given, keywords, thin) : NULL;
     Py_XDECREF(function);
     Py_XDECREF(self);
     return result;
@@ -125,11 +145,13 @@ static PyObject *joined_keywords(PyObject *held, PyObject *const *values, PyObje
     return all;
 }
 
-static PyObject *call_flat(world *w, PyObject *callable, PyObject *args, PyObject *keywords) {
+static PyObject *call_flat(world *w, PyObject *callable, PyObject *args, PyObject *keywords,
+                           int thin) {
     flat_args flat = call_flatten(args, keywords);
     if (flat.items == NULL)
         return NULL;
     PyObject *names = PyTuple_GET_SIZE(flat.names) > 0 ? flat.names : NULL;
+    w->thin = thin;
     PyObject *result = call_any(w, callable, flat.items, flat.given, names);
     call_drop_flat(&flat);
     return result;
@@ -138,12 +160,13 @@ static PyObject *call_flat(world *w, PyObject *callable, PyObject *args, PyObjec
 static PyObject *call_partial(world *w, PyObject *partial, PyObject *const *args, size_t given,
                               PyObject *keywords) {
     Py_ssize_t count = PyVectorcall_NARGS(given);
+    int thin = w->tail;
     PyObject *function = part_of(w, partial, SOURCE_PARTIAL_FUNC, word.partial_func);
     PyObject *first = function ? part_of(w, partial, SOURCE_PARTIAL_ARGS, word.args) : NULL;
     PyObject *held = first ? part_of(w, partial, SOURCE_PARTIAL_KEYWORDS, word.keywords) : NULL;
     PyObject *all = held ? joined_args(first, args, count) : NULL;
     PyObject *named = all ? joined_keywords(held, args + count, keywords) : NULL;
-    PyObject *result = named ? call_flat(w, function, all, named) : NULL;
+    PyObject *result = named ? call_flat(w, function, all, named, thin) : NULL;
     Py_XDECREF(function);
     Py_XDECREF(first);
     Py_XDECREF(held);
@@ -155,9 +178,11 @@ static PyObject *call_partial(world *w, PyObject *partial, PyObject *const *args
 static PyObject *call_static(world *w, PyObject *o, PyObject *const *args, size_t given,
                              PyObject *keywords) {
     descr d = {.found = o, .raw = o};
+    int thin = w->tail;
     PyObject *callable = descr_held(w, &d, SOURCE_WRAPPED, word.func);
     if (callable == NULL)
         return PyErr_Occurred() ? NULL : world_break(w, REASON_NATIVE_CALL, "staticmethod(None)");
+    w->thin = thin;
     PyObject *result = call_any(w, callable, args, given, keywords);
     Py_DECREF(callable);
     return result;
@@ -173,7 +198,7 @@ static PyObject *call_by_rule(world *w, PyObject *callable, PyObject *const *arg
     if (Py_TYPE(callable) == word.cached)
         return world_break(w, REASON_NATIVE_CALL, "%S, whose results functools.lru_cache keeps",
                            callable);
-    return world_break(w, REASON_NATIVE_CALL, "%S", callable);
+    return world_break(w, home_reason(callable), "%S", callable);
 }
 
 static bool is_native(PyObject *callable) {
@@ -186,9 +211,9 @@ static bool is_native(PyObject *callable) {
 // --- objects with __call__ ---
 
 static PyObject *call_way(world *w, const way *s, PyObject *self, PyObject *const *args,
-                          size_t given, PyObject *keywords) {
+                          size_t given, PyObject *keywords, int thin) {
     if (PyFunction_Check(s->raw))
-        return call_with_first(w, s->found, self, args, given, keywords);
+        return call_joined(w, s->found, self, args, given, keywords, thin);
     descr d;
     if (descr_of(w, s->found, s->raw, &d) != ST_OK)
         return NULL;
@@ -216,13 +241,15 @@ static PyObject *call_compiled(world *w, PyObject *o, PyObject *const *args, siz
 static PyObject *call_object_once(world *w, PyObject *o, PyObject *const *args, size_t given,
                                   PyObject *keywords) {
     PyTypeObject *type = Py_TYPE(o);
+    int thin = w->tail;
     if (type == call_compiled_type)
         return call_compiled(w, o, args, given, keywords);
     way call;
     if (way_find(w, type, word.call, (void *)type->tp_call, &call) != ST_OK)
         return NULL;
+    w->tail = thin; // looking may have run code
     if (call.found != NULL)
-        return call_way(w, &call, o, args, given, keywords);
+        return call_way(w, &call, o, args, given, keywords, thin);
     if (call.native == NULL)
         return not_callable(o);
     if (call.native == (void *)word.partial->tp_call)
@@ -245,11 +272,13 @@ static PyObject *call_object(world *w, PyObject *o, PyObject *const *args, size_
 PyObject *call_class(world *w, PyObject *class, PyObject *const *args, size_t given,
                      PyObject *keywords) {
     PyTypeObject *meta = Py_TYPE(class);
+    int thin = w->tail;
     way call;
     if (way_find(w, meta, word.call, (void *)meta->tp_call, &call) != ST_OK)
         return NULL;
     if (call.found != NULL)
-        return call_way(w, &call, class, args, given, keywords);
+        return call_way(w, &call, class, args, given, keywords, thin);
+    w->tail = thin;
     if (call.native == (void *)PyType_Type.tp_call)
         return call_type_call(w, class, args, given, keywords);
     return world_break(w, REASON_NATIVE_CALL, "%s, by its metaclass",
@@ -271,20 +300,26 @@ static PyObject *call_by_kind(world *w, PyObject *callable, PyObject *const *arg
 
 PyObject *call_any(world *w, PyObject *callable, PyObject *const *args, size_t given,
                    PyObject *keywords) {
+    int thin = w->thin;
+    w->thin = RUN_NATIVE;
     callable = door_open(w, callable);
     if (callable == NULL)
         return NULL;
+    w->tail = thin;
     given = (size_t)PyVectorcall_NARGS(given); // nobody below borrows the slot before the arguments
     if (keywords != NULL && PyTuple_GET_SIZE(keywords) == 0)
         keywords = NULL;
     if (Py_IS_TYPE(callable, &PyMethod_Type))
         return call_bound(w, callable, args, given, keywords);
-    if (is_trampoline(callable))
+    if (is_trampoline(callable)) {
+        w->thin = thin;
         return call_any(w, trampoline_callable(callable), args, given, keywords);
+    }
     bool handled = false;
-    PyObject *result = NULL;
-    if (world_tensors != NULL)
+    PyObject *result = mark_call(w, callable, args, given, keywords, &handled);
+    if (!handled && world_tensors != NULL)
         result = world_tensors->call(w, callable, args, given, keywords, &handled);
+    w->tail = thin; // torch may have run code
     if (!handled && !PyErr_Occurred())
         result = call_by_kind(w, callable, args, given, keywords);
     if (w->broken)
@@ -325,16 +360,20 @@ static PyObject *star_keywords(world *w, PyObject *callable, PyObject *keywords)
 }
 
 PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keywords) {
+    int thin = w->thin;
+    w->thin = RUN_NATIVE;
     callable = door_open(w, callable);
     PyObject *named = NULL, *result = NULL;
     if (callable == NULL || (keywords && !(named = star_keywords(w, callable, keywords))))
         return NULL;
     PyObject *tuple = star_args(w, callable, args);
     if (tuple != NULL && named != NULL && PyDict_GET_SIZE(named) > 0)
-        result = call_flat(w, callable, tuple, named);
-    else if (tuple != NULL)
+        result = call_flat(w, callable, tuple, named, thin);
+    else if (tuple != NULL) {
+        w->thin = thin;
         result = call_any(w, callable, ((PyTupleObject *)tuple)->ob_item,
                           (size_t)PyTuple_GET_SIZE(tuple), NULL);
+    }
     Py_XDECREF(tuple);
     Py_XDECREF(named);
     return result;

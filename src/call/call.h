@@ -4,12 +4,17 @@
 
 #include "src/world/world.h"
 
+// world.thin says how the callee's value becomes that of the instruction being traced, and is
+// spent; where the call goes on to another callable with the same value, it is handed on.
 PyObject *call_any(world *w, PyObject *callable, PyObject *const *args, size_t given,
                    PyObject *keywords);
 PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keywords);
 // call_any(callable, first, *args).
 PyObject *call_with_first(world *w, PyObject *callable, PyObject *first, PyObject *const *args,
                           size_t given, PyObject *keywords);
+// The same for an __init__ and its object. `thin`: how the class itself was called.
+PyObject *call_init(world *w, PyObject *function, PyObject *object, PyObject *const *args,
+                    size_t given, PyObject *keywords, int thin);
 // Calling a class, by its metaclass's __call__; and type.__call__ itself: __new__, then __init__.
 PyObject *call_class(world *w, PyObject *class, PyObject *const *args, size_t given,
                      PyObject *keywords);

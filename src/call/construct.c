@@ -38,14 +38,14 @@ static status check_none(world *w, PyObject *result) {
 }
 
 static status init(world *w, PyObject *object, PyObject *const *args, size_t given,
-                   PyObject *keywords) {
+                   PyObject *keywords, int thin) {
     PyTypeObject *type = Py_TYPE(object);
     descr d;
     TRY(descr_find(w, type, word.init, &d));
     if (d.found == NULL)
         return ST_OK;
     if (PyFunction_Check(d.raw) || Py_IS_TYPE(d.raw, &PyWrapperDescr_Type))
-        return check_none(w, call_with_first(w, d.found, object, args, given, keywords));
+        return check_none(w, call_init(w, d.found, object, args, given, keywords, thin));
     PyObject *bound = descr_get(w, &d, object, type);
     if (bound == NULL)
         return failed(w);
@@ -81,6 +81,7 @@ static PyObject *call_builtin_class(world *w, PyObject *class, PyObject *const *
 PyObject *call_type_call(world *w, PyObject *class, PyObject *const *args, size_t given,
                          PyObject *keywords) {
     PyTypeObject *type = (PyTypeObject *)class;
+    int thin = w->tail;
     if (PyType_IsSubtype(type, &PyType_Type) && type != &PyType_Type)
         return world_break(w, REASON_CLASS_STATEMENT, "calls the metaclass %s", type->tp_name);
     if (!raw_is_python_class(type))
@@ -95,7 +96,7 @@ PyObject *call_type_call(world *w, PyObject *class, PyObject *const *args, size_
     }
     if (is_standin(object) || !PyObject_TypeCheck(object, type))
         return made;
-    if (init(w, object, args, given, keywords) != ST_OK)
+    if (init(w, object, args, given, keywords, made == object ? thin : 0) != ST_OK)
         Py_CLEAR(made);
     return made;
 }

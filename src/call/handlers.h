@@ -11,11 +11,13 @@
 #define PURE(owners, names)
 #define STRUCT(owners, names, first, args, elements)
 #define OPAQUE(owners, names, why)
+#define REFUSED(owners, names, reason, why)
 #define HANDLED(owners, names, handler) HANDLER(handler);
 #include "src/call/rules.def"
 #undef PURE
 #undef STRUCT
 #undef OPAQUE
+#undef REFUSED
 #undef HANDLED
 
 // --- what handlers share (handlers_common.c) ---

@@ -40,6 +40,10 @@ static int is_subclass(world *w, PyTypeObject *type, PyTypeObject *of) {
 // NULL, without an exception, if its type leaves that to object.
 static PyTypeObject *claimed_class(world *w, PyObject *o, PyTypeObject *type) {
     descr d, plain;
+    if (type == &_PyWeakref_ProxyType || type == &_PyWeakref_CallableProxyType) {
+        world_break(w, REASON_NATIVE_CALL, "the class of a weak proxy");
+        return NULL;
+    }
     if (descr_find(w, type, word.class_, &d) != ST_OK ||
         descr_find(w, &PyBaseObject_Type, word.class_, &plain) != ST_OK || d.raw == plain.raw)
         return NULL;

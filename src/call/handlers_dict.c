@@ -168,7 +168,7 @@ static int store_pair(world *w, PyObject *dict, PyObject *pair, store put) {
     int failed = -1;
     if (both && PyList_GET_SIZE(both) == 2)
         failed = put(w, dict, PyList_GET_ITEM(both, 0), PyList_GET_ITEM(both, 1));
-    else if (both || !went_wrong(w))
+    else if (both || !went_wrong(w) || PyErr_ExceptionMatches(PyExc_TypeError)) // dict's own words
         world_break(w, REASON_NATIVE_ERROR, "an update sequence whose elements are no pairs");
     Py_XDECREF(both);
     return failed;
@@ -380,6 +380,44 @@ HANDLER(defaultdict_missing) {
 }
 
 // --- Counter ---
+
+// A Python class is called for the dict, which is then filled by item (_PyDict_FromKeys).
+static PyObject *fill_from_keys(world *w, PyObject *class, PyObject *keys, PyObject *value) {
+    PyObject *dict = call_any(w, class, NULL, 0, NULL), *key = NULL;
+    if (dict && !raw_is_python_class(Py_TYPE(dict))) {
+        world_break(w, REASON_NATIVE_CALL, "fromkeys of a class that makes a %s object",
+                    Py_TYPE(dict)->tp_name);
+        Py_CLEAR(dict);
+    }
+    PyObject *iterator = dict ? op_iter(w, keys) : NULL;
+    if (!iterator)
+        Py_CLEAR(dict);
+    while (dict && (key = op_next(w, iterator))) {
+        if (op_setitem(w, dict, key, value) < 0)
+            Py_CLEAR(dict);
+        Py_DECREF(key);
+    }
+    if (went_wrong(w))
+        Py_CLEAR(dict);
+    Py_XDECREF(iterator);
+    return dict;
+}
+
+HANDLER(dict_fromkeys) {
+    if (given == 0)
+        return MISUSE();
+    PyObject *class = door_open(w, args[0]);
+    if (!class)
+        return NULL;
+    if (handler_takes(given, keywords, 2, 3) && PyType_Check(class) &&
+        raw_is_python_class((PyTypeObject *)class))
+        return fill_from_keys(w, class, args[1], given == 3 ? args[2] : Py_None);
+    rule plain = *rule_of(callable);
+    plain.kind = RULE_STRUCT;
+    plain.first = P_ITER | R_GATHER | R_SELF;
+    plain.elements = P_HASH;
+    return rule_call(w, &plain, callable, args, given, keywords);
+}
 
 // Whether a mapping's own get and __setitem__ are dict's, which is what _count_elements asks: 1, 0,
 // -1.

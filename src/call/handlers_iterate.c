@@ -344,12 +344,28 @@ HANDLER(len) {
     return handler_takes(given, keywords, 1, 1) ? op_len(w, args[0]) : MISUSE();
 }
 
+// iter(function, sentinel): what the function gives is compared with the sentinel.
+static PyObject *iterate_calls(world *w, PyObject *iter, PyObject *const *args) {
+    PyObject *function = door_open(w, args[0]), *parts[2] = {NULL}, *result = NULL;
+    if (!function)
+        return NULL;
+    if (!PyCallable_Check(function) && !is_standin(function)) { // CPython says so
+        PyObject *wrong[] = {function, Py_None};
+        return call_native(w, iter, wrong, 2, NULL, false);
+    }
+    parts[0] = trampoline_for(w, function, P_EQ);
+    parts[1] = parts[0] ? native_open(w, args[1], P_EQ) : NULL;
+    if (parts[1])
+        result = call_native(w, iter, parts, 2, NULL, false);
+    Py_XDECREF(parts[0]);
+    Py_XDECREF(parts[1]);
+    return result;
+}
+
 HANDLER(iter) {
     if (!handler_takes(given, keywords, 1, 2))
         return MISUSE();
-    if (given == 1)
-        return op_iter(w, args[0]);
-    return world_break(w, REASON_NATIVE_CALL, "iter() with a sentinel");
+    return given == 1 ? op_iter(w, args[0]) : iterate_calls(w, callable, args);
 }
 
 // The __next__ that a class has from a builtin iterator: that one's own slot, as op_next would use

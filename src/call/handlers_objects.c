@@ -2,6 +2,8 @@
 // methods do.
 #include "src/py/frame.h"
 
+#include "src/interp/run.h"
+
 #include "src/call/attr.h"
 #include "src/call/call.h"
 #include "src/call/descr.h"
@@ -66,8 +68,8 @@ HANDLER(generic_delattr) {
                                                 : MISUSE();
 }
 
-// T.__getattribute__(o, name) of a C type T. Where the type of o has no other way, attr_get knows
-// what T does; from below a Python __getattribute__ only object's own is known.
+// T.__getattribute__(o, name) of a C type T. Where the type of o does the same, attr_get knows what
+// that is; from below a Python __getattribute__ only object's own is known.
 HANDLER(getattribute) {
     if (!handler_takes(given, keywords, 2, 2))
         return MISUSE();
@@ -75,9 +77,11 @@ HANDLER(getattribute) {
     PyTypeObject *type = name ? door_type(w, args[0]) : NULL;
     if (!type)
         return NULL;
-    if (!raw_is_python_class(type) && !is_standin(args[0]))
+    void *wrapped = ((PyWrapperDescrObject *)callable)->d_wrapped;
+    bool python = raw_is_python_class(type) || is_standin(args[0]);
+    if (!python && wrapped == (void *)type->tp_getattro)
         return attr_get(w, args[0], name);
-    if (((PyWrapperDescrObject *)callable)->d_wrapped == (void *)PyObject_GenericGetAttr)
+    if (python && wrapped == (void *)PyObject_GenericGetAttr)
         return attr_get_generic(w, args[0], name);
     return world_break(w, REASON_ATTRIBUTE, "%s.__getattribute__ of a %s object",
                        PyDescr_TYPE(callable)->tp_name, type->tp_name);
@@ -112,9 +116,68 @@ HANDLER(type_delattr) {
     return handler_takes(given, keywords, 2, 2) ? set_on_class(w, callable, args, NULL) : MISUSE();
 }
 
+// One variable of a function's frame; new reference, NULL without an exception if it is unbound.
+static PyObject *frame_local(world *w, PyObject *slot, int kind) {
+    if (slot && (kind & (CO_FAST_CELL | CO_FAST_FREE)) && PyCell_Check(slot))
+        return cell_get(w, slot);
+    return Py_XNewRef(slot);
+}
+
+static int store_local(world *w, PyObject *dict, PyObject *name, PyObject *slot, int kind) {
+    PyObject *value = frame_local(w, slot, kind);
+    if (!value && (w->broken || PyErr_Occurred()))
+        return -1;
+    int failed = 0;
+    if (value)
+        failed = PyDict_SetItem(dict, name, value);
+    else if (PyDict_Contains(dict, name))
+        failed = PyDict_DelItem(dict, name);
+    Py_XDECREF(value);
+    return failed;
+}
+
+static bool has_hidden(PyCodeObject *code) {
+    const int known = CO_FAST_LOCAL | CO_FAST_CELL | CO_FAST_FREE;
+    for (int i = 0; i < code->co_nlocalsplus; i++)
+        if (_PyLocals_GetKind(code->co_localspluskinds, i) & ~known)
+            return true;
+    return false;
+}
+
+// A dict that the frame keeps is lost at a break, and one from before a break is not known. Where
+// the frame began in this trace and returns next, neither shows.
+static bool may_keep(const world *w, const py_frame *frame) {
+    const run *r = w->run;
+    if (!r || r == w->root || r->frame != frame)
+        return false;
+    const insn *pc = code_at(r->code, py_frame_lasti(frame));
+    return pc && pc + 1 < r->code->insns + r->code->count && pc[1].op == OP_RETURN_VALUE;
+}
+
+// locals() in a function. (In a class it is the namespace itself; variables of comprehensions that
+// are compiled in place have rules of their own.)
+static PyObject *frame_locals(world *w) {
+    py_frame *frame = py_current_frame(PyThreadState_Get());
+    PyCodeObject *code = py_frame_code(frame);
+    if (!(code->co_flags & CO_OPTIMIZED) || has_hidden(code) ||
+        (RAW_KEEPS_LOCALS && !may_keep(w, frame)))
+        return world_break(w, REASON_FRAME, "locals()");
+    PyObject *dict = raw_locals_dict(frame);
+    for (int i = 0; dict && i < code->co_nlocalsplus; i++)
+        if (store_local(w, dict, PyTuple_GET_ITEM(code->co_localsplusnames, i),
+                        py_frame_slots(frame)[i],
+                        _PyLocals_GetKind(code->co_localspluskinds, i)) < 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+HANDLER(locals) {
+    return handler_takes(given, keywords, 0, 0) ? frame_locals(w) : MISUSE();
+}
+
 HANDLER(vars) {
-    if (given == 0 && handler_takes(given, keywords, 0, 0))
-        return world_break(w, REASON_FRAME, "vars()");
+    if (handler_takes(given, keywords, 0, 0))
+        return frame_locals(w);
     if (!handler_takes(given, keywords, 1, 1))
         return MISUSE();
     PyObject *value = attr_get(w, args[0], word.dict);
@@ -141,11 +204,6 @@ HANDLER(globals) {
 }
 
 // --- what always breaks ---
-
-HANDLER(frame) {
-    (void)args, (void)given, (void)keywords;
-    return world_break(w, REASON_FRAME, "%s()", ((PyCFunctionObject *)callable)->m_ml->ml_name);
-}
 
 HANDLER(address) {
     (void)args, (void)given, (void)keywords;
@@ -472,6 +530,23 @@ HANDLER(weakref_call) {
                                          : world_break(w, REASON_NATIVE_CALL, "a weak reference");
     source *s = guard_source(w->guards, SOURCE_WEAKREF, r->source, NULL, 0);
     return s ? door_load(w, s, object) : NULL;
+}
+
+// A proxy of something made inside; its attributes are those of what it stands for (attr.c).
+HANDLER(weakref_proxy) {
+    if (given == 0)
+        return MISUSE();
+    PyObject *o = handler_takes(given, keywords, 1, 1) ? door_open(w, args[0]) : NULL;
+    if (w->broken || PyErr_Occurred())
+        return NULL;
+    if (!o || record_of(w, o) || is_standin(o) || !raw_is_python_class(Py_TYPE(o)) ||
+        PyType_Check(o) || PyCallable_Check(o))
+        return world_break(w, REASON_NATIVE_CALL, "weakref.proxy of a %s object",
+                           Py_TYPE(o ? o : args[0])->tp_name);
+    PyObject *proxy = call_native(w, callable, &o, 1, NULL, false);
+    if (proxy && (world_born(w, proxy) != ST_OK || world_born(w, o) != ST_OK))
+        Py_CLEAR(proxy);
+    return proxy;
 }
 
 HANDLER(context_get) {

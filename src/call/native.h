@@ -18,6 +18,7 @@ int native_failed(world *w, bool suspicious);
 
 // Steals the result.
 static inline PyObject *native_result(world *w, PyObject *result, bool suspicious) {
+    world_touch(w);
     if (FAULTY(false, true))
         Py_CLEAR(result);
     if (LIKELY(result != NULL && !w->broken))
@@ -28,6 +29,7 @@ static inline PyObject *native_result(world *w, PyObject *result, bool suspiciou
 }
 
 static inline int native_status(world *w, int result, bool suspicious) {
+    world_touch(w);
     result = FAULTY(result, -1);
     return LIKELY(result >= 0 && !w->broken) ? result : native_failed(w, suspicious);
 }

@@ -179,7 +179,20 @@ static status open_view(walk *k, PyObject *o, unsigned protocols) {
     return open_dict(k, dict, PyDictValues_Check(o) ? 0 : protocols, protocols);
 }
 
+// A defaultdict shows its factory, too.
+static status open_factory(walk *k, PyObject *o, unsigned protocols) {
+    PyObject *factory = raw_field_get(RAW_DEFAULT_FACTORY, o);
+    if (factory == NULL || factory == Py_None)
+        return ST_OK;
+    PyObject *shown = Py_NewRef(is_trampoline(factory) ? trampoline_callable(factory) : factory);
+    status st = open_value(k, &shown, protocols & P_TEXT);
+    Py_DECREF(shown);
+    return st;
+}
+
 static status open_kind(walk *k, PyObject *o, unsigned protocols) {
+    if (PyDict_Check(o) && !PyDict_CheckExact(o) && (protocols & P_TEXT))
+        TRY(open_factory(k, o, protocols));
     if (PyTuple_Check(o))
         return open_tuple(k, o, protocols);
     if (PyList_Check(o))
@@ -283,7 +296,9 @@ static status open_callable(world *w, PyObject **o) {
 
 static status open_standin(world *w, PyObject *o, unsigned protocols) {
     if (protocols & (P_TEXT | P_TRUTH | P_INDEX | P_ATTR | P_COPY))
-        return world_break_status(w, REASON_TENSOR_VALUE, "");
+        return world_break_status(w,
+                                  protocols & P_TRUTH ? REASON_TENSOR_TRUTH : REASON_TENSOR_VALUE,
+                                  "%s of a tensor", protocols & P_TRUTH ? "bool()" : "a use");
     if (protocols & (P_HASH | P_EQ))
         w->identity_mattered = true;
     (void)o;

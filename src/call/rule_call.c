@@ -3,6 +3,7 @@
 #include "src/call/call.h"
 #include "src/call/descr.h"
 #include "src/call/handlers.h"
+#include "src/call/special.h"
 
 #define FEW 8
 
@@ -16,6 +17,7 @@ typedef struct ready {
     PyObject *keywords; // borrowed
     bool gathered;      // some iterable was run to its end beforehand
     bool calls;         // a function is given, which gets the elements
+    bool unordered;     // in what order elements are taken is not known (R_FEW)
     PyObject *few[FEW];
 } ready;
 
@@ -250,6 +252,40 @@ static status open_class(ready *c) {
     return c->w->broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
 }
 
+// --- the order of sets ---
+
+// A set of elements that are compared without running code.
+static bool is_quiet_set(PyObject *o) {
+    Py_ssize_t at = 0;
+    PyObject *element;
+    Py_hash_t hash;
+    while (PyAnySet_Check(o) && _PySet_NextEntry(o, &at, &element, &hash))
+        if (!is_scalar(element))
+            return false;
+    return PyAnySet_Check(o);
+}
+
+static status check_orders(ready *c) {
+    for (size_t i = 0; i < c->count; i++)
+        TRY(protocol_open(c->w, &c->items[i], PyAnySet_Check(c->items[i]) ? P_ITER : P_NONE));
+    return ST_OK;
+}
+
+// Elements one by one into an empty set: of one element at most the outcome has no order. (What is
+// much larger than the other is copied whole instead, see set_difference.)
+static status leave_unordered(ready *c) {
+    c->unordered = c->count == 2 && is_quiet_set(c->items[0]) && is_quiet_set(c->items[1]) &&
+                   PySet_GET_SIZE(c->items[0]) >> 2 <= PySet_GET_SIZE(c->items[1]);
+    return c->unordered ? ST_OK : check_orders(c);
+}
+
+static PyObject *check_few(ready *c, PyObject *result) {
+    bool few = !PyAnySet_Check(result) || PySet_GET_SIZE(result) < 2;
+    if (!few && check_orders(c) != ST_OK)
+        Py_CLEAR(result);
+    return result;
+}
+
 // --- the kinds ---
 
 static status open_pure(ready *c) {
@@ -297,7 +333,7 @@ static status open_struct(ready *c) {
         TRY(open_argument(c, &c->items[i], i == first ? row->first : row->args));
     for (size_t i = c->count; i < c->all; i++)
         TRY(open_keyword(c, PyTuple_GET_ITEM(c->keywords, i - c->count), &c->items[i]));
-    return ST_OK;
+    return row->first & R_FEW ? leave_unordered(c) : ST_OK;
 }
 
 // Whether native code may have met something that is not what it stands for.
@@ -327,13 +363,15 @@ static PyObject *run(ready *c) {
     if (st != ST_OK)
         return NULL;
     bool suspicious = row->kind == RULE_STRUCT && (c->gathered || is_suspicious(c));
-    return call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
+    PyObject *result = call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
+    return result && c->unordered ? check_few(c, result) : result;
 }
 
 PyObject *rule_call(world *w, const rule *row, PyObject *callable, PyObject *const *args,
                     size_t given, PyObject *keywords) {
     if (row->kind == RULE_OPAQUE)
-        return world_break(w, REASON_NATIVE_CALL, "%s, which %s", row->path, row->why);
+        return world_break(w, row->reason ? row->reason : REASON_NATIVE_CALL, "%s, which %s",
+                           row->path, row->why);
     ready c = {.w = w, .row = row, .keywords = keywords};
     if (collect(&c, callable, args, (size_t)PyVectorcall_NARGS(given)) != ST_OK)
         return NULL;

@@ -28,11 +28,14 @@ static const line lines[] = {
 #define HANDLED(owners, names, function)                                                           \
     {owners, names, {.kind = RULE_HANDLED, .handler = handle_##function}},
 #define OPAQUE(owners, names, why_) {owners, names, {.kind = RULE_OPAQUE, .why = (why_)}},
+#define REFUSED(owners, names, id, why_)                                                           \
+    {owners, names, {.kind = RULE_OPAQUE, .why = (why_), .reason = REASON_##id}},
 #include "src/call/rules.def"
 #undef PURE
 #undef STRUCT
 #undef HANDLED
 #undef OPAQUE
+#undef REFUSED
 };
 
 // The process's one table. It only grows; what its keys point to is held strongly by the rows.
@@ -137,6 +140,10 @@ status rules_add(PyObject *callable, const rule *row) {
     TRY(map_put(&table.objects, map_key(callable), map_key(row)));
     Py_INCREF(callable); // for as long as the process lives
     return ST_OK;
+}
+
+status rules_add_own(PyMethodDef *method, const rule *row) {
+    return map_put(&table.functions, map_key(method), map_key(row));
 }
 
 const rule *const *rules_all(size_t *count) {

@@ -35,7 +35,9 @@ enum {
     R_SELF = 1 << 25,     // self is of the row's type itself (a class: is that type)
     R_SPREAD = 1 << 26,   // elements are the arguments of what is called, not what it gives
     R_ORDERED = 1 << 27,  // the order of self, a set, matters
-    R_FLAGS = R_FROZEN | R_GATHER | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED,
+    R_FEW = 1 << 28,      // that of all sets matters, but only if more than one element comes out
+    R_FLAGS = R_FROZEN | R_GATHER | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED |
+        R_FEW,
 };
 
 // `args` as the C function sees them: self comes first, whether the method was bound or not, or is
@@ -49,6 +51,7 @@ typedef struct rule {
     unsigned first, args, elements; // STRUCT
     rule_handler handler;
     const char *why; // OPAQUE
+    reason reason;   // OPAQUE: REASON_NONE stands for NATIVE_CALL
     // Filled in by rules_setup:
     PyObject *object;    // strong: what the path led to
     PyTypeObject *owner; // methods: the type self must be of; NULL for functions and types
@@ -68,6 +71,8 @@ PyObject *rule_unbound(const rule *row, PyObject *callable);
 const rule *rule_of(PyObject *callable);
 // A later room's own rows: by object. Both are kept as long as the process lives.
 status rules_add(PyObject *callable, const rule *row);
+// The engine's own C functions: by definition.
+status rules_add_own(PyMethodDef *method, const rule *row);
 
 // Calls `callable` by its row, whatever its kind: bound C methods are taken apart (their self goes
 // through the door), arguments made ready, the call watched. New reference; NULL with an exception

@@ -13,4 +13,6 @@ typedef struct reason_row {
     const char *id, *sentence, *hint;
 } reason_row;
 
+// By its id; REASON_COUNT if there is none.
+reason reason_by_id(const char *id);
 extern const reason_row reason_rows[REASON_COUNT];

@@ -1,0 +1,272 @@
+// Marks on functions: turns a call of a marked callable into a break with its own reason, or into
+// the constant that it gives. Marks are attributes that torch's decorators set, or members of
+// torch's sets of ids; they are read when a call is traced, and not guarded.
+#include "src/call/handlers.h"
+#include "src/call/marks.h"
+
+#define MARK_WORDS(X)                                                                              \
+    X(disable, "_torchdynamo_disable")                                                             \
+    X(recursive, "_torchdynamo_disable_recursive")                                                 \
+    X(message, "_torchdynamo_disable_msg")                                                         \
+    X(original, "_torchdynamo_orig_callable")                                                      \
+    X(wrapper, "_torchdynamo_wrapper_id")                                                          \
+    X(forbidden, "_dynamo_forbidden")                                                              \
+    X(constant, "_dynamo_marked_constant")
+
+static struct {
+#define WORD(id, text) PyObject *id;
+    MARK_WORDS(WORD)
+#undef WORD
+    PyObject *allowed, *disallowed; // strong: sets of ids, or NULL
+    VEC(PyObject *) strict;         // strong: dict and key, in turns
+} marks;
+
+// --- reading marks ---
+
+// An entry of the function's own dict; borrowed, or NULL without an exception.
+static PyObject *mark_of(PyObject *function, PyObject *name) {
+    PyObject *dict = ((PyFunctionObject *)function)->func_dict;
+    return dict ? PyDict_GetItem(dict, name) : NULL;
+}
+
+// functools.wraps copies a wrapper's marks to what wraps it; the id says whose they are.
+static bool is_own(PyObject *function) {
+    PyObject *id = mark_of(function, marks.wrapper);
+    if (id == NULL || !PyLong_Check(id))
+        return true;
+    void *owner = PyLong_AsVoidPtr(id);
+    if (owner == NULL)
+        PyErr_Clear();
+    return owner == (void *)function;
+}
+
+mark_reach mark_disabled(PyObject *function) {
+    if (mark_of(function, marks.disable) != Py_True || !is_own(function))
+        return MARK_NOT;
+    return mark_of(function, marks.recursive) == Py_True ? MARK_BELOW : MARK_FRAME;
+}
+
+// Bound C methods are other objects inside than outside, and people have marked the outside one.
+static PyObject *outside_of(const world *w, PyObject *callable) {
+    record *r = PyCFunction_Check(callable) ? record_of(w, callable) : NULL;
+    return r && r->outside ? r->outside : callable;
+}
+
+static bool in_set(const world *w, PyObject *set, PyObject *callable) {
+    if (set == NULL || PySet_GET_SIZE(set) == 0)
+        return false;
+    PyObject *id = PyLong_FromVoidPtr(outside_of(w, callable));
+    int found = id ? PySet_Contains(set, id) : -1;
+    Py_XDECREF(id);
+    if (found < 0)
+        PyErr_Clear();
+    return found > 0;
+}
+
+bool mark_allowed(const world *w, PyObject *callable) {
+    return in_set(w, marks.allowed, callable);
+}
+
+// --- breaks ---
+
+static PyObject *break_disabled(world *w, PyObject *function) {
+    PyObject *original = mark_of(function, marks.original), *why = mark_of(function, marks.message);
+    if (original == NULL || !PyFunction_Check(original))
+        original = function;
+    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(original);
+    bool said = why != NULL && PyUnicode_Check(why);
+    return world_break(w, REASON_DISABLED, "%U (%U:%d)%s%V",
+                       ((PyFunctionObject *)original)->func_qualname, co->co_filename,
+                       co->co_firstlineno, said ? ": " : "", said ? why : NULL, "");
+}
+
+// `graph_break(msg)`: the message is the user's.
+static PyObject *handle_graph_break(world *w, PyObject *callable, PyObject *const *args,
+                                    size_t given, PyObject *keywords) {
+    (void)callable;
+    PyObject *message = given > 0 ? args[0] : handler_keyword(args, given, keywords, "msg");
+    PyObject *text = message ? door_open(w, message) : NULL;
+    if (message != NULL && text == NULL)
+        return NULL;
+    return world_break(w, REASON_GRAPH_BREAK, "%V",
+                       text && PyUnicode_CheckExact(text) ? text : NULL, "graph_break()");
+}
+
+// --- assume_constant_result ---
+
+// The real object that an argument stands for; new reference.
+static PyObject *real_value(world *w, PyObject *argument) {
+    PyObject *o = door_open(w, argument);
+    if (o == NULL || value_immutable(o))
+        return Py_XNewRef(o);
+    record *r = is_standin(o) ? NULL : record_of(w, o);
+    if (r == NULL || r->outside != o)
+        return world_break(w, REASON_UNKNOWN_FUNCTION,
+                           "a constant function with an argument of type %s", Py_TYPE(o)->tp_name);
+    return record_identity(w, r) == ST_OK ? Py_NewRef(o) : NULL;
+}
+
+// What it gave is the same in every call from now on: the user has promised that.
+static PyObject *fixed(world *w, PyObject *value) {
+    if (value_immutable(value))
+        return Py_NewRef(value);
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, value, 0);
+    return s ? door_load(w, s, value) : NULL;
+}
+
+static PyObject *call_constant(world *w, PyObject *function, PyObject *const *args, size_t given,
+                               PyObject *keywords) {
+    size_t all = given + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0), made = 0;
+    PyObject **values = PyMem_New(PyObject *, all + 1), *value = NULL;
+    if (values == NULL)
+        return PyErr_NoMemory();
+    while (made < all && (values[made] = real_value(w, args[made])) != NULL)
+        made++;
+    if (made == all) {
+        w->quiet++;
+        value = PyObject_Vectorcall(function, values, given, keywords);
+        w->quiet--;
+    }
+    while (made > 0)
+        Py_DECREF(values[--made]);
+    PyMem_Free(values);
+    PyObject *result = value ? fixed(w, value) : NULL;
+    Py_XDECREF(value);
+    return result;
+}
+
+// --- calls ---
+
+static PyObject *call_marked(world *w, PyObject *function, PyObject *const *args, size_t given,
+                             PyObject *keywords, bool *handled) {
+    *handled = true;
+    if (mark_disabled(function))
+        return break_disabled(w, function);
+    if (mark_of(function, marks.forbidden) == Py_True)
+        return world_break(w, REASON_FORBIDDEN, "%S", function);
+    if (mark_of(function, marks.constant) == Py_True)
+        return call_constant(w, function, args, given, keywords);
+    *handled = false;
+    return NULL;
+}
+
+PyObject *mark_call(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                    PyObject *keywords, bool *handled) {
+    *handled = true;
+    if (in_set(w, marks.disallowed, callable) && rule_of(callable) == NULL)
+        return world_break(w, REASON_DISALLOWED, "%S", callable);
+    *handled = false;
+    if (!PyFunction_Check(callable) || ((PyFunctionObject *)callable)->func_dict == NULL)
+        return NULL;
+    return call_marked(w, callable, args, given, keywords, handled);
+}
+
+// --- whether breaks are errors ---
+
+// What a dict has under a key as the trace sees it: a held-back write counts. Borrowed, or NULL.
+static PyObject *seen(world *w, PyObject *dict, PyObject *key) {
+    uint64_t *joined = map_get(&w->dicts, map_key(dict));
+    const names *n = joined ? (const names *)(uintptr_t)*joined : NULL;
+    PyObject *held = n && n->twin      ? PyDict_GetItem(n->twin, key)
+                     : n && n->pending ? PyDict_GetItem(n->pending, key)
+                                       : NULL;
+    if (held != NULL && is_lazy(held))
+        held = ((lazy *)held)->outside;
+    return held ? held : PyDict_GetItem(dict, key);
+}
+
+bool mark_strict(world *w) {
+    for (uint32_t i = 0; i < marks.strict.count; i += 2)
+        if (seen(w, marks.strict.items[i], marks.strict.items[i + 1]) == Py_True)
+            return true;
+    return false;
+}
+
+// --- functions for Python ---
+
+static PyObject *graph_break(PyObject *module, PyObject *args, PyObject *keywords) {
+    static char *names[] = {"msg", NULL};
+    PyObject *message;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|U:graph_break", names, &message))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *tracing(PyObject *module, PyObject *none) {
+    (void)module, (void)none;
+    return PyBool_FromLong(world_here != NULL);
+}
+
+static PyObject *mark_ids(PyObject *module, PyObject *args) {
+    PyObject *allowed, *disallowed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!", &PySet_Type, &allowed, &PySet_Type, &disallowed))
+        return NULL;
+    Py_XSETREF(marks.allowed, Py_NewRef(allowed));
+    Py_XSETREF(marks.disallowed, Py_NewRef(disallowed));
+    Py_RETURN_NONE;
+}
+
+static PyObject *mark_strict_at(PyObject *module, PyObject *args) {
+    PyObject *dict, *key;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!U", &PyDict_Type, &dict, &key))
+        return NULL;
+    if (vec_reserve(&marks.strict, 2) != ST_OK)
+        return NULL;
+    marks.strict.items[marks.strict.count++] = Py_NewRef(dict);
+    marks.strict.items[marks.strict.count++] = Py_NewRef(key);
+    Py_RETURN_NONE;
+}
+
+// The rows are kept, and their texts with them, as long as the process lives.
+static PyObject *refuse(PyObject *module, PyObject *args) {
+    PyObject *callable, *path, *why;
+    const char *id;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OUsU", &callable, &path, &id, &why))
+        return NULL;
+    reason found = reason_by_id(id);
+    if (found == REASON_COUNT)
+        return PyErr_Format(PyExc_ValueError, "no reason is called %s", id);
+    const char *path_text = PyUnicode_AsUTF8(path), *why_text = PyUnicode_AsUTF8(why);
+    rule *row = path_text && why_text ? PyMem_Malloc(sizeof(rule)) : NULL;
+    if (row == NULL)
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    *row = (rule){.path = path_text, .kind = RULE_OPAQUE, .why = why_text, .reason = found};
+    if (found == REASON_GRAPH_BREAK)
+        *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_graph_break};
+    if (rules_add(callable, row) != ST_OK) {
+        PyMem_Free(row);
+        return NULL;
+    }
+    Py_INCREF(path);
+    Py_INCREF(why);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef marks_methods[] = {
+    {"graph_break", (PyCFunction)(void (*)(void))graph_break, METH_VARARGS | METH_KEYWORDS,
+     "graph_break(msg='')\n--\n\nBreaks a graph here; does nothing in code that is not compiled."},
+    {"tracing", tracing, METH_NOARGS, "Whether this is run by a trace."},
+    {"mark_ids", mark_ids, METH_VARARGS, "mark_ids(allowed, disallowed): sets of callables' ids."},
+    {"mark_strict_at", mark_strict_at, METH_VARARGS,
+     "mark_strict_at(dict, key): breaks are errors while dict[key] is True."},
+    {"refuse", refuse, METH_VARARGS, "refuse(callable, path, reason, why): its calls break."},
+    {NULL, NULL, 0, NULL},
+};
+
+int marks_setup(void) {
+    static const rule asks = {
+        .path = "graph_break", .kind = RULE_HANDLED, .handler = handle_graph_break};
+    static const rule tells = {.path = "tracing", .kind = RULE_PURE};
+#define WORD(id, text)                                                                             \
+    if (marks.id == NULL && (marks.id = PyUnicode_InternFromString(text)) == NULL)                 \
+        return -1;
+    MARK_WORDS(WORD)
+#undef WORD
+    if (rules_add_own(&marks_methods[0], &asks) != ST_OK)
+        return -1;
+    return rules_add_own(&marks_methods[1], &tells) == ST_OK ? 0 : -1;
+}
