@@ -18,6 +18,7 @@ static void node_dealloc(node *n) {
     Py_XDECREF(n->meta);
     Py_XDECREF(n->name);
     Py_XDECREF(n->stack);
+    Py_XDECREF(n->modules);
     PyObject_Free(n);
 }
 
@@ -55,6 +56,7 @@ static PyMemberDef node_members[] = {
     {"meta", T_OBJECT, offsetof(node, meta), READONLY, NULL},
     {"name", T_OBJECT, offsetof(node, name), READONLY, NULL},
     {"stack", T_OBJECT, offsetof(node, stack), READONLY, NULL},
+    {"modules", T_OBJECT, offsetof(node, modules), READONLY, NULL},
     {0},
 };
 
@@ -82,6 +84,7 @@ static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kw
     n->meta = Py_NewRef(meta ? meta : Py_None);
     n->name = NULL;
     n->stack = Py_NewRef(stack ? stack : Py_None);
+    n->modules = Py_NewRef(Py_None);
     n->renamed = false;
     return n;
 }
@@ -121,15 +124,16 @@ status node_walk(PyObject *argument, node_visit visit, void *data) {
 
 // --- names ---
 
-// Lower case, with "_" where a capital follows a small letter, and for what no identifier may hold.
-static PyObject *as_identifier(PyObject *text) {
+// With "_" for what no identifier of fx may hold. A target's name becomes lower case, with "_"
+// where a capital follows a small letter.
+static PyObject *as_identifier(PyObject *text, bool target) {
     Py_ssize_t size;
     const char *s = PyUnicode_AsUTF8AndSize(text, &size);
     char *buffer = s ? PyMem_Malloc(2 * (size_t)size + 16) : NULL;
     if (!buffer)
         return s ? PyErr_NoMemory() : NULL;
     Py_ssize_t n = 0;
-    if (size > 4 && !strncmp(s, "__", 2) && !strncmp(s + size - 2, "__", 2))
+    if (target && size > 4 && !strncmp(s, "__", 2) && !strncmp(s + size - 2, "__", 2))
         s += 2, size -= 4;
     for (Py_ssize_t i = 0; i < size; i++) {
         char c = s[i];
@@ -138,11 +142,11 @@ static PyObject *as_identifier(PyObject *text) {
                 buffer[n++] = '_';
             continue;
         }
-        if (i > 0 && Py_ISUPPER(c) && Py_ISLOWER(s[i - 1]))
+        if (target && i > 0 && Py_ISUPPER(c) && Py_ISLOWER(s[i - 1]))
             buffer[n++] = '_';
         if (n == 0 && Py_ISDIGIT(c))
             buffer[n++] = '_';
-        buffer[n++] = (char)Py_TOLOWER(c);
+        buffer[n++] = target ? (char)Py_TOLOWER(c) : c;
     }
     PyObject *result =
         n ? PyUnicode_FromStringAndSize(buffer, n) : PyUnicode_FromString("_unnamed");
@@ -222,8 +226,8 @@ static PyObject *target_text(PyObject *target) {
     return PyUnicode_FromString(Py_TYPE(target)->tp_name);
 }
 
-static status name_node(graph *g, node *n, PyObject *text) {
-    PyObject *candidate = text ? as_identifier(text) : NULL;
+static status name_node(graph *g, node *n, PyObject *text, bool target) {
+    PyObject *candidate = as_identifier(text, target);
     PyObject *name = candidate ? unique_name(g, candidate) : NULL;
     Py_XDECREF(candidate);
     if (!name)
@@ -234,7 +238,7 @@ static status name_node(graph *g, node *n, PyObject *text) {
 
 status graph_rename(graph *g, node *n, PyObject *name) {
     n->renamed = true;
-    return PyUnicode_Compare(name, n->name) == 0 ? ST_OK : name_node(g, n, name);
+    return PyUnicode_Compare(name, n->name) == 0 ? ST_OK : name_node(g, n, name, false);
 }
 
 // --- graphs ---
@@ -243,6 +247,7 @@ static void graph_dealloc(graph *g) {
     Py_XDECREF(g->nodes);
     Py_XDECREF(g->sources);
     Py_XDECREF(g->names);
+    Py_XDECREF(g->targets);
     Py_XDECREF(g->counts);
     Py_XDECREF(g->keeper);
     PyObject_Free(g);
@@ -299,11 +304,12 @@ graph *graph_new(void) {
     g->nodes = PyList_New(0);
     g->sources = PyList_New(0);
     g->names = PySet_New(NULL);
+    g->targets = PySet_New(NULL);
     g->counts = PyDict_New();
     g->inputs = 0;
     g->closed = false;
     g->keeper = NULL;
-    if (!g->nodes || !g->sources || !g->names || !g->counts)
+    if (!g->nodes || !g->sources || !g->names || !g->targets || !g->counts)
         Py_CLEAR(g);
     return g;
 }
@@ -335,6 +341,21 @@ static PyObject *input_target(PyObject *source) {
     return result;
 }
 
+// As Dynamo's get_unique_name_wrt, since a placeholder's target is a parameter of fx's function:
+// "_0" is put behind a name that is taken, then "_1". Takes the reference.
+static PyObject *unique_target(graph *g, PyObject *candidate) {
+    PyObject *name = Py_XNewRef(candidate);
+    int used = name ? PySet_Contains(g->targets, name) : -1;
+    for (long number = 0; used > 0; number++) {
+        Py_SETREF(name, PyUnicode_FromFormat("%U_%ld", candidate, number));
+        used = name ? PySet_Contains(g->targets, name) : -1;
+    }
+    if (used < 0 || PySet_Add(g->targets, name) < 0)
+        Py_CLEAR(name);
+    Py_XDECREF(candidate);
+    return name;
+}
+
 static status insert_input(graph *g, node *n, PyObject *source) {
     if (PyList_Append(g->sources, source) < 0)
         return ST_ERROR;
@@ -349,13 +370,33 @@ static status insert_input(graph *g, node *n, PyObject *source) {
 
 node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *meta) {
     assert(!g->closed);
-    PyObject *target = name ? Py_NewRef(name) : input_target(source), *empty = PyTuple_New(0);
+    PyObject *target = unique_target(g, name ? Py_NewRef(name) : input_target(source));
+    PyObject *empty = PyTuple_New(0);
     node *n = target && empty ? new_node(NODE_PLACEHOLDER, target, empty, NULL, meta, NULL) : NULL;
     Py_XDECREF(empty);
-    if (n && (name_node(g, n, target) != ST_OK || insert_input(g, n, source) != ST_OK))
+    if (n && (name_node(g, n, target, true) != ST_OK || insert_input(g, n, source) != ST_OK))
         Py_CLEAR(n);
     Py_XDECREF(target);
     return n;
+}
+
+static void swap_items(PyObject *list, int i, int j) {
+    PyObject **items = ((PyListObject *)list)->ob_item, *kept = items[i];
+    items[i] = items[j];
+    items[j] = kept;
+}
+
+void graph_sort_inputs(graph *g, int *ranks) {
+    for (int i = 1; i < g->inputs; i++) {
+        for (int j = i; j > 0 && ranks[j - 1] > ranks[j]; j--) { // few are out of place
+            int kept = ranks[j];
+            ranks[j] = ranks[j - 1];
+            ranks[j - 1] = kept;
+            swap_items(g->nodes, j - 1, j);
+            swap_items(g->sources, j - 1, j);
+        }
+    }
+    renumber(g, 0);
 }
 
 node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
@@ -368,7 +409,7 @@ node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObjec
         return NULL;
     }
     n->index = (int)PyList_GET_SIZE(g->nodes);
-    if (name_node(g, n, text) != ST_OK || PyList_Append(g->nodes, (PyObject *)n) < 0)
+    if (name_node(g, n, text, true) != ST_OK || PyList_Append(g->nodes, (PyObject *)n) < 0)
         Py_CLEAR(n);
     Py_DECREF(text);
     return n;

@@ -24,7 +24,10 @@ typedef struct node {
     PyObject *meta;   // strong: an example value (FakeTensor, int …), or None
     PyObject *name;   // strong, str; unique in its graph
     PyObject *stack;  // strong: tuple of (filename, line, function name), outermost first, or None
-    bool renamed;     // by graph_rename
+    // strong: tuple of (id, place, class) of the modules whose calls it is part of, outermost
+    // first, or None
+    PyObject *modules;
+    bool renamed; // by graph_rename
 } node;
 
 typedef struct graph {
@@ -32,8 +35,9 @@ typedef struct graph {
     PyObject *nodes;   // strong, list; ends in an output node once closed
     PyObject *sources; // strong, list: for each placeholder the text of its source
     PyObject *names;   // strong, set of names in use
+    PyObject *targets; // strong, set: those of placeholders
     PyObject *counts;  // strong, dict: the last number that was put behind a name
-    int inputs;        // placeholders, all at the front in order of first use
+    int inputs;        // placeholders, all at the front
     bool closed;
     // strong, or NULL: (save, restore). The operations change state that an error would leave
     // changed: restore(save()) puts it back.
@@ -49,6 +53,8 @@ graph *graph_new(void);
 node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *meta);
 node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
                  PyObject *meta, PyObject *stack);
+// Puts placeholders in order: ranks[i] is the i-th one's. Those of one rank stay as they are.
+void graph_sort_inputs(graph *g, int *ranks);
 // The node is called like this from now on, or like this with a number.
 status graph_rename(graph *g, node *n, PyObject *name);
 // What comes out is given out; `outputs` is a tuple of nodes. Placeholders that nothing uses are

@@ -25,7 +25,7 @@ static PyObject *from_node(world *w, standin *s, PyObject *name) {
 }
 
 static PyObject *leafness(world *w, standin *s, PyObject *name) {
-    if (s->node->op == NODE_PLACEHOLDER && input_guard_leaf(w, s) != ST_OK)
+    if (s->input && input_guard_leaf(w, s) != ST_OK)
         return NULL;
     return from_fake(w, s, name);
 }

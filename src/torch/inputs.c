@@ -333,6 +333,46 @@ static tensor_guard *guard_of(torch_trace *t, PyObject *tensor) {
     return NULL;
 }
 
+// --- order: as in Dynamo, inputs stand as they were first looked at, be it by `x is None` ---
+
+// Of what was read by key the register only says that it was there.
+static bool register_tells(const source *s) {
+    return s->reg >= 0 &&
+           (s->kind == SOURCE_LOCAL || s->kind == SOURCE_LIST_ITEM || s->kind == SOURCE_TUPLE_ITEM);
+}
+
+// Of a place that is opened now.
+static int rank_of(world *w, torch_trace *t, const source *s) {
+    uint64_t *known = map_get(&t->looked, map_key(s));
+    if (known)
+        return (int)*known;
+    return 2 * (register_tells(s) ? s->reg : guard_needed(w->guards));
+}
+
+status input_looked(world *w, source *s) {
+    torch_trace *t = trace_of(w);
+    if (!t)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    if (map_get(&t->looked, map_key(s)))
+        return ST_OK;
+    return map_put(&t->looked, map_key(s), (uint64_t)(2 * guard_needed(w->guards) - 1));
+}
+
+status inputs_sort(world *w) {
+    torch_trace *t = w->torch;
+    graph *g = w->graph;
+    int *ranks = arena_array(&w->arena, int, (size_t)g->inputs);
+    if (!ranks)
+        return ST_ERROR;
+    for (uint32_t i = 0; i < t->all.count; i++) {
+        standin *s = (standin *)t->all.items[i];
+        if (s->input)
+            ranks[s->input->index] = s->rank;
+    }
+    graph_sort_inputs(g, ranks);
+    return ST_OK;
+}
+
 // --- opening ---
 
 // Classes whose tensors are just tensors.
@@ -401,7 +441,7 @@ static PyObject *head_of(world *w, const source *root, const source *below) {
     return name ? PyUnicode_FromFormat("L[%R]", name) : NULL;
 }
 
-static PyObject *source_name(world *w, const source *s) {
+PyObject *input_name(world *w, const source *s) {
     PyObject *text = source_text(s);
     const source *root = s, *below = NULL;
     for (; text && root->parent && root->parent != w->function; root = root->parent)
@@ -417,8 +457,10 @@ static PyObject *source_name(world *w, const source *s) {
 }
 
 static PyObject *make_input(world *w, source *s, PyObject *tensor, PyObject *fake) {
-    PyObject *name = source_name(w, s);
+    PyObject *name = input_name(w, s);
     node *n = name ? graph_input(w->graph, NULL, name, fake) : NULL;
+    if (n && record_modules(w, n) != ST_OK)
+        Py_CLEAR(n);
     PyObject *result = n ? standin_new(w, fake, n, Py_TYPE(tensor)) : NULL;
     Py_XDECREF(name);
     Py_XDECREF(n);
@@ -440,9 +482,12 @@ static status add_guard(world *w, torch_trace *t, source *s, PyObject *tensor, P
 static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tensor) {
     if (check_input(w, tensor) != ST_OK)
         return NULL;
+    int rank = rank_of(w, t, s);
     PyObject *fake = make_fake(w, t, tensor);
     PyObject *result = fake ? make_input(w, s, tensor, fake) : NULL;
     Py_XDECREF(fake);
+    if (result)
+        ((standin *)result)->rank = rank;
     if (result && add_guard(w, t, s, tensor, result) != ST_OK)
         Py_CLEAR(result);
     return result;

@@ -1,6 +1,9 @@
 // A call of torch as a node: its arguments twice, as fakes to run on and as the node's own; its
 // result as stand-ins.
 #include "src/py/raised.h"
+#include "src/py/signals.h"
+
+#include "src/interp/run.h"
 
 #include "src/torch/room.h"
 
@@ -8,6 +11,7 @@ void (*torch_quiet_enter)(void **state);
 void (*torch_quiet_leave)(void **state);
 
 void quiet_begin(quiet *q) {
+    q->held = py_hold_signals();
     q->state = NULL;
     if (torch_quiet_enter)
         torch_quiet_enter(&q->state);
@@ -16,6 +20,7 @@ void quiet_begin(quiet *q) {
 void quiet_end(quiet *q) {
     if (torch_quiet_leave)
         torch_quiet_leave(&q->state);
+    py_let_signals_go(q->held);
 }
 
 // --- arguments ---
@@ -258,17 +263,40 @@ bool error_stays(world *w) {
     return true;
 }
 
+// What an operation that depends on values wants with them: those of no shape give a number.
+static reason value_reason(PyObject *target) {
+    static const char *const numbers[] = {"item",      "__int__",     "__float__",
+                                          "__index__", "__complex__", "_local_scalar_dense"};
+    if (!PyErr_ExceptionMatches(PyTuple_GET_ITEM(facts.data_dependent, 0)))
+        return REASON_DATA_SHAPE;
+    for (size_t i = 0; PyUnicode_Check(target) && i < Py_ARRAY_LENGTH(numbers); i++)
+        if (PyUnicode_CompareWithASCIIString(target, numbers[i]) == 0)
+            return REASON_ITEM;
+    bool truth = PyUnicode_Check(target) && !PyUnicode_CompareWithASCIIString(target, "__bool__");
+    return truth ? REASON_TENSOR_TRUTH : REASON_TENSOR_VALUE;
+}
+
+// Of errors that fakes alone make, eager knows nothing.
+static reason fake_reason(void) {
+    const char *name = ((PyTypeObject *)PyErr_Occurred())->tp_name;
+    bool fakes = strncmp(name, "Unsupported", strlen("Unsupported")) == 0;
+    return fakes || PyErr_ExceptionMatches(PyExc_TypeError) ||
+                   PyErr_ExceptionMatches(PyExc_NotImplementedError)
+               ? REASON_TENSOR_OPERATION
+               : REASON_TENSOR_ERROR;
+}
+
 // Torch's complaint about a call on fakes: eager would complain as well, or it cannot be known
 // here.
 static void fake_failed(world *w, PyObject *target) {
     if (error_stays(w))
         return;
-    bool value = PyErr_ExceptionMatches(facts.data_dependent);
+    reason why =
+        PyErr_ExceptionMatches(facts.data_dependent) ? value_reason(target) : fake_reason();
     PyObject *exception = py_take_raised();
     PyObject *name = callable_name(target), *line = first_line(exception);
     PyErr_Clear();
-    world_break(w, value ? REASON_TENSOR_VALUE : REASON_TENSOR_OPERATION, "%V: %V", name, "?", line,
-                "?");
+    world_break(w, why, "%V: %V", name, "?", line, "?");
     Py_XDECREF(name);
     Py_XDECREF(line);
     Py_DECREF(exception);
@@ -329,6 +357,8 @@ static PyObject *wrap_item(world *w, PyObject *sequence, Py_ssize_t i, node *n) 
     node *get =
         args ? graph_call(w->graph, NODE_CALL_FUNCTION, facts.getitem, args, NULL, item, n->stack)
              : NULL;
+    if (get)
+        Py_SETREF(get->modules, Py_NewRef(n->modules));
     PyObject *result = get ? wrap(w, item, get) : NULL;
     Py_XDECREF(index);
     Py_XDECREF(args);
@@ -373,12 +403,65 @@ PyObject *fixed_value(world *w, PyObject *value) {
     return Py_XNewRef(s ? door_bring(w, s, value) : NULL);
 }
 
-static node *add_node(world *w, node_op op, PyObject *target, const recording *r, PyObject *meta) {
+// --- whose operation it is ---
+
+// Where the module is found whose call this frame is; NULL if it was made inside.
+static source *module_place(world *w, const run *r, PyObject **module) {
+    PyObject *self = py_frame_slots(r->frame)[0];
+    if (self && PyCell_Check(self)) // a function within the frame's uses it
+        self = PyCell_GET(self);
+    if (self && is_lazy(self)) {
+        *module = ((lazy *)self)->outside;
+        return ((lazy *)self)->source;
+    }
+    record *known = self ? record_of(w, self) : NULL;
+    *module = known ? known->outside : NULL;
+    return known ? known->source : NULL;
+}
+
+static status add_module(PyObject *list, world *w, const run *r) {
+    PyObject *module;
+    source *place = module_place(w, r, &module);
+    if (!place)
+        return ST_OK;
+    PyObject *text = input_name(w, place);
+    PyObject *item =
+        text ? Py_BuildValue("NNO", PyLong_FromVoidPtr(module), text, Py_TYPE(module)) : NULL;
+    int failed = item ? PyList_Insert(list, 0, item) : -1;
+    Py_XDECREF(item);
+    return failed < 0 ? ST_ERROR : ST_OK;
+}
+
+status record_modules(world *w, node *n) {
+    PyObject *list = NULL;
+    for (const run *r = w->run; r; r = r->below) {
+        if ((PyObject *)r->code->py != facts.module_call)
+            continue;
+        if ((!list && !(list = PyList_New(0))) || add_module(list, w, r) != ST_OK) {
+            Py_XDECREF(list);
+            return ST_ERROR;
+        }
+    }
+    PyObject *modules = list ? PyList_AsTuple(list) : NULL;
+    if (modules)
+        Py_SETREF(n->modules, modules);
+    Py_XDECREF(list);
+    return list && !modules ? ST_ERROR : ST_OK;
+}
+
+static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
+                      PyObject *meta) {
     PyObject *stack = world_stack(w);
-    node *n = stack ? graph_call(w->graph, op, target, r->args.plain, r->kwargs.plain, meta, stack)
-                    : NULL;
+    world_touch(w);
+    node *n = stack ? graph_call(w->graph, op, target, args, kwargs, meta, stack) : NULL;
     Py_XDECREF(stack);
+    if (n && record_modules(w, n) != ST_OK)
+        Py_CLEAR(n);
     return n;
+}
+
+static node *add_node(world *w, node_op op, PyObject *target, const recording *r, PyObject *meta) {
+    return new_call(w, op, target, r->args.plain, r->kwargs.plain, meta);
 }
 
 static PyObject *finish(world *w, node_op op, PyObject *target, const recording *r,
@@ -439,9 +522,5 @@ PyObject *record_function(world *w, PyObject *function, PyObject *const *args, s
 }
 
 node *record_setter(world *w, PyObject *function, PyObject *args) {
-    PyObject *stack = world_stack(w);
-    node *n =
-        stack ? graph_call(w->graph, NODE_CALL_FUNCTION, function, args, NULL, NULL, stack) : NULL;
-    Py_XDECREF(stack);
-    return n;
+    return new_call(w, NODE_CALL_FUNCTION, function, args, NULL, NULL);
 }

@@ -31,10 +31,12 @@ typedef struct torch_facts {
     PyObject *getitem, *setitem, *getattr; // of operator and builtins
     PyObject *binary[32];                  // by the argument of BINARY_OP: functions of operator
     PyObject *compare[6];
-    PyObject *strided;     // torch.strided
-    PyObject *set_grad;    // torch._C._set_grad_enabled
-    PyObject *state_guard; // class
-    map rows;              // callable → row *
+    PyObject *strided;                             // torch.strided
+    PyObject *set_grad;                            // torch._C._set_grad_enabled
+    PyObject *increment, *decrement, *clear_cache; // of autocast: how deep, and its cache
+    PyObject *module_call;                         // code of nn.Module._call_impl
+    PyObject *state_guard;                         // class
+    map rows;                                      // callable → row *
     // where things lie in memory
     int impl_at;     // of a tensor object: pointer to its TensorImpl
     int keys_at;     // of a TensorImpl: dispatch keys; 0: raw reads are not to be trusted
@@ -73,19 +75,24 @@ typedef struct torch_trace {
     PyObject *mode;            // strong: FakeTensorMode, or NULL until the first fake
     PyObject *before;          // strong: thread state as it was, once a setter ran
     map standins;              // fake → standin
+    map looked;                // source → rank of the input that it may become
     VEC(PyObject *) all;       // strong: every stand-in of this trace
     struct alias_group *group; // of all inputs
+    uint64_t keys[2];          // the thread's dispatch keys when it began
     void *state;               // borrowed from the guards: what the state guard compares with
     PyObject *asked;    // strong: dict of what was asked, (function, *args) → answer, or NULL
-    PyObject *contexts; // strong: list of autocast contexts that are entered, or NULL
+    PyObject *contexts; // strong: list of autocast contexts entered or left, see state.c; or NULL
 } torch_trace;
 
 // The world's, made at first need together with the guard of torch's state. NULL with an exception
 // or a break.
 torch_trace *trace_of(world *w);
 
+// Python code of torch's runs: its frames are no part of the trace, and signals wait, since it
+// leaves modes on when it is interrupted.
 typedef struct quiet {
     void *state;
+    unsigned long held;
 } quiet;
 void quiet_begin(quiet *q);
 void quiet_end(quiet *q);
@@ -98,9 +105,12 @@ typedef struct standin {
     PyObject_HEAD
     void *base[4];              // as in a tensor object: the undefined tensor, no hooks
     world *world;               // NULL once the trace has ended
-    node *node;                 // strong
+    node *node;                 // strong: what uses refer to
+    node *earlier;              // strong: what they referred to before the last operation, or NULL
+    node *input;                // strong: the placeholder, or NULL
     PyObject *fake;             // strong
     PyTypeObject *type;         // strong: what type() says
+    int rank;                   // of an input: among the inputs
     struct tensor_guard *guard; // of an input: borrowed from the guards, dead once the trace is
 } standin;
 
@@ -112,6 +122,8 @@ static inline bool is_tensor_standin(PyObject *o) {
 // The stand-in of a fake: the one it has, or a new one for this node. New reference.
 PyObject *standin_for(world *w, PyObject *fake, node *n);
 PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type);
+// What an operation gave back, and was one of its arguments, was dropped at once.
+void standin_dropped(world *w, standin *s);
 // NULL and an exception if its trace has ended.
 world *standin_world(PyObject *o);
 void standins_sever(torch_trace *t);
@@ -119,6 +131,8 @@ void standins_sever(torch_trace *t);
 // --- inputs (inputs.c) ---
 
 PyObject *input_open(world *w, source *s, PyObject *tensor);
+// The text of a place, as Dynamo has it: globals are G, free variables are locals. New str.
+PyObject *input_name(world *w, const source *s);
 // What a tensor's getset gives, for sources; new reference, or NULL.
 PyObject *input_attribute(PyObject *tensor, PyObject *name);
 // Storage offsets, or leafness, of all inputs so far matter from now on.
@@ -126,6 +140,10 @@ void inputs_guard_offsets(world *w);
 status input_guard_leaf(world *w, standin *s);
 // Some input is written to: which inputs share memory matters from now on.
 void inputs_guard_sharing(world *w);
+// A tensor counts as looked at from now on, though it is not opened yet.
+status input_looked(world *w, source *s);
+// The graph's placeholders get their final order.
+status inputs_sort(world *w);
 void alias_group_drop(struct alias_group *group);
 // Nothing but raw reads and shims: a tuple of what the guard sees, for tests. New reference.
 PyObject *input_facts(PyObject *tensor);
@@ -144,6 +162,8 @@ PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given);
 // A node of a setter: no fakes, plain arguments, no value.
 node *record_setter(world *w, PyObject *function, PyObject *args);
+// Notes whose modules' calls the node is part of.
+status record_modules(world *w, node *n);
 // Arguments as plain values, all opened; breaks if a stand-in is among them. New references.
 PyObject *plain_value(world *w, PyObject *argument);
 // A plain value that torch gave, made known to the world where that is needed. New reference.
@@ -177,6 +197,17 @@ PyObject *autocast_enter(world *w, const row *r, call_args a);
 PyObject *autocast_exit(world *w, const row *r, call_args a);
 // Whether torch's state is as it was when the trace began.
 bool state_unchanged(torch_trace *t);
+// The end of a trace that has set the state: the graph gets nodes that put it back, and the world
+// what sets it for whoever comes after.
+status state_leave(world *w, torch_trace *t);
+// As autocast.__exit__ begins: one context less, and the cache goes with the last. New None.
+PyObject *state_leave_nesting(void);
+// How many autocast contexts are entered. New int.
+PyObject *state_depth(void);
+// The state as the glue's save_state gave it. New None.
+PyObject *state_put_back(PyObject *state);
 void state_restore(torch_trace *t);
+// Takes off what an interrupt has left on. After state_restore.
+void state_mend(torch_trace *t);
 // Takes switches of grad mode out of the graph that the next one undoes.
 status state_tidy(world *w, torch_trace *t);

@@ -30,9 +30,12 @@ PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
     memcpy((char *)s + facts.impl_at, &facts.undefined, sizeof(void *));
     s->world = w;
     s->node = (node *)Py_NewRef(n);
+    s->earlier = NULL;
+    s->input = n->op == NODE_PLACEHOLDER ? (node *)Py_NewRef(n) : NULL;
     s->fake = Py_NewRef(fake);
     s->type = (PyTypeObject *)Py_NewRef(type);
     s->guard = NULL;
+    s->rank = 0;
     if (vec_push(&t->all, (PyObject *)s) != ST_OK) {
         Py_DECREF(s);
         return NULL;
@@ -44,17 +47,29 @@ PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
     return NULL;
 }
 
-// An operation that gives back one of its arguments renames it: later uses then depend on that
-// node, so that no backend takes it for dead. Inputs stay what they are: the plan loads them.
+// An operation that gives back one of its arguments: later uses refer to that node, as in Dynamo,
+// where the result replaces the variable that it is stored in.
 PyObject *standin_for(world *w, PyObject *fake, node *n) {
     torch_trace *t = w->torch;
     uint64_t *known = map_get(&t->standins, map_key(fake));
     if (!known)
         return standin_new(w, fake, n, facts.tensor);
     standin *s = (standin *)(uintptr_t)*known;
-    if (n && s->node->op != NODE_PLACEHOLDER)
-        Py_SETREF(s->node, (node *)Py_NewRef(n));
+    if (n) {
+        Py_XSETREF(s->earlier, s->node);
+        s->node = (node *)Py_NewRef(n);
+    }
     return Py_NewRef(s);
+}
+
+// The operation was a statement: uses go on referring to what they did before.
+void standin_dropped(world *w, standin *s) {
+    PyObject *nodes = w->graph->nodes;
+    PyObject *last = PyList_GET_ITEM(nodes, PyList_GET_SIZE(nodes) - 1);
+    if (s->earlier == NULL || last != (PyObject *)s->node)
+        return;
+    Py_SETREF(s->node, s->earlier);
+    s->earlier = NULL;
 }
 
 void standins_sever(torch_trace *t) {
@@ -63,6 +78,8 @@ void standins_sever(torch_trace *t) {
         s->world = NULL;
         s->guard = NULL;
         Py_CLEAR(s->node);
+        Py_CLEAR(s->earlier);
+        Py_CLEAR(s->input);
         Py_CLEAR(s->fake);
     }
     while (t->all.count > 0)
@@ -73,6 +90,8 @@ void standins_sever(torch_trace *t) {
 
 static void dealloc(standin *s) {
     Py_XDECREF(s->node);
+    Py_XDECREF(s->earlier);
+    Py_XDECREF(s->input);
     Py_XDECREF(s->fake);
     Py_XDECREF(s->type);
     PyObject_Free(s);
@@ -165,7 +184,8 @@ static PyObject *divide_both(PyObject *left, PyObject *right) {
 // What needs the value, of which a fake knows something only where it is a constant.
 static PyObject *value_by(PyObject *o, const char *method) {
     world *w = standin_world(o);
-    return w ? world_break(w, REASON_TENSOR_VALUE, "%s() of a tensor", method) : NULL;
+    reason why = strcmp(method, "bool") == 0 ? REASON_TENSOR_TRUTH : REASON_ITEM;
+    return w ? world_break(w, why, "%s() of a tensor", method) : NULL;
 }
 
 static int truth(PyObject *o) {

@@ -1,5 +1,9 @@
 // Torch's state outside of objects: guarded as a group, set for real while tracing, put back at the
-// end.
+// end. What the program would have left set becomes calls of C functions, for the plan.
+#include "src/py/raised.h"
+
+#include "src/call/attr.h"
+
 #include "src/torch/room.h"
 
 #include <dlfcn.h>
@@ -98,6 +102,7 @@ status state_guard_add(world *w, torch_trace *t) {
     if (keys)
         memcpy(s->keys, keys, sizeof(s->keys));
     s->inference = facts.inference();
+    memcpy(t->keys, s->keys, sizeof(t->keys));
     if (!s->check) {
         state_drop(s);
         return ST_ERROR;
@@ -107,32 +112,124 @@ status state_guard_add(world *w, torch_trace *t) {
 }
 
 bool state_unchanged(torch_trace *t) {
-    return !t->before || state_check(NULL, t->state);
+    return state_check(NULL, t->state);
 }
 
 // --- setting ---
 
+// What autocast counts; C functions, so that nothing comes between.
+static int count(PyObject *function, PyObject **depth) {
+    PyObject *now = PyObject_CallNoArgs(function);
+    if (depth)
+        *depth = now;
+    else
+        Py_XDECREF(now);
+    return now ? 0 : -1;
+}
+
+PyObject *state_depth(void) {
+    PyObject *depth = NULL;
+    return count(facts.increment, NULL) < 0 || count(facts.decrement, &depth) < 0 ? NULL : depth;
+}
+
+PyObject *state_leave_nesting(void) {
+    PyObject *left = NULL;
+    if (count(facts.decrement, &left) < 0)
+        return NULL;
+    bool last = PyLong_AsLong(left) == 0;
+    Py_DECREF(left);
+    return last ? PyObject_CallNoArgs(facts.clear_cache) : Py_NewRef(Py_None);
+}
+
+static PyObject *state_now(void) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *now = PyObject_CallNoArgs(glue_function("save_state"));
+    quiet_end(&q);
+    return now;
+}
+
+// As long as the trace sets the state, no context is the last to go, so that the cache of the
+// contexts around the trace stays as it is.
 static status state_save(torch_trace *t) {
     if (t->before)
         return ST_OK;
-    quiet q;
-    quiet_begin(&q);
-    t->before = PyObject_CallNoArgs(glue_function("save_state"));
-    quiet_end(&q);
-    return t->before ? ST_OK : ST_ERROR;
+    PyObject *now = state_now();
+    if (!now || count(facts.increment, NULL) < 0) {
+        Py_XDECREF(now);
+        return ST_ERROR;
+    }
+    t->before = now;
+    return ST_OK;
+}
+
+static int restore_depth(PyObject *wanted) {
+    PyObject *now = state_depth();
+    long more = now ? PyLong_AsLong(wanted) - PyLong_AsLong(now) : 0;
+    Py_XDECREF(now);
+    for (; more > 0; more--)
+        if (count(facts.increment, NULL) < 0)
+            return -1;
+    for (; more < 0; more++)
+        if (count(facts.decrement, NULL) < 0)
+            return -1;
+    return now ? 0 : -1;
+}
+
+static int restore_all(PyObject *state) {
+    PyObject *depth = PyTuple_GET_ITEM(state, 3), *setters = PyTuple_GET_ITEM(state, 4);
+    int failed = restore_depth(depth);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(setters); i++) {
+        PyObject *setter = PyTuple_GET_ITEM(setters, i);
+        PyObject *done =
+            PyObject_Call(PyTuple_GET_ITEM(setter, 0), PyTuple_GET_ITEM(setter, 1), NULL);
+        Py_XDECREF(done);
+        failed = done ? failed : -1;
+    }
+    return PyLong_AsLong(depth) == 0 && count(facts.clear_cache, NULL) < 0 ? -1 : failed;
+}
+
+// C functions only: Python code could be interrupted on the way.
+PyObject *state_put_back(PyObject *state) {
+    if (!PyTuple_Check(state) || PyTuple_GET_SIZE(state) != 5) {
+        PyErr_SetString(PyExc_TypeError, "no state of torch's");
+        return NULL;
+    }
+    return restore_all(state) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 void state_restore(torch_trace *t) {
     if (!t->before)
         return;
-    quiet q;
-    quiet_begin(&q);
-    PyObject *done = PyObject_CallOneArg(glue_function("restore_state"), t->before);
-    quiet_end(&q);
-    if (!done)
+    py_raised aside = py_put_aside();
+    if (restore_all(t->before) < 0)
         PyErr_WriteUnraisable(t->before);
-    Py_XDECREF(done);
+    py_put_on(aside);
     Py_CLEAR(t->before);
+}
+
+// How many dispatch modes are on; -1 with an exception.
+static long modes_on(void) {
+    PyObject *count = PyObject_CallNoArgs(glue_function("dispatch_modes"));
+    long on = count ? PyLong_AsLong(count) : -1;
+    Py_XDECREF(count);
+    return on;
+}
+
+// Python code of torch's that was interrupted may have left dispatch modes and keys behind. A trace
+// begins without modes.
+void state_mend(torch_trace *t) {
+    uint64_t *keys = (uint64_t *)local_keys();
+    for (long on = modes_on(); on > 0; on--) {
+        PyObject *mode = PyObject_CallOneArg(glue_function("pop_dispatch_mode"), Py_None);
+        if (!mode)
+            break;
+        Py_DECREF(mode);
+    }
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(NULL);
+    if (keys && !same_keys(t->keys))
+        memcpy(keys, t->keys, sizeof(t->keys));
 }
 
 static PyObject *plain_tuple(world *w, PyObject *const *items, size_t count) {
@@ -302,17 +399,15 @@ PyObject *state_asked(world *w, const row *r, call_args a) {
 
 // --- autocast ---
 
-// The four values that torch's own functions for graphs take, from an instance made in this trace.
-static PyObject *autocast_values(world *w, PyObject *self) {
-    static const char *const names[] = {"device", "fast_dtype", "_enabled", "_cache_enabled"};
-    PyObject *values = PyTuple_New(4);
-    for (int i = 0; values && i < 4; i++) {
-        PyObject *name = PyUnicode_InternFromString(names[i]), *found = NULL;
-        bool there = name && raw_attr_get(self, name, &found) == RAW_FOUND;
-        PyObject *value = there ? plain_value(w, found) : NULL;
+// Attributes as plain values. New tuple.
+static PyObject *read_fields(world *w, PyObject *self, const char *const *names, int count) {
+    PyObject *values = PyTuple_New(count);
+    for (int i = 0; values && i < count; i++) {
+        PyObject *name = PyUnicode_InternFromString(names[i]);
+        PyObject *found = name ? attr_get(w, self, name) : NULL;
+        PyObject *value = found ? plain_value(w, found) : NULL;
         Py_XDECREF(name);
-        if (!value && name && !there)
-            world_break(w, REASON_TORCH_STATE, "autocast without %s", names[i]);
+        Py_XDECREF(found);
         if (value)
             PyTuple_SET_ITEM(values, i, value);
         else
@@ -321,79 +416,235 @@ static PyObject *autocast_values(world *w, PyObject *self) {
     return values;
 }
 
-// Whether to cache is what it is anyway, mostly: None says so, as Dynamo does.
-static status forget_cache(PyObject *values) {
-    PyObject *now = PyObject_CallNoArgs(glue_function("cache_enabled"));
-    if (!now)
-        return ST_ERROR;
-    if (now == PyTuple_GET_ITEM(values, 3)) {
-        Py_DECREF(PyTuple_GET_ITEM(values, 3));
-        PyTuple_SET_ITEM(values, 3, Py_NewRef(Py_None));
+// What torch's own functions for graphs take.
+static PyObject *autocast_values(world *w, PyObject *self) {
+    static const char *const names[] = {"device", "fast_dtype", "_enabled", "_cache_enabled"};
+    return read_fields(w, self, names, 4);
+}
+
+// What __enter__ puts aside in the object, for __exit__.
+static const char *const put_aside[] = {"prev", "prev_fastdtype", "prev_cache_enabled"};
+
+// The same three values as they are now. New tuple.
+static PyObject *autocast_now(PyObject *device) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *now = PyObject_CallOneArg(glue_function("autocast_now"), device);
+    quiet_end(&q);
+    return now;
+}
+
+static status put_fields(world *w, PyObject *self, PyObject *now) {
+    for (int i = 0; i < 3; i++) {
+        PyObject *name = PyUnicode_InternFromString(put_aside[i]);
+        PyObject *value = name ? fixed_value(w, PyTuple_GET_ITEM(now, i)) : NULL;
+        int failed = value ? attr_set(w, self, name, value) : -1;
+        Py_XDECREF(name);
+        Py_XDECREF(value);
+        if (failed < 0)
+            return ST_ERROR;
     }
-    Py_DECREF(now);
     return ST_OK;
 }
 
-static PyObject *autocast_self(world *w, call_args a) {
-    PyObject *self = a.given > 0 ? door_open(w, a.args[0]) : NULL;
-    if (!self)
-        return NULL;
-    if (record_of(w, self))
-        return world_break(w, REASON_TORCH_STATE, "an autocast object from outside");
-    return self;
+// Whether to cache is what it is anyway, mostly: None says so, as Dynamo does.
+static void forget_cache(PyObject *values, PyObject *now) {
+    if (PyTuple_GET_ITEM(values, 3) != PyTuple_GET_ITEM(now, 2))
+        return;
+    Py_DECREF(PyTuple_GET_ITEM(values, 3));
+    PyTuple_SET_ITEM(values, 3, Py_NewRef(Py_None));
 }
 
-// Entered contexts, innermost last: (the object, torch's context, the node).
-static status push_context(torch_trace *t, PyObject *self, PyObject *context, node *n) {
+// Contexts, innermost last. Entered: (the object, torch's context, the node, what was put aside).
+// Left, and entered before the trace: (None, arguments to return to it, the node, None).
+static status push_context(torch_trace *t, PyObject *self, PyObject *context, node *n,
+                           PyObject *now) {
     if (!t->contexts && !(t->contexts = PyList_New(0)))
         return ST_ERROR;
-    PyObject *entry = PyTuple_Pack(3, self, context, n);
+    PyObject *entry = PyTuple_Pack(4, self, context, n, now);
     int failed = entry ? PyList_Append(t->contexts, entry) : -1;
     Py_XDECREF(entry);
     return failed < 0 ? ST_ERROR : ST_OK;
 }
 
-PyObject *autocast_enter(world *w, const row *r, call_args a) {
-    torch_trace *t = trace_of(w);
-    PyObject *self = t ? autocast_self(w, a) : NULL;
-    PyObject *values = self && state_save(t) == ST_OK ? autocast_values(w, self) : NULL;
-    if (!values || forget_cache(values) != ST_OK) {
-        Py_XDECREF(values);
-        return NULL;
-    }
+static PyObject *call_quietly(PyObject *function, PyObject *args) {
     quiet q;
     quiet_begin(&q);
-    PyObject *context = PyObject_CallObject(r->extra, values);
+    PyObject *result = PyObject_CallObject(function, args);
     quiet_end(&q);
-    node *n = context ? record_setter(w, r->extra, values) : NULL;
-    PyObject *result = n && push_context(t, self, context, n) == ST_OK ? Py_NewRef(self) : NULL;
-    Py_DECREF(values);
+    return result;
+}
+
+static status enter(world *w, torch_trace *t, PyObject *function, PyObject *self,
+                    PyObject *values) {
+    PyObject *now = autocast_now(PyTuple_GET_ITEM(values, 0));
+    if (!now || put_fields(w, self, now) != ST_OK) {
+        Py_XDECREF(now);
+        return ST_ERROR;
+    }
+    forget_cache(values, now);
+    PyObject *context = call_quietly(function, values);
+    node *n = context ? record_setter(w, function, values) : NULL;
+    status done = n ? push_context(t, self, context, n, now) : ST_ERROR;
+    Py_DECREF(now);
     Py_XDECREF(context);
+    Py_XDECREF(n);
+    return done;
+}
+
+PyObject *autocast_enter(world *w, const row *r, call_args a) {
+    torch_trace *t = trace_of(w);
+    PyObject *self = t && a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    PyObject *values = self && state_save(t) == ST_OK ? autocast_values(w, self) : NULL;
+    if (!values)
+        return NULL;
+    world_touch(w);
+    status done = enter(w, t, r->extra, self, values);
+    Py_DECREF(values);
+    return done == ST_OK ? Py_NewRef(self) : NULL;
+}
+
+static PyObject *top_context(const torch_trace *t) {
+    Py_ssize_t count = t->contexts ? PyList_GET_SIZE(t->contexts) : 0;
+    return count ? PyList_GET_ITEM(t->contexts, count - 1) : NULL;
+}
+
+static status pop_context(torch_trace *t) {
+    Py_ssize_t count = PyList_GET_SIZE(t->contexts);
+    return PyList_SetSlice(t->contexts, count - 1, count, NULL) < 0 ? ST_ERROR : ST_OK;
+}
+
+// The trace itself has entered it.
+static status leave_entered(world *w, torch_trace *t, PyObject *function, PyObject *top) {
+    PyObject *context = PyTuple_Pack(1, PyTuple_GET_ITEM(top, 1));
+    PyObject *done = context ? call_quietly(function, context) : NULL;
+    PyObject *args = done ? PyTuple_Pack(1, PyTuple_GET_ITEM(top, 2)) : NULL;
+    node *n = args ? record_setter(w, function, args) : NULL;
+    Py_XDECREF(context);
+    Py_XDECREF(done);
+    Py_XDECREF(args);
+    Py_XDECREF(n);
+    return n ? pop_context(t) : ST_ERROR;
+}
+
+// The frame was in it already when the trace began.
+static status leave_outer(world *w, torch_trace *t, PyObject *device, PyObject *before) {
+    PyObject *function = glue_function("leave_autocast"), *first = PyTuple_Pack(1, device);
+    PyObject *now = first ? autocast_now(device) : NULL;
+    PyObject *back = now ? PySequence_Concat(first, now) : NULL;
+    PyObject *args = back ? PySequence_Concat(first, before) : NULL;
+    PyObject *done = args ? call_quietly(function, args) : NULL;
+    node *n = done ? record_setter(w, function, args) : NULL;
+    status result = n ? push_context(t, Py_None, back, n, Py_None) : ST_ERROR;
+    Py_XDECREF(first);
+    Py_XDECREF(now);
+    Py_XDECREF(back);
+    Py_XDECREF(args);
+    Py_XDECREF(done);
     Py_XDECREF(n);
     return result;
 }
 
+// In another order than entered, or with other values than were put aside: then the real one runs.
+static status leave(world *w, torch_trace *t, PyObject *function, PyObject *self,
+                    PyObject *before) {
+    PyObject *top = top_context(t);
+    if (top && PyTuple_GET_ITEM(top, 0) == Py_None)
+        top = NULL;
+    if (top && (PyTuple_GET_ITEM(top, 0) != self ||
+                PyObject_RichCompareBool(PyTuple_GET_ITEM(top, 3), before, Py_EQ) != 1))
+        return world_break_status(w, REASON_TORCH_STATE,
+                                  "autocast left in another order than entered");
+    world_touch(w);
+    if (top)
+        return leave_entered(w, t, function, top);
+    static const char *const name[] = {"device"};
+    PyObject *device = read_fields(w, self, name, 1);
+    status done = device ? leave_outer(w, t, PyTuple_GET_ITEM(device, 0), before) : ST_ERROR;
+    Py_XDECREF(device);
+    return done;
+}
+
 PyObject *autocast_exit(world *w, const row *r, call_args a) {
     torch_trace *t = trace_of(w);
-    PyObject *self = t ? autocast_self(w, a) : NULL;
-    if (!self)
+    PyObject *self = t && a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    PyObject *before = self && state_save(t) == ST_OK ? read_fields(w, self, put_aside, 3) : NULL;
+    if (!before)
         return NULL;
-    Py_ssize_t count = t->contexts ? PyList_GET_SIZE(t->contexts) : 0;
-    PyObject *top = count ? PyList_GET_ITEM(t->contexts, count - 1) : NULL;
-    if (!top || PyTuple_GET_ITEM(top, 0) != self)
-        return world_break(w, REASON_TORCH_STATE, "autocast left in another order than entered");
+    status done = leave(w, t, r->extra, self, before);
+    Py_DECREF(before);
+    return done == ST_OK ? Py_NewRef(Py_False) : NULL;
+}
+
+// --- the end of a trace ---
+
+// A node that undoes a context's; neither, if nothing has come between.
+static status undo_context(world *w, torch_trace *t) {
+    PyObject *top = top_context(t), *nodes = w->graph->nodes;
+    Py_ssize_t last = PyList_GET_SIZE(nodes) - 1;
+    if (PyList_GET_ITEM(nodes, last) == PyTuple_GET_ITEM(top, 2))
+        return PyList_SetSlice(nodes, last, last + 1, NULL) < 0 ? ST_ERROR : pop_context(t);
+    bool entered = PyTuple_GET_ITEM(top, 0) != Py_None;
+    PyObject *function = glue_function(entered ? "_exit_autocast" : "return_to_autocast");
+    PyObject *args =
+        entered ? PyTuple_Pack(1, PyTuple_GET_ITEM(top, 2)) : Py_NewRef(PyTuple_GET_ITEM(top, 1));
+    node *n = args ? record_setter(w, function, args) : NULL;
+    Py_XDECREF(args);
+    Py_XDECREF(n);
+    return n ? pop_context(t) : ST_ERROR;
+}
+
+static status undo_grad(world *w, torch_trace *t, PyObject *now) {
+    PyObject *before = PyTuple_GET_ITEM(t->before, 0);
+    if (PyTuple_GET_ITEM(now, 0) == before)
+        return ST_OK;
+    PyObject *args = PyTuple_Pack(1, before);
+    node *n = args ? record_setter(w, facts.set_grad, args) : NULL;
+    Py_XDECREF(args);
+    Py_XDECREF(n);
+    return n ? ST_OK : ST_ERROR;
+}
+
+static status note_switches(world *w, torch_trace *t, PyObject *now) {
     quiet q;
     quiet_begin(&q);
-    PyObject *done = PyObject_CallOneArg(r->extra, PyTuple_GET_ITEM(top, 1));
+    PyObject *switches =
+        PyObject_CallFunctionObjArgs(glue_function("state_switches"), t->before, now, NULL);
     quiet_end(&q);
-    PyObject *args = done ? PyTuple_Pack(1, PyTuple_GET_ITEM(top, 2)) : NULL;
-    node *n = args ? record_setter(w, r->extra, args) : NULL;
-    Py_XDECREF(done);
-    Py_XDECREF(args);
-    if (!n || PyList_SetSlice(t->contexts, count - 1, count, NULL) < 0) {
-        Py_XDECREF(n);
-        return NULL;
-    }
-    Py_DECREF(n);
-    return Py_NewRef(Py_False);
+    if (!switches)
+        return ST_ERROR;
+    if (PyTuple_GET_SIZE(switches) > 0)
+        Py_XSETREF(w->switches, Py_NewRef(switches));
+    Py_DECREF(switches);
+    return ST_OK;
+}
+
+static bool is_setter(const node *n) {
+    static const char *const names[] = {"enter_autocast", "exit_autocast", "_exit_autocast",
+                                        "leave_autocast", "return_to_autocast"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (n->target == glue_function(names[i]))
+            return true;
+    return n->target == facts.set_grad;
+}
+
+// State that is set for nobody.
+static status drop_setters(world *w) {
+    PyObject *nodes = w->graph->nodes;
+    Py_ssize_t count = PyList_GET_SIZE(nodes), inputs = w->graph->inputs;
+    for (Py_ssize_t i = inputs; i < count; i++)
+        if (!is_setter((node *)PyList_GET_ITEM(nodes, i)))
+            return ST_OK;
+    return PyList_SetSlice(nodes, inputs, count, NULL) < 0 ? ST_ERROR : ST_OK;
+}
+
+status state_leave(world *w, torch_trace *t) {
+    PyObject *now = count(facts.decrement, NULL) < 0 ? NULL : state_now();
+    status done = now ? note_switches(w, t, now) : ST_ERROR;
+    while (done == ST_OK && top_context(t))
+        done = undo_context(w, t);
+    if (done == ST_OK)
+        done = undo_grad(w, t, now);
+    Py_XDECREF(now);
+    return done == ST_OK ? drop_setters(w) : done;
 }

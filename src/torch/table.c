@@ -1,5 +1,6 @@
 // Torch's callables: which of them become nodes, which are answered at once, which stop the trace.
 // The rows come from the Python glue, by object; methods of tensors are found by their descriptors.
+#include "src/call/marks.h"
 #include "src/call/rules.h"
 
 #include "src/torch/room.h"
@@ -154,6 +155,26 @@ static PyObject *call_iterate(world *w, call_args a) {
                             : world_break(w, REASON_TENSOR_OPERATION, "Tensor.__iter__ of another");
 }
 
+// As in Dynamo a parameter counts as looked at from here on, which decides the order of inputs.
+static PyObject *call_module_get(world *w, const row *r, call_args a) {
+    if (!record_of(w, r->callable))
+        return world_break(w, REASON_UNKNOWN_FUNCTION, "Module.__getattr__");
+    PyObject *result = call_function(w, r->callable, a.args, a.given, a.keywords);
+    if (result && is_lazy(result) && torch_ops.is_tensor(((lazy *)result)->outside) &&
+        input_looked(w, ((lazy *)result)->source) != ST_OK)
+        Py_CLEAR(result);
+    return result;
+}
+
+// What to say is a text, or (reason, text) where the kind's usual reason says too little.
+static PyObject *refuse(world *w, const row *r, reason usual) {
+    if (!PyTuple_Check(r->extra))
+        return world_break(w, usual, "%S", r->extra);
+    const char *id = PyUnicode_AsUTF8(PyTuple_GET_ITEM(r->extra, 0));
+    reason why = id ? reason_by_id(id) : REASON_COUNT;
+    return world_break(w, why < REASON_COUNT ? why : usual, "%S", PyTuple_GET_ITEM(r->extra, 1));
+}
+
 static PyObject *call_row(world *w, const row *r, call_args a) {
     switch (r->kind) {
     case KIND_OPERATION:
@@ -176,16 +197,18 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return autocast_enter(w, r, a);
     case KIND_EXIT_AUTOCAST:
         return autocast_exit(w, r, a);
+    case KIND_MODULE_GET:
+        return call_module_get(w, r, a);
     case KIND_ITERATE:
         return call_iterate(w, a);
     case KIND_OFFSET:
         return call_offset(w, r, a);
     case KIND_VALUE:
-        return world_break(w, REASON_TENSOR_VALUE, "%S", r->extra);
+        return refuse(w, r, REASON_TENSOR_VALUE);
     case KIND_REFUSED:
-        return world_break(w, REASON_TENSOR_OPERATION, "%S", r->extra);
+        return refuse(w, r, REASON_TENSOR_OPERATION);
     case KIND_STATE:
-        return world_break(w, REASON_TORCH_STATE, "%S", r->extra);
+        return refuse(w, r, REASON_TORCH_STATE);
     case KIND_COUNT:
         break;
     }
@@ -232,7 +255,7 @@ static PyObject *call_getter(world *w, PyObject *wrapper, call_args a, bool *han
     return result;
 }
 
-// An operation of torch.ops: an instance of a Python class, which is called by what it is.
+// An operation of torch.ops, an instance of a Python class; or what a user wants in the graph.
 static PyObject *call_overload(world *w, PyObject *callable, call_args a) {
     return record_call(w, NODE_CALL_FUNCTION, callable, callable, a);
 }
@@ -289,12 +312,13 @@ PyObject *table_call(world *w, PyObject *callable, PyObject *const *args, size_t
     call_args a = {args, (size_t)PyVectorcall_NARGS(given), keywords};
     const row *r = row_inside(w, callable);
     bool overload = Py_TYPE(callable) == facts.overload || Py_TYPE(callable) == facts.packet;
-    *handled = r != NULL || overload;
+    bool allowed = !r && mark_allowed(w, callable);
+    *handled = r != NULL || overload || allowed;
     if (*handled && guard_callable(w, callable) != ST_OK)
         return NULL;
     if (r)
         return call_row(w, r, a);
-    if (overload)
+    if (overload || allowed)
         return call_overload(w, callable, a);
     const char *number = PyType_Check(callable) ? number_method(callable, a) : NULL;
     if (number) {

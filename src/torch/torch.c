@@ -23,8 +23,10 @@ static void sever(world *w) {
         return;
     w->torch = NULL;
     state_restore(t);
+    state_mend(t);
     standins_sever(t);
     alias_group_drop(t->group);
+    map_clear(&t->looked);
     Py_XDECREF(t->asked);
     Py_XDECREF(t->contexts);
     Py_XDECREF(t->mode);
@@ -37,18 +39,20 @@ static status keep_state(graph *g) {
     return g->keeper ? ST_OK : ST_ERROR;
 }
 
-// The trace reached its end: torch's state must be as it was at the beginning.
 static status end(world *w) {
     torch_trace *t = w->torch;
     if (!t)
         return ST_OK;
-    if (!state_unchanged(t))
-        return world_break_status(w, REASON_TORCH_STATE, "the function leaves it changed");
-    status result = state_tidy(w, t);
-    if (result == ST_OK && t->before)
-        result = keep_state(w->graph);
+    TRY(inputs_sort(w));
+    if (!t->before)
+        return ST_OK;
+    TRY(state_leave(w, t));
+    TRY(state_tidy(w, t));
+    TRY(keep_state(w->graph));
     state_restore(t);
-    return result;
+    if (!state_unchanged(t))
+        return world_break_status(w, REASON_TORCH_STATE, "it cannot be put back");
+    return ST_OK;
 }
 
 // --- what the world asks ---
@@ -62,7 +66,8 @@ static PyTypeObject *type_of(PyObject *o) {
 }
 
 static node *node_of(PyObject *o) {
-    return ((standin *)o)->node;
+    standin *s = (standin *)o;
+    return s->input ? s->input : s->node;
 }
 
 // The interpreter has no other operand to ask where a tensor declines.
@@ -95,7 +100,14 @@ static PyObject *compare(world *w, PyObject *left, PyObject *right, int kind) {
 // As Dynamo does: the first name that a node's value gets.
 static void named(world *w, PyObject *o, PyObject *name) {
     standin *s = (standin *)o;
-    if (s->world != w || s->node->renamed || s->node->op == NODE_PLACEHOLDER)
+    if (s->world != w)
+        return;
+    if (!name) {
+        standin_dropped(w, s);
+        return;
+    }
+    Py_CLEAR(s->earlier); // it is a variable's value now
+    if (s->node->renamed || s->node->op == NODE_PLACEHOLDER)
         return;
     if (graph_rename(w->graph, s->node, name) != ST_OK)
         PyErr_Clear();
@@ -135,6 +147,31 @@ static PyObject *tensor_facts(PyObject *module, PyObject *tensor) {
     return NULL;
 }
 
+static PyObject *if_attached(PyObject *(*function)(void)) {
+    if (world_tensors)
+        return function();
+    PyErr_SetString(PyExc_RuntimeError, "torch is not attached");
+    return NULL;
+}
+
+static PyObject *leave_autocast(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return if_attached(state_leave_nesting);
+}
+
+static PyObject *autocast_depth(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return if_attached(state_depth);
+}
+
+static PyObject *restore_state(PyObject *module, PyObject *state) {
+    (void)module;
+    if (world_tensors)
+        return state_put_back(state);
+    PyErr_SetString(PyExc_RuntimeError, "torch is not attached");
+    return NULL;
+}
+
 PyMethodDef torch_methods[] = {
     {"torch_attach", attach, METH_O,
      "torch_attach(settings): makes torch known, as stator._torch describes it."},
@@ -142,6 +179,10 @@ PyMethodDef torch_methods[] = {
     {"torch_facts", tensor_facts, METH_O,
      "What a tensor's guard sees: keys, sizes, strides, dtype, device type and index, "
      "requires_grad, offset."},
+    {"torch_autocast_depth", autocast_depth, METH_NOARGS, "How many contexts are entered."},
+    {"torch_leave_autocast", leave_autocast, METH_NOARGS,
+     "One autocast context less; the last one to go takes the cache along."},
+    {"torch_restore_state", restore_state, METH_O, "Sets it as stator._torch.save_state gave it."},
     {"torch_record", stage_record, METH_VARARGS,
      "torch_record(function, tensors): runs it on stand-ins; the graph, or why there is none."},
     {0},

@@ -1,5 +1,5 @@
 # ruff: noqa: E402
-"""Handing graphs over: real example inputs, names and targets as Dynamo's, torch's own backends."""
+"""Handing graphs over: real example inputs, labels, torch's own backends."""
 
 import operator
 
@@ -12,95 +12,19 @@ import torch.nn.functional as F
 
 import stator
 from stator import _backends, _engine
-from tests.tensor.helpers import assert_same, check, compiled, count
+from tests.tensor.helpers import Recorder, assert_same, check, compiled
+from tests.tensor.test_dynamo_graphs import (
+    functions,
+    methods,
+    modes,
+    module,
+    operators,
+    with_module,
+)
 
 
 def x():
     return torch.linspace(-1, 1, 12).reshape(3, 4)
-
-
-class Recorder:
-    """A backend that keeps what it got."""
-
-    def __init__(self):
-        self.graphs, self.examples = [], []
-
-    def __call__(self, module, examples):
-        self.graphs.append(module)
-        self.examples.append(examples)
-        return module.forward
-
-
-def nodes(module):
-    """The operations by position, not by name; inputs by where they come from, in any order."""
-    inputs = module.graph.find_nodes(op="placeholder")
-    places = {node: node.target for node in inputs}
-    places |= {node: f"%{i - len(inputs)}" for i, node in enumerate(module.graph.nodes)
-               if node.op != "placeholder"}  # fmt: skip
-
-    def show(value):
-        if isinstance(value, torch.fx.Node):
-            return places[value]
-        if isinstance(value, (tuple, list)):
-            return type(value)(show(item) for item in value)
-        if isinstance(value, dict):
-            return {key: show(item) for key, item in value.items()}
-        return value
-
-    return sorted(places[node] for node in inputs), [
-        (node.op, node.target, show(tuple(node.args)), show(dict(node.kwargs)))
-        for node in module.graph.nodes
-        if node.op != "placeholder"
-    ]
-
-
-def operators(x):
-    y = 1 - x
-    y += 2
-    return (-y, y @ y.T, ~(x > 0), abs(x), y[0, ..., 1:], x**2, 2**x, x // 2, x % 2, 3 < x)
-
-
-def methods(x):
-    values, indices = x.max(1)
-    return (
-        x.add(1),
-        torch.Tensor.mul(x, 2),
-        values,
-        x.split(2, 1),
-        x.sum(dim=0),
-        x.to(torch.float64),
-    )
-
-
-def functions(x):
-    y = torch.add(x, 1, out=torch.zeros(3, 4))
-    z = y.clone()
-    z[0] = 5
-    return F.relu(x), F.pad(x, (1, 1)), torch.cat([x, y]), F.layer_norm(x, (4,)), z, x.data + 1
-
-
-def modes(x):
-    with torch.no_grad():
-        y = x * 2
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        z = x @ x.T
-    return y, z
-
-
-module = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.1), nn.LayerNorm(4))
-
-
-def with_module(x):
-    return module(x) + 1
-
-
-@pytest.mark.parametrize("function", [operators, methods, functions, modes, with_module])
-def test_graphs_are_dynamo_s(function):
-    ours, theirs = Recorder(), Recorder()
-    compiled(function, ours)(x())
-    torch._dynamo.reset()
-    torch.compile(function, backend=theirs, fullgraph=True)(x())
-    assert nodes(ours.graphs[0]) == nodes(theirs.graphs[0])
 
 
 def test_placeholders_are_labelled():
@@ -108,11 +32,15 @@ def test_placeholders_are_labelled():
     compiled(with_module, recorder)(x())
     graph = recorder.graphs[0].graph
     found = {node.target: node for node in graph.find_nodes(op="placeholder")}
-    assert list(found)[:2] == ["L_x_", "G_module_modules_0_parameters_weight_"]
+    assert list(found)[:3] == [
+        "G_module_modules_0_parameters_weight_",
+        "G_module_modules_0_parameters_bias_",
+        "L_x_",
+    ]
     assert found["L_x_"]._dynamo_source.name == "L['x']"
     assert all(isinstance(value, torch.Tensor) for value in recorder.examples[0])
-    assert recorder.examples[0][1] is module[0].weight
-    assert type(recorder.examples[0][0]) is torch.Tensor
+    assert recorder.examples[0][0] is module[0].weight
+    assert type(recorder.examples[0][2]) is torch.Tensor
 
 
 def test_nodes_carry_meta_and_lines():
@@ -122,6 +50,7 @@ def test_nodes_carry_meta_and_lines():
         if node.op == "call_function":
             assert node.meta["example_value"].shape is not None
             assert "in operators" in node.meta["stack_trace"]
+            assert node.meta["source_fn_stack"][-1] == (node.name, node.target)
     assert recorder.graphs[0].print_readable(print_output=False)
 
 
@@ -169,10 +98,47 @@ def test_errors_of_backends():
 
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="not today"):
         compiled(lambda x: x + 1, failing)(x())
-    with pytest.raises(TypeError, match="cannot be called"):
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="cannot be called"):
         compiled(lambda x: x + 1, lambda module, examples: 3)(x())
     with pytest.raises(torch._dynamo.exc.InvalidBackend):
         compiled(lambda x: x + 1, "nothing like this")
+
+
+def test_errors_of_backends_keep_their_traceback():
+    def failing(module, examples):
+        raise ValueError("not today")
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+        compiled(lambda x: x + 1, failing)(x())
+    assert [entry.name for entry in caught.traceback][-1] == "failing"
+    with pytest.raises(IndexError):  # not wrapped, as in Dynamo
+        compiled(lambda x: x + 1, lambda module, examples: examples[7])(x())
+
+
+def test_a_backend_may_decline():
+    def declining(module, examples):
+        raise torch._dynamo.exc.SkipFrame("not this one")
+
+    check(lambda x: (x + 1, [x.sum()]), x(), backend=declining)
+
+
+def test_inputs_that_stay_in_place_are_marked():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(4))
+            self.register_buffer("offset", torch.ones(4))
+
+        def forward(self, x, cache):
+            return x * self.weight + self.offset + cache
+
+    cache, recorder = torch.ones(4), Recorder()
+    torch._dynamo.mark_static_address(cache)
+    compiled(Net(), recorder)(x(), cache)
+    inputs = recorder.graphs[0].graph.find_nodes(op="placeholder")
+    static = {node.target for node in inputs if node.meta["tensor_dict"]}
+    names = {"L_self_parameters_weight_", "L_self_buffers_offset_", "L_cache_"}
+    assert static == names
 
 
 def test_a_graph_made_by_hand():

@@ -1,0 +1,74 @@
+# ruff: noqa: E402
+"""A graph that raises when it runs: the program itself runs again, if nothing was left behind."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.tensor.helpers import compiled
+
+
+def x():
+    return torch.linspace(-1, 1, 12).reshape(3, 4)
+
+
+def caught(operation):
+    def f(x, indices, log):
+        log.append("begin")
+        y = operation(x)
+        try:
+            return x[indices]
+        except IndexError:
+            log.append("caught")
+            return y
+
+    return f
+
+
+LEAVES_NOTHING = {
+    "nothing": lambda x: x + 1,
+    "own": lambda x: torch.zeros(2).add_(1),
+    "own view": lambda x: torch.zeros(3, 2)[0].mul_(2),
+    "out": lambda x: torch.ones(3, out=torch.zeros(3)),
+    "copy": lambda x: x.clone().add_(1),
+    "assigned": lambda x: torch.zeros(2).__setitem__(0, 1),
+    "buffer": lambda x: torch.empty(3, 4).copy_(x),
+}
+LEAVES_SOMETHING = {
+    "input": lambda x: x.add_(1),
+    "view": lambda x: x[0].mul_(2),
+    "detached": lambda x: x.detach().add_(1),
+    "data": lambda x: x.data.zero_(),
+    "itself": lambda x: x.contiguous().add_(1),
+    "reshaped": lambda x: x.reshape(-1).add_(1),
+    "out": lambda x: torch.add(x, 1, out=x.t().t()),
+    "assigned": lambda x: x.__setitem__(0, 1),
+    "list": lambda x: torch._foreach_add_([torch.zeros(2), x], 1),
+    "random": lambda x: torch.rand(2),
+}
+
+
+@pytest.mark.parametrize("name", LEAVES_NOTHING)
+def test_the_program_handles_it(name):
+    f = caught(LEAVES_NOTHING[name])
+    fast = compiled(f)
+    fast(x(), torch.tensor([0]), [])
+    log: list[str] = []
+    got = fast(x(), torch.tensor([99]), log)
+    assert log == ["begin", "caught"]
+    torch.testing.assert_close(got, f(x(), torch.tensor([99]), []))
+
+
+@pytest.mark.parametrize("name", LEAVES_SOMETHING)
+def test_nothing_is_done_twice(name):
+    fast = compiled(caught(LEAVES_SOMETHING[name]))
+    fast(x(), torch.tensor([0]), [])
+    torch.manual_seed(0)
+    mine, log = x(), []
+    with pytest.raises(IndexError):
+        fast(mine, torch.tensor([99]), log)
+    assert log == []
+    once = x()
+    torch.manual_seed(0)
+    LEAVES_SOMETHING[name](once)
+    torch.testing.assert_close(mine, once)
