@@ -25,12 +25,41 @@ if TYPE_CHECKING:
 
     from stator._compile import Unsupported, compile, reset
     from stator._explain import explain
+    from stator._install import install, uninstall
+    from stator._marks import (
+        allow_in_graph,
+        disable,
+        error_on_graph_break,
+        graph_break,
+        is_compiling,
+        skip,
+    )
+    from stator._stance import set_stance
 
-__all__ = ["Unsupported", "compile", "dis", "evaluate", "explain", "reset"]
+__all__ = [
+    "Unsupported",
+    "allow_in_graph",
+    "compile",
+    "dis",
+    "disable",
+    "error_on_graph_break",
+    "evaluate",
+    "explain",
+    "graph_break",
+    "install",
+    "is_compiling",
+    "reset",
+    "set_stance",
+    "skip",
+    "uninstall",
+]
 __version__ = "0.1.0"
 
 _HOMES = {"Unsupported": "_compile", "compile": "_compile", "reset": "_compile"}
-_HOMES["explain"] = "_explain"
+_HOMES |= {"explain": "_explain", "install": "_install", "uninstall": "_install"}
+_HOMES |= {"allow_in_graph": "_marks", "disable": "_marks", "error_on_graph_break": "_marks"}
+_HOMES |= {"graph_break": "_marks", "is_compiling": "_marks", "skip": "_marks"}
+_HOMES["set_stance"] = "_stance"
 
 
 def __getattr__(name: str) -> "Any":

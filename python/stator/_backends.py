@@ -5,6 +5,7 @@ import inspect
 import itertools
 import linecache
 import re
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ import torch
 import torch._dynamo
 import torch.fx
 from torch._dynamo import callback, convert_frame, exc
+from torch._dynamo.eval_frame import get_compiler_fn
+from torch._dynamo.output_graph import GraphCompileReason
 from torch._dynamo.source import LocalSource
 from torch._guards import (
     CompileContext,
@@ -23,6 +26,7 @@ from torch._guards import (
     tracing,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.amp.autocast_mode import _exit_autocast
 from torch.fx._lazy_graph_module import _make_graph_module
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
@@ -30,7 +34,7 @@ from torch.fx.experimental.symbolic_shapes import (
     StatefulSymbolicContext,
 )
 
-from stator import _engine
+from stator import _engine, _policy, _torch
 
 Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
 
@@ -99,6 +103,19 @@ def _argument(value: Any, nodes: dict[Any, torch.fx.Node]) -> Any:
     return value
 
 
+_MODULE = re.compile(r"\._modules\['([^']*)'\]")
+
+
+def _called(node: _engine.Node) -> Any:
+    """What the user called: the target, or the module of torch's that it is the inside of."""
+    if not node.modules:
+        return node.target
+    cls = node.modules[-1][2]
+    inside = cls.__module__.startswith(("torch.nn.modules", "torch.ao."))
+    container = cls.__module__.startswith("torch.nn.modules.container")
+    return cls if inside and not container else node.target
+
+
 def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
     """The graph as a module whose forward takes the inputs in order and returns a tuple."""
     result = torch.fx.Graph()
@@ -106,7 +123,14 @@ def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
     for node in graph.nodes:
         args = _argument(node.args, nodes)
         kwargs = _argument(node.kwargs, nodes)
-        made = result.create_node(node.op, node.target, args, kwargs, name=node.name)
+        target = _exit_autocast if node.target is _torch._exit_autocast else node.target
+        made = result.create_node(node.op, target, args, kwargs, name=node.name)
+        if node.modules:
+            made.meta["nn_module_stack"] = {
+                str(key): (_MODULE.sub(r".\1", place), cls) for key, place, cls in node.modules
+            }
+        if node.op.startswith("call_"):
+            made.meta["source_fn_stack"] = [(node.name, _called(node))]
         if node.meta is not None:
             made.meta["example_value"] = node.meta
         if node.stack:
@@ -128,18 +152,36 @@ def _context_of(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext
     )
 
 
+# Of a module: tensors that stay where they are.
+_KEPT = re.compile(r"\._(parameters|buffers)\['[^']*'\]$")
+
+
+def _tensor_dict(example: torch.Tensor, text: str) -> dict[str, Any]:
+    """What backends want to know of an input: that its address stays, and torch.ao's tag."""
+    own = vars(example)
+    kept = {"tag": own["tag"]} if "tag" in own else {}
+    if (
+        "_dynamo_static_input_type" in own  # mark_static_address
+        or isinstance(example, torch.nn.Parameter)
+        or _KEPT.search(text)
+    ):
+        kept["_dynamo_static_input_type"] = "unguarded"  # nobody guards it, whatever the mark says
+    return kept
+
+
 def _label_inputs(
     module: torch.fx.GraphModule,
     examples: list[Any],
-    sources: list[Source],
+    texts: list[str],
     context: TracingContext,
 ) -> None:
     placeholders = module.graph.find_nodes(op="placeholder")
-    for node, example, source in zip(placeholders, examples, sources, strict=True):
+    for node, example, text in zip(placeholders, examples, texts, strict=True):
+        source = _source(text)
         node._dynamo_source = source
-        static = isinstance(example, torch.nn.Parameter)
-        node.meta["tensor_dict"] = {"_dynamo_static_input_type": "unguarded"} if static else {}
+        node.meta["tensor_dict"] = {}
         if isinstance(example, torch.Tensor):
+            node.meta["tensor_dict"] = _tensor_dict(example, text)
             context.tensor_to_context[example] = _context_of(example, source)
 
 
@@ -162,14 +204,30 @@ def _compiling(compile_id: CompileId, context: TracingContext) -> Iterator[None]
         yield
 
 
-def _call_backend(backend: Backend, module: torch.fx.GraphModule, examples: list[Any]) -> Any:
+def _call_backend(
+    backend: Backend, module: torch.fx.GraphModule, examples: list[Any]
+) -> Callable[..., Any]:
     try:
-        return backend(module, examples)
-    except (exc.ShortenTraceback, exc.SkipFrame, IndexError):
+        compiled = backend(module, examples)
+        if not callable(compiled):
+            raise TypeError(f"the backend returned {compiled!r}, which cannot be called")
+        return compiled
+    except exc.SkipFrame:
+        return module.forward  # the operations run as they are
+    except (exc.ShortenTraceback, IndexError):
         raise  # as Dynamo does: an IndexError of an operation is the user's own
     except Exception as error:
         failed = exc.BackendCompilerFailed(backend, error, inspect.currentframe())
         raise failed.with_traceback(error.__traceback__) from None
+
+
+def _reason() -> GraphCompileReason:
+    """Why the graph ends where it does; for torch's explain."""
+    text, stack = _policy.end_of_trace() or ("return_value", None)
+    frames = [traceback.FrameSummary(*row) for row in stack or ()]
+    reason = GraphCompileReason(text, frames, graph_break=False)  # else it notes itself
+    reason.graph_break = text != "return_value"
+    return reason
 
 
 def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Callable[..., Any]:
@@ -180,11 +238,10 @@ def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Ca
     module.meta["dynamo_compile_id"] = compile_id
     module._param_name_to_source = {}  # type: ignore[assignment]
     module._source_to_user_stacks = {}  # type: ignore[assignment]
-    _label_inputs(module, examples, [_source(text) for text in graph.sources], context)
+    module.compile_subgraph_reason = _reason()  # type: ignore[assignment]
+    _label_inputs(module, examples, list(graph.sources), context)
     with _compiling(compile_id, context):
         compiled = _call_backend(backend, module, examples)
-    if not callable(compiled):
-        return compiled  # type: ignore[no-any-return]
     return _keeping(compiled, graph, context)
 
 
@@ -213,7 +270,7 @@ def _keeping(
 
 def resolve(backend: str | Backend) -> Callable[[_engine.Graph, list[Any]], Callable[..., Any]]:
     """What the engine calls with a graph and its example inputs."""
-    function = torch._dynamo.lookup_backend(backend)
+    function = get_compiler_fn(backend)
 
     def call(graph: _engine.Graph, examples: list[Any]) -> Callable[..., Any]:
         return hand_over(graph, examples, function)

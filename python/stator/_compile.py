@@ -1,4 +1,4 @@
-"""`stator.compile` and `stator.explain`: functions, methods and modules to compiled callables."""
+"""`stator.compile`: functions, methods and modules to compiled callables."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator import _engine
+from stator import _engine, _marks, _policy
+from stator._policy import RECOMPILE_LIMIT, Policy, Unsupported
 
-RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
-
-
-class Unsupported(RuntimeError):
-    """Something cannot be traced, and `fullgraph=True` asked to be told."""
+__all__ = ["Context", "Unsupported", "compile", "reset"]
 
 
 def _attach() -> None:
@@ -32,15 +29,29 @@ def _resolve(backend: str | Callable[..., Any]) -> Callable[..., Any] | None:
     return _backends.resolve(backend)
 
 
-def _compiler(backend: str | Callable[..., Any], fullgraph: bool, keep_empty: bool) -> Any:
+def make_compiler(
+    backend: str | Callable[..., Any], policy: Policy, keep_empty: bool = False
+) -> _engine.Compiler:
+    """Settings and caches, as the engine keeps them."""
     _attach()
-    return _engine.compiler(
-        backend=_resolve(backend),
-        error=Unsupported,
-        fullgraph=fullgraph,
-        keep_empty=keep_empty,
-        limit=RECOMPILE_LIMIT,
-    )
+    _marks.register()
+    settings: dict[str, Any] = {
+        "backend": _resolve(backend),
+        "error": Unsupported,
+        "fullgraph": policy.fullgraph,
+        "keep_empty": keep_empty,
+        "limit": RECOMPILE_LIMIT,
+    }
+    if hasattr(_engine, "set_chooser"):  # else an engine that asks nobody
+        settings["policy"] = policy
+    return _engine.compiler(**settings)
+
+
+def _compiler(backend: str | Callable[..., Any], fullgraph: bool, keep_empty: bool) -> Any:
+    return make_compiler(backend, Policy(fullgraph), keep_empty)
+
+
+# -- callables --
 
 
 def _wrap_function(function: types.FunctionType, compiler: Any) -> Any:
@@ -52,29 +63,89 @@ def _wrap_function(function: types.FunctionType, compiler: Any) -> Any:
     return compiled
 
 
-def _call_of(target: Callable[..., Any]) -> Callable[..., Any]:
+def _call_of(fn: Callable[..., Any]) -> Callable[..., Any]:  # the name is Dynamo's: L['fn']
     def call(*args: Any, **kwargs: Any) -> Any:
-        return target(*args, **kwargs)
+        return fn(*args, **kwargs)
 
     return call
 
 
-def _wrap(target: Any, compiler: Any) -> Any:
-    if isinstance(target, _engine.Compiled):
-        target = target.__wrapped__
-    if isinstance(target, types.FunctionType):
-        return _wrap_function(target, compiler)
-    if isinstance(target, types.MethodType):
-        inner = _wrap(target.__func__, compiler)
-        return types.MethodType(inner, target.__self__)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(target, torch.nn.Module):
-        from stator import _module
+def _label(compiled: Any, target: Any) -> None:
+    """The attributes by which torch finds what was compiled."""
+    labels = getattr(compiled, "__func__", compiled).__dict__
+    labels["_torchdynamo_orig_callable"] = target
+    labels["_torchdynamo_inline"] = target
+    labels["_torchdynamo_wrapper_id"] = id(compiled)
 
-        return _module.wrap(target, lambda function: _wrap(function, compiler))
-    if not callable(target):
+
+def _wrap_callable(target: Any, compiler: Any) -> Any:
+    if isinstance(target, types.FunctionType):
+        compiled = _wrap_function(target, compiler)
+    elif isinstance(target, types.MethodType):
+        inner = _wrap_callable(target.__func__, compiler)
+        compiled = types.MethodType(inner, target.__self__)
+    elif callable(target):
+        compiled = _wrap_function(_call_of(target), compiler)  # type: ignore[arg-type]
+    else:
         raise TypeError(f"stator.compile takes a callable, not {type(target).__name__}")
-    return _wrap_function(_call_of(target), compiler)  # type: ignore[arg-type]
+    _label(compiled, target)
+    return compiled
+
+
+def _is_module(target: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(target, torch.nn.Module)
+
+
+class Context:
+    """One `compile`: called with anything that can be compiled, gives it compiled."""
+
+    def __init__(
+        self,
+        backend: str | Callable[..., Any] = "inductor",
+        *,
+        fullgraph: bool = False,
+        keep_empty: bool = False,
+    ) -> None:
+        self._settings: dict[str, Any] = {
+            "backend": backend,
+            "fullgraph": fullgraph,
+            "keep_empty": keep_empty,
+        }
+        self.compiler: Any = make_compiler(backend, Policy(fullgraph), keep_empty)
+
+    def wrap(self, target: Any) -> Any:
+        return _wrap_callable(target, self.compiler)
+
+    def __call__(self, target: Any) -> Any:
+        target = _marks.innermost(target)
+        if isinstance(target, _engine.Compiled):
+            target = target.__wrapped__
+        if _is_module(target):
+            from stator import _module
+
+            return _module.wrap(target, self)
+        if _is_module(getattr(target, "__self__", None)):
+            from stator import _module
+
+            return _module.compile_call(target, self.wrap)
+        return self.wrap(target)
+
+    def __reduce__(self) -> Any:
+        return _again, (type(self), self._settings)
+
+    def __deepcopy__(self, memo: Any) -> Context:
+        return self
+
+
+def _again(kind: type[Context], settings: dict[str, Any]) -> Context:
+    return kind(**settings)
+
+
+def _wrap(target: Any, compiler: Any) -> Any:
+    context = Context.__new__(Context)
+    context.compiler = compiler
+    return context(target)
 
 
 def compile(  # the name is torch's
@@ -98,9 +169,10 @@ def compile(  # the name is torch's
         )
     if disable:
         return f
-    return _wrap(f, _compiler(backend, fullgraph, _keep_empty))
+    return Context(backend, fullgraph=fullgraph, keep_empty=_keep_empty)(f)
 
 
 def reset() -> None:
     """Forgets every compiled entry."""
     _engine.reset()
+    _policy.forget()

@@ -6,6 +6,8 @@ Nothing here decides about a trace: it has tables, and functions that C calls wi
 import logging
 import operator
 import os
+import sys
+import sysconfig
 import threading
 from collections.abc import Iterator
 from types import (
@@ -38,25 +40,48 @@ Row = tuple[str, Any]  # kind (src/torch/kinds.def), extra
 
 
 class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """Notes what cannot be run twice: that something wrote to a tensor, or drew random numbers."""
+    """Notes what cannot be run twice: that something wrote to an input, or drew random numbers."""
 
     stator_wrote = False
     stator_random = False
 
+    def __init__(self) -> None:
+        super().__init__(static_shapes=True)
+        self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func._schema.is_mutable:
-            self.stator_wrote = True
+        kwargs = kwargs or {}
+        if func._schema.is_mutable and not self.stator_wrote:
+            self.stator_wrote = any(
+                _storage(tensor) in self.stator_inputs for tensor in _written(func, args, kwargs)
+            )
         if torch.Tag.nondeterministic_seeded in func.tags:
             self.stator_random = True
-        return super().__torch_dispatch__(func, types, args, kwargs or {})
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+    """The arguments that an operation writes to."""
+    for i, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[i] if i < len(args) else kwargs.get(argument.name)
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        yield from (item for item in values if isinstance(item, torch.Tensor))
 
 
 def make_mode() -> FakeTensorMode:
-    return _Mode(static_shapes=True)
+    return _Mode()
 
 
-def fake_of(mode: FakeTensorMode, tensor: torch.Tensor) -> Any:
-    return mode.from_tensor(tensor, static_shapes=True)
+def fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
+    fake = mode.from_tensor(tensor, static_shapes=True)
+    mode.stator_inputs.add(_storage(fake))
+    return fake
 
 
 _running = threading.local()
@@ -134,17 +159,77 @@ def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
 
 
 def save_state() -> tuple[Any, ...]:
-    return torch.is_grad_enabled(), _autocast_state(), torch.is_autocast_cache_enabled()
-
-
-def restore_state(state: tuple[Any, ...]) -> None:
-    grad, autocast, cache = state
-    torch._C._set_grad_enabled(grad)
+    """The state, and last the calls of C functions that set it."""
+    grad, autocast, cache = (
+        torch.is_grad_enabled(),
+        _autocast_state(),
+        torch.is_autocast_cache_enabled(),
+    )
+    setters: list[tuple[Any, tuple[Any, ...]]] = [
+        (torch._C._set_grad_enabled, (grad,)),
+        (torch.set_autocast_cache_enabled, (cache,)),
+    ]
     for device, enabled, dtype in autocast:
-        torch.set_autocast_enabled(device, enabled)
-        torch.set_autocast_dtype(device, dtype)
+        setters.append((torch.set_autocast_enabled, (device, enabled)))
+        setters.append((torch.set_autocast_dtype, (device, dtype)))
+    return grad, autocast, cache, _engine.torch_autocast_depth(), tuple(setters)
+
+
+Switch = tuple[Any, tuple[Any, ...], Any, tuple[Any, ...]]  # a call, and the call that undoes it
+
+
+def state_switches(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Switch, ...]:
+    """What leads from one state to the other: calls of C functions only."""
+    switches: list[Switch] = []
+
+    def switch(function: Any, old: Any, new: Any, *device: str) -> None:
+        if old != new:
+            switches.append((function, (*device, new), function, (*device, old)))
+
+    switch(torch._C._set_grad_enabled, before[0], after[0])
+    for (device, *old), (_, *new) in zip(before[1], after[1], strict=True):
+        switch(torch.set_autocast_enabled, old[0], new[0], device)
+        switch(torch.set_autocast_dtype, old[1], new[1], device)
+    switch(torch.set_autocast_cache_enabled, before[2], after[2])
+    deeper: Switch = (torch.autocast_increment_nesting, (), _engine.torch_leave_autocast, ())
+    switches += [deeper] * (after[3] - before[3])
+    switches += [deeper[2:] + deeper[:2]] * (before[3] - after[3])
+    return tuple(switches)
+
+
+def autocast_now(device: str) -> tuple[bool, torch.dtype, bool]:
+    """What autocast.__enter__ puts aside, and __exit__ sets."""
+    return (
+        torch.is_autocast_enabled(device),
+        torch.get_autocast_dtype(device),
+        torch.is_autocast_cache_enabled(),
+    )
+
+
+def _set_autocast(device: str, enabled: bool, dtype: torch.dtype, cache: bool) -> None:
+    torch.set_autocast_enabled(device, enabled)
+    torch.set_autocast_dtype(device, dtype)
     torch.set_autocast_cache_enabled(cache)
-    torch.clear_autocast_cache()
+
+
+# Nodes: a context is left that was entered before the graph, and entered again at the graph's end;
+# or it is entered in the graph, and left for the time being at its end.
+
+
+def _exit_autocast(mode: torch.autocast) -> None:
+    """As torch's own, but the cache stays, for what comes after the graph in the same context."""
+    torch.autocast_decrement_nesting()
+    _set_autocast(mode.device, mode.prev, mode.prev_fastdtype, mode.prev_cache_enabled)
+
+
+def leave_autocast(device: str, enabled: bool, dtype: torch.dtype, cache: bool) -> None:
+    _engine.torch_leave_autocast()
+    _set_autocast(device, enabled, dtype, cache)
+
+
+def return_to_autocast(device: str, enabled: bool, dtype: torch.dtype, cache: bool) -> None:
+    torch.autocast_increment_nesting()
+    _set_autocast(device, enabled, dtype, cache)
 
 
 # -- callables --
@@ -183,6 +268,28 @@ _METHODS: dict[str, Row] = {
          "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr",
          "to_sparse_bsc", "to_mkldnn", "sparse_resize_", "sparse_resize_and_clear_", "__delitem__"),
         ("refused", "a tensor method that has effects beyond tensors"),
+    ),
+}  # fmt: skip
+
+# Methods and functions that break with a reason of their own (src/report/reasons.def).
+_METHOD_REASONS = {
+    "numpy": "NUMPY",
+    "__array__": "NUMPY",
+    "tolist": "TOLIST",
+    "backward": "BACKWARD",
+    "__reduce_ex__": "SAVE",
+}
+_FUNCTION_REASONS = {
+    "torch.autograd.backward": "BACKWARD",
+    "torch.autograd.grad": "BACKWARD",
+    "torch.save": "SAVE",
+    "torch.load": "SAVE",
+    "torch.from_numpy": "NUMPY",
+    **dict.fromkeys(
+        ("torch.manual_seed", "torch.seed", "torch.random.manual_seed", "torch.set_rng_state",
+         "torch.get_rng_state", "torch.random.set_rng_state", "torch.random.get_rng_state",
+         "torch.initial_seed", "torch.random.seed"),
+        "RANDOM_STATE",
     ),
 }  # fmt: skip
 
@@ -272,7 +379,8 @@ _SETTERS = ("torch._C._set_grad_enabled",)
 
 # Known to change what a trace cannot hold back.
 _STATE = _words("""
-    torch.manual_seed torch.seed torch.random.manual_seed torch.set_rng_state
+    torch.manual_seed torch.seed torch.random.manual_seed torch.set_rng_state torch.random.seed
+    torch.initial_seed
     torch.get_rng_state torch.random.set_rng_state torch.random.get_rng_state
     torch.set_default_dtype torch._C._set_default_dtype torch.set_default_device
     torch.set_num_threads torch._C._set_deterministic_algorithms
@@ -285,10 +393,13 @@ _STATE = _words("""
     torch._C._set_multithreading_enabled
 """)
 
+# Python functions that do so: the trace stops before they are called, and they run for real.
+_RUN_FOR_REAL = (torch.inference_mode.__enter__, torch.inference_mode.__exit__)
+
 _REFUSED = _words("""
     torch.autograd.backward torch.autograd.grad torch.Tensor torch._C.TensorBase
     torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence
-    torch.from_numpy torch.frombuffer torch.from_dlpack
+    torch.from_numpy torch.frombuffer torch.from_dlpack torch.save torch.load
 """)
 
 
@@ -339,7 +450,9 @@ def _tensor_methods() -> Iterator[tuple[Any, Row]]:
         for name, method in vars(base).items():
             is_method = isinstance(method, _METHOD_TYPES) or hasattr(method, "__code__")
             if is_method:
-                yield method, _METHODS.get(name, ("method", name))
+                kind, extra = _METHODS.get(name, ("method", name))
+                reason = _METHOD_REASONS.get(name)
+                yield method, (kind, (reason, f"Tensor.{name}") if reason else extra)
 
 
 def _listed() -> Iterator[tuple[Any, Row]]:
@@ -356,7 +469,8 @@ def _listed() -> Iterator[tuple[Any, Row]]:
         for path in paths:
             found = _find(path)
             if kind != "asked" or isinstance(found, BuiltinFunctionType):
-                yield found, (kind, path)
+                reason = _FUNCTION_REASONS.get(path)
+                yield found, (kind, (reason, path) if reason else path)
     for path, value in _CONSTANTS.items():
         yield _find(path), ("constant", value)
     for plain in _PLAIN_TYPES:
@@ -364,8 +478,11 @@ def _listed() -> Iterator[tuple[Any, Row]]:
             if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
                 yield method, ("plain", name)
     modes = torch.amp.autocast_mode
+    yield torch.nn.Module.__getattr__, ("module_get", None)
     yield torch.autocast.__enter__, ("enter_autocast", modes._enter_autocast)
     yield torch.autocast.__exit__, ("exit_autocast", modes._exit_autocast)
+    for function in _RUN_FOR_REAL:
+        yield function, ("state", f"torch.{function.__qualname__}")
 
 
 def rows() -> list[tuple[Any, Row]]:
@@ -450,11 +567,18 @@ _DEVICES = {"cpu": 0, "meta": 14}
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
     functions = (make_mode, fake_of, run, refusal, key_bits, state_refusal, save_state,
-                 restore_state)  # fmt: skip
+                 state_switches, autocast_now, leave_autocast, return_to_autocast,
+                 _exit_autocast)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves
     glue: dict[str, Any] = {function.__name__: function for function in functions}
-    glue["cache_enabled"] = torch.is_autocast_cache_enabled
+    for helper in (_autocast_state, _set_autocast, *_RUN_FOR_REAL):
+        _engine.skip_code(helper.__code__)
+    glue["dispatch_modes"] = torch._C._len_torch_dispatch_stack
+    glue["pop_dispatch_mode"] = torch._C._pop_torch_dispatch_stack
+    glue["restore_state"] = _engine.torch_restore_state
+    glue["enter_autocast"] = torch.amp.autocast_mode._enter_autocast
+    glue["exit_autocast"] = torch.amp.autocast_mode._exit_autocast
     glue["unary"] = {
         "neg": operator.neg,
         "pos": operator.pos,
@@ -477,6 +601,10 @@ def settings() -> dict[str, Any]:
         "OpOverloadPacket": torch._ops.OpOverloadPacket,
         "strided": torch.strided,
         "set_grad_enabled": torch._C._set_grad_enabled,
+        "increment_nesting": torch.autocast_increment_nesting,
+        "decrement_nesting": torch.autocast_decrement_nesting,
+        "clear_autocast_cache": torch.clear_autocast_cache,
+        "module_call": torch.nn.Module._call_impl.__code__,
         "fields": fields(),
         "glue": glue,
         "data_dependent": (DataDependentOutputException, DynamicOutputShapeException),
@@ -494,7 +622,18 @@ def settings() -> dict[str, Any]:
     }
 
 
+def _libraries() -> tuple[str, ...]:
+    """Where code lies that is nobody's to compile by itself: torch's, the library's, ours."""
+    homes = [os.path.dirname(module.__file__) + os.sep
+             for module in (torch, sys.modules.get("numpy"), sys.modules["stator"])
+             if module is not None and module.__file__]  # fmt: skip
+    standard = sysconfig.get_path("stdlib")
+    inner = [os.path.join(standard, name) for name in sorted(os.listdir(standard))]
+    return ("<frozen ", *homes, *(path for path in inner if not path.endswith("-packages")))
+
+
 def attach() -> None:
     """Makes torch known to the engine; from then on tensors are traced."""
     if not _engine.torch_attached():
         _engine.torch_attach(settings())
+        _engine.set_library(_libraries())

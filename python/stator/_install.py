@@ -1,0 +1,397 @@
+"""`stator.install()`: `torch.compile` and `torch._dynamo.optimize` go through Stator.
+
+What is patched is found by torch as a module's global at the time of a call, so references that
+were taken earlier go through Stator, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import logging
+import os
+import textwrap
+import traceback
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import torch
+import torch._dynamo
+from torch._dynamo import callback, config, decorators, eval_frame, exc, utils
+from torch._dynamo.output_graph import GraphCompileReason
+from torch._dynamo.types import GuardFail
+from torch._guards import GuardsSet
+from torch._logging._internal import getArtifactLogger
+
+from stator import _compile, _engine, _policy, _stance
+
+log = logging.getLogger("torch._dynamo.convert_frame")
+breaks_log = getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
+recompiles_log = getArtifactLogger("torch._dynamo.guards", "recompiles")
+
+# -- policy: torch's settings, counters, errors --
+
+
+def _describe(code: CodeType, reasons: list[str]) -> str:
+    failures = textwrap.indent("\n".join(reasons), "- ")
+    details = f"triggered by the following guard failure(s):\n{failures}"
+    return (
+        f"Recompiling function {code.co_name} in {code.co_filename}:{code.co_firstlineno}\n"
+        f"{textwrap.indent(details, '    ')}"
+    )
+
+
+def _summaries(stack: _policy.Stack) -> list[traceback.FrameSummary]:
+    return [traceback.FrameSummary(file, line, name) for file, line, name in stack or ()]
+
+
+_ids = itertools.count()
+_callbacks = functools.partial(
+    callback.callback_handler.install_callbacks, callback.CallbackTrigger.DYNAMO
+)
+
+
+class TorchPolicy(_policy.Policy):
+    """That of `torch.compile`: reads torch._dynamo.config whenever something is compiled."""
+
+    def __init__(
+        self,
+        fullgraph: bool,
+        limit: int | None = None,
+        fail_fn: Callable[[GuardFail], None] | None = None,
+        export_fn: Callable[[Any], None] | None = None,
+    ) -> None:
+        super().__init__(fullgraph)
+        self.limit = limit
+        self.replayed = False  # graphs are replayed by the engine, and no backend is called
+        self.fail_fn = fail_fn
+        self.export_fn = export_fn
+
+    def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool:
+        _policy.end_of_trace()
+        if config.disable:
+            self._nothing_compiled(code, "Dynamo tracing is disabled")
+            return False
+        if not _stance.may_compile(code, reasons):
+            return False
+        if reasons:
+            self._recompiles(code, reasons)
+        if not self._under_limit(code, entries, reasons):
+            return False
+        utils.counters["frames"]["total"] += 1
+        return True
+
+    def _nothing_compiled(self, code: CodeType, why: str) -> None:
+        if self.fullgraph and _stance.name == "default":
+            place = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+            raise RuntimeError(
+                "torch.compile with fullgraph=True found no compiled frames. Skipped frames:\n"
+                f"  - {place}: {why}"
+            )
+
+    def _recompiles(self, code: CodeType, reasons: list[str]) -> None:
+        message = _describe(code, reasons)
+        recompiles_log.debug(message)
+        if config.error_on_recompile:
+            raise exc.RecompileError(message)
+        if self.fail_fn is not None:
+            self.fail_fn(GuardFail(reasons[0], code))
+
+    def _under_limit(self, code: CodeType, entries: int, reasons: list[str]) -> bool:
+        limit = config.recompile_limit if self.limit is None else self.limit
+        kind = "recompile_limit"
+        if entries < limit and entries >= config.accumulated_recompile_limit:
+            limit, kind = config.accumulated_recompile_limit, "accumulated_recompile_limit"
+        if entries < limit:
+            return True
+        if config.fail_on_recompile_limit_hit or self.fullgraph:
+            asked = "fullgraph=True" if self.fullgraph else "fail_on_recompile_limit_hit=True"
+            raise exc.FailOnRecompileLimitHit(
+                f"{kind} reached with {asked}. {_describe(code, reasons)}"
+            )
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "torch._dynamo hit config.%s (%s)\n   function: %s\n   last reason: %s\n"
+                'To log all recompilation reasons, use TORCH_LOGS="recompiles".',
+                kind,
+                limit,
+                f"'{code.co_name}' ({code.co_filename}:{code.co_firstlineno})",
+                reasons[0] if reasons else "none",
+            )
+        return False
+
+    def broke(
+        self,
+        code: CodeType,
+        offset: int,
+        reason: str,
+        text: str,
+        stack: _policy.Stack,
+        strict: bool,
+    ) -> None:
+        if reason == "FORBIDDEN":
+            raise AssertionError(f"Attempt to trace forbidden callable: {text}")
+        super().broke(code, offset, reason, text, stack, strict)
+        utils.counters["graph_break"][text] += 1
+        breaks_log.debug("Graph break in user code: %s", text)
+        GraphCompileReason(text, _summaries(stack))  # notes itself in graph_break_reasons
+
+    def made(self, code: CodeType, offset: int, graph: Any) -> None:
+        utils.counters["frames"]["ok"] += 1
+        calls = sum("call" in node.op for node in graph.nodes) if graph is not None else 0
+        if calls > 0:
+            utils.counters["stats"]["calls_captured"] += calls
+            utils.counters["stats"]["unique_graphs"] += 1
+        if self.replayed and calls > 0:
+            with _callbacks(str(next(_ids))):  # backends run within them by themselves
+                pass
+        if self.export_fn is not None:
+            self.export_fn(GuardsSet())
+
+
+# -- compilers: one for each backend with its settings, as stock Dynamo's caches are --
+
+_compilers: list[tuple[Any, tuple[Any, ...], Any]] = []  # backend, settings, compiler
+
+
+def _same_backend(a: Any, b: Any) -> bool:
+    wrappers = (torch._TorchCompileInductorWrapper, torch._TorchCompileWrapper)
+    return a is b or (type(a) is type(b) and isinstance(a, (str, *wrappers)) and a == b)
+
+
+def _shared_compiler(backend: Any, policy: TorchPolicy) -> Any:
+    settings = policy.fullgraph, policy.limit
+    for known, with_settings, compiler in _compilers:
+        if with_settings == settings and _same_backend(known, backend):
+            return compiler
+    compiler = _compile.make_compiler(backend, policy)
+    _compilers.append((backend, settings, compiler))
+    return compiler
+
+
+def _plain_name(backend: Any) -> Any:
+    """ "eager" for what torch.compile makes of it: the engine replays such graphs itself."""
+    plain = isinstance(backend, torch._TorchCompileWrapper) and not backend.kwargs
+    return "eager" if plain and backend.compiler_name == "eager" else backend
+
+
+# -- what `optimize` returns --
+
+
+class OptimizeContext(_compile.Context):
+    """As torch's class of that name: called with what is to be compiled."""
+
+    def __init__(
+        self,
+        backend: Any = "inductor",
+        *,
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        error_on_graph_break: bool | None = None,
+        recompile_limit: int | None = None,
+        isolate_recompiles: bool = False,
+        guard_fail_fn: Callable[[GuardFail], None] | None = None,
+        guard_export_fn: Callable[[Any], None] | None = None,
+    ) -> None:
+        self._settings = {
+            "backend": backend,
+            "fullgraph": fullgraph,
+            "dynamic": dynamic,
+            "error_on_graph_break": error_on_graph_break,
+            "recompile_limit": recompile_limit,
+            "isolate_recompiles": isolate_recompiles,
+        }
+        self.fullgraph = fullgraph
+        self.error_on_graph_break = error_on_graph_break
+        self.compiler_config = (
+            backend.get_compiler_config() if hasattr(backend, "get_compiler_config") else None
+        )
+        policy = TorchPolicy(fullgraph, recompile_limit, guard_fail_fn, guard_export_fn)
+        engines = _plain_name(backend)
+        policy.replayed = engines == "eager"
+        alone = isolate_recompiles or guard_fail_fn or guard_export_fn
+        make = _compile.make_compiler if alone else _shared_compiler
+        self.compiler = make(engines, policy)
+        if not isinstance(backend, str):
+            eval_frame.cached_backends.setdefault(id(backend), backend)  # for their own reset()
+
+    def get_compiler_config(self) -> Any:
+        return self.compiler_config
+
+    def wrap(self, target: Any) -> Any:
+        compiled = super().wrap(target)
+        if self.error_on_graph_break is not None:
+            compiled = _with_breaks_as(self.error_on_graph_break, compiled)
+        labels = getattr(compiled, "__func__", compiled).__dict__
+        labels["get_compiler_config"] = self.get_compiler_config
+        labels["_is_torch_compile"] = True
+        return compiled
+
+    def __call__(self, target: Any) -> Any:
+        target = eval_frame.innermost_fn(target)
+        if isinstance(target, type):
+            return self._compile_class(target)
+        if not callable(target):
+            raise AssertionError(
+                f"A callable function is expected, but {type(target)} is provided."
+            )
+        made = super().__call__(target)
+        if isinstance(made, eval_frame.OptimizedModule):
+            made.get_compiler_config = self.get_compiler_config
+            made._is_torch_compile = True
+        return made
+
+    def _compile_class(self, cls: Any) -> Any:
+        cls.__call__ = self(cls.__call__)
+        if issubclass(cls, torch.nn.Module):
+            cls._call_impl = self(cls._call_impl)
+        return cls
+
+    def __enter__(self) -> None:
+        if config.raise_on_ctx_manager_usage:
+            raise RuntimeError(
+                "torch._dynamo.optimize(...) is used with a context manager; use it as a "
+                "decorator, or call it with the function."
+            )
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+
+def _with_breaks_as(value: bool, compiled: Any) -> Any:
+    """Calls with `error_on_graph_break` set for their time."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before = utils._get_error_on_graph_break()
+        utils._set_error_on_graph_break(value)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            utils._set_error_on_graph_break(before)
+
+    call.__dict__.update(getattr(compiled, "__func__", compiled).__dict__)
+    call._torchdynamo_wrapper_id = id(call)  # type: ignore[attr-defined]
+    return call
+
+
+# -- what takes the place of torch's functions --
+
+
+def _is_off(disable: bool) -> bool:
+    return disable or os.environ.get("TORCHDYNAMO_DISABLE", "") == "1"
+
+
+def _optimize(
+    rebuild_ctx: Callable[[], Any],
+    backend: Any = "inductor",
+    *,
+    nopython: bool = False,
+    error_on_graph_break: bool | None = None,
+    guard_export_fn: Callable[[Any], None] | None = None,
+    guard_fail_fn: Callable[[GuardFail], None] | None = None,
+    guard_filter_fn: Any = None,  # drops guards at one's own risk: all are kept
+    disable: bool = False,
+    dynamic: bool | None = None,
+    package: Any = None,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
+) -> Any:
+    eval_frame.check_if_dynamo_supported()
+    if _is_off(disable):
+        return eval_frame._NullDecorator()
+    return OptimizeContext(
+        backend,
+        fullgraph=nopython,
+        dynamic=dynamic,
+        error_on_graph_break=None if nopython else error_on_graph_break,
+        recompile_limit=recompile_limit,
+        isolate_recompiles=isolate_recompiles,
+        guard_fail_fn=guard_fail_fn,
+        guard_export_fn=guard_export_fn,
+    )
+
+
+def _optimize_assert(
+    rebuild_ctx: Callable[[], Any],
+    backend: Any,
+    *,
+    hooks: Any = None,
+    export: bool = False,
+    dynamic: bool | None = None,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    **others: Any,
+) -> Any:
+    if export:
+        settings = {"dynamic": dynamic, "recompile_limit": recompile_limit, **others}
+        if hooks is not None:
+            settings["hooks"] = hooks
+        return _originals["optimize_assert"](rebuild_ctx, backend, export=True, **settings)
+    return OptimizeContext(
+        "eager" if backend is None else backend,
+        fullgraph=True,
+        dynamic=dynamic,
+        recompile_limit=recompile_limit,
+        isolate_recompiles=isolate_recompiles,
+        guard_fail_fn=hooks.guard_fail_fn if hooks is not None else None,
+        guard_export_fn=hooks.guard_export_fn if hooks is not None else None,
+    )
+
+
+def _reset_guarded_backend_cache() -> None:
+    _compilers.clear()
+    _compile.reset()
+    _originals["reset"]()
+
+
+def _set_stance(stance: Any) -> Any:
+    if _engine.tracing():
+        raise RuntimeError("attempted to set_stance in a torch.compile region")
+    _stance.change(stance.stance, stance.backend)
+    return _originals["set_stance"](stance)
+
+
+_set_stance._dynamo_forbidden = True  # type: ignore[attr-defined]
+
+
+def _skip_code(code: CodeType) -> None:
+    _engine.skip_code(code)
+    _originals["skip_code"](code)
+
+
+# -- putting them there --
+
+_PATCHES: tuple[tuple[str, Any, str, Any], ...] = (
+    ("optimize", eval_frame, "_optimize", _optimize),
+    ("optimize_assert", eval_frame, "_optimize_assert", _optimize_assert),
+    ("reset", torch._dynamo, "_reset_guarded_backend_cache", _reset_guarded_backend_cache),
+    ("set_stance", decorators, "_set_stance", _set_stance),
+    ("skip_code", decorators, "skip_code", _skip_code),
+)
+_originals: dict[str, Any] = {}
+
+
+def install() -> None:
+    """From now on torch compiles with Stator. Twice is once."""
+    if _originals:
+        return
+    _compile._attach()
+    for key, home, name, replacement in _PATCHES:
+        _originals[key] = getattr(home, name)
+        setattr(home, name, replacement)
+    stance = eval_frame._stance
+    with contextlib.suppress(RuntimeError):
+        _stance.change(stance.stance, stance.backend)
+
+
+def uninstall() -> None:
+    """Torch is as it was. What was compiled with Stator stays so."""
+    for key, home, name, replacement in _PATCHES:
+        if key in _originals and getattr(home, name) is replacement:
+            setattr(home, name, _originals[key])
+    _originals.clear()
+    _stance.change("default")

@@ -1,0 +1,198 @@
+"""What people say about single functions: disable, skip, graph_break and their kin.
+
+Marks are torch's own attributes, so that they hold for torch's decorators and for ours alike; the
+engine reads them when it meets a call.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from stator import _engine
+
+graph_break = _engine.graph_break
+
+
+# How far `_engine.skip_code` reaches: the code's own frames; those it starts; all below.
+_FRAME, _NEXT, _BELOW = 0, 1, 2
+
+# -- disable and skip --
+
+
+def _mark_disabled(wrapper: Any, function: Any, recursive: bool, reason: str | None) -> Any:
+    wrapper._torchdynamo_disable = True
+    wrapper._torchdynamo_disable_recursive = recursive
+    wrapper._torchdynamo_disable_msg = reason
+    wrapper._torchdynamo_orig_callable = function
+    wrapper._torchdynamo_wrapper_id = id(wrapper)
+    return wrapper
+
+
+def innermost(function: Any) -> Any:
+    """Without the wrappers of earlier compiles and disables; torch's `innermost_fn`."""
+    while getattr(function, "_torchdynamo_wrapper_id", None) == id(function):
+        function = function._torchdynamo_orig_callable
+    return function
+
+
+# One code object for all functions: the engine knows the wrappers by it.
+def _call_disabled(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def disabled(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return disabled
+
+
+def _call_skipped(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def skipped(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return skipped
+
+
+_engine.skip_code(_call_disabled(lambda: None).__code__, _BELOW)
+_engine.skip_code(_call_skipped(lambda: None).__code__, _NEXT)
+
+
+def _is_module(target: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(target, torch.nn.Module)
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """Keeps a function out of compilation, with all that it calls.
+
+    With `recursive=False` only its own frames stay in CPython. `reason` is shown where a graph
+    breaks because of it.
+    """
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    if isinstance(fn, type) or _is_module(fn):
+        from torch._dynamo import disable as disable_by_torch  # it knows what to wrap in them
+
+        return disable_by_torch(  # type: ignore[no-untyped-call]
+            fn, recursive=recursive, reason=reason
+        )
+    function = innermost(fn)
+    if not callable(function):
+        raise TypeError(f"disable takes a callable, not {type(function).__name__}")
+    wrapper = (_call_disabled if recursive else _call_skipped)(function)
+    return _mark_disabled(wrapper, function, recursive, reason)
+
+
+def skip(fn: Any = None) -> Any:
+    """Leaves the function's own frames to CPython; what it calls may be compiled."""
+    if fn is None:
+        return skip
+    function = innermost(fn)
+    _engine.skip_code(function.__code__, _FRAME)
+    function._torchdynamo_disable = True
+    return function
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Puts calls of a function into graphs as they are, without looking into it."""
+    import torch._dynamo
+
+    return torch._dynamo.allow_in_graph(fn)  # type: ignore[no-untyped-call]
+
+
+# -- questions and modes --
+
+
+def is_compiling() -> bool:
+    """Whether this is being compiled: true in a trace, and while a backend runs."""
+    if _engine.tracing():
+        return True
+    compiler = sys.modules.get("torch.compiler")
+    return compiler is not None and getattr(compiler, "_is_compiling_flag", False)
+
+
+_breaks_are_errors = False
+
+
+class error_on_graph_break:  # the name is torch's
+    """Context manager and decorator: whether breaks are errors in the code within."""
+
+    def __init__(self, error_on_graph_break: bool) -> None:
+        self.value = error_on_graph_break
+        self.before: list[bool] = []
+
+    def __enter__(self) -> None:
+        global _breaks_are_errors
+        self.before.append(_breaks_are_errors)
+        _breaks_are_errors = self.value
+
+    def __exit__(self, *raised: object) -> None:
+        global _breaks_are_errors
+        _breaks_are_errors = self.before.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            with error_on_graph_break(self.value):
+                return function(*args, **kwargs)
+
+        return inner
+
+
+_engine.mark_strict_at(globals(), "_breaks_are_errors")
+
+# -- Python functions that break, with a reason of their own --
+
+_REFUSED: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "logging": (
+        ("Logger._log", "LOGGING", "makes and hands on a record"),
+        ("Logger.handle", "LOGGING", "hands on a record"),
+        ("_acquireLock", "LOGGING", "waits for other threads"),
+    ),
+    "pdb": (
+        ("set_trace", "DEBUGGER", "stops there"),
+        ("post_mortem", "DEBUGGER", "stops there"),
+    ),
+    "bdb": (("Bdb.set_trace", "DEBUGGER", "stops there"),),
+    "subprocess": (("Popen.__init__", "FILE_IO", "starts a process"),),
+    "torch._dynamo.decorators": (
+        ("graph_break", "GRAPH_BREAK", ""),
+        ("skip_frame", "GRAPH_BREAK", ""),
+        ("step_unsupported", "GRAPH_BREAK", ""),
+    ),
+}
+
+_known: set[str] = set()
+
+
+def _refuse(module: str) -> None:
+    _known.add(module)
+    for path, reason, why in _REFUSED[module]:
+        found: Any = sys.modules[module]
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        if found is not None:
+            _engine.refuse(found, f"{module}.{path}", reason, why)
+
+
+def register() -> None:
+    """Tells the engine about modules that were imported since it was last told."""
+    for module in _REFUSED:
+        if module not in _known and module in sys.modules:
+            _refuse(module)
+    if "torch._dynamo" in sys.modules and "ids" not in _known:
+        _known.add("ids")
+        _register_torch()
+
+
+def _register_torch() -> None:
+    import torch._dynamo
+    from torch._dynamo import decorators, eval_frame, trace_rules
+
+    _engine.mark_ids(trace_rules._allowed_callable_ids(), trace_rules._disallowed_callable_ids())
+    _engine.mark_strict_at(vars(torch._dynamo.utils), "_error_on_graph_break")
+    wrapper = eval_frame.DisableContext()(lambda: None)
+    _engine.skip_code(wrapper.__code__, _BELOW)
+    _engine.skip_code(decorators._nonrecursive_disable_wrapper_code, _NEXT)

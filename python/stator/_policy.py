@@ -1,0 +1,124 @@
+"""What happens around a trace: whether a call may be compiled, and who learns how it went.
+
+The engine asks and tells these objects on its cold paths only; a call that an entry fits passes
+none of them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from types import CodeType
+from typing import Any
+
+from stator import _stance
+
+Stack = tuple[tuple[str, int, str], ...] | None
+
+RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
+
+
+class Unsupported(RuntimeError):
+    """Something cannot be traced, and `fullgraph=True` asked to be told."""
+
+
+# Why this thread's latest trace ended, until someone asks; nothing if it returned.
+_ended = threading.local()
+
+
+def end_of_trace() -> tuple[str, Stack] | None:
+    why: tuple[str, Stack] | None = getattr(_ended, "why", None)
+    _ended.why = None
+    return why
+
+
+_joined: dict[type, type] = {}
+
+
+def unsupported(text: str, reason: str = "") -> Exception:
+    """The error for a break; one of torch's as well, where torch's Dynamo is loaded."""
+    exc = sys.modules.get("torch._dynamo.exc")
+    if exc is None:
+        return Unsupported(text)
+    theirs = exc.TorchRuntimeError if reason == "TENSOR_ERROR" else exc.Unsupported
+    if theirs not in _joined:
+        bases = (Unsupported, theirs)
+        _joined[theirs] = type(theirs.__name__, bases, {"__module__": "stator"})
+    error: Exception = _joined[theirs](text)
+    return error
+
+
+def _where(code: CodeType) -> str:
+    return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+
+
+class Policy:
+    """That of `stator.compile`."""
+
+    def __init__(self, fullgraph: bool = False) -> None:
+        self.fullgraph = fullgraph
+        self._warned = False
+        self._reasons: list[str] = []  # why there were recompiles
+
+    # A call that no entry fits: false leaves it to CPython, an error goes to the caller.
+    def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool:
+        _ended.why = None
+        if len(self._reasons) < 4 * RECOMPILE_LIMIT:
+            self._reasons += reasons[:1]
+        return _stance.may_compile(code, reasons) and self._within_limit(code, entries)
+
+    def _within_limit(self, code: CodeType, entries: int) -> bool:
+        if entries < RECOMPILE_LIMIT:
+            return True
+        if not self._warned:
+            self._warned = True
+            self._warn_limit(code)
+        return False
+
+    def _warn_limit(self, code: CodeType) -> None:
+        reasons = "\n  ".join(self._reasons)
+        warnings.warn(
+            f"stator: {code.co_qualname} was compiled {RECOMPILE_LIMIT} times (the limit) and now "
+            f"runs uncompiled where no entry fits. The reasons were:\n  {reasons}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+    # A trace met something that it may not run. `strict`: the program wants an error for that.
+    def broke(
+        self, code: CodeType, offset: int, reason: str, text: str, stack: Stack, strict: bool
+    ) -> None:
+        if self.fullgraph or strict:
+            raise unsupported(text, reason)
+        _ended.why = text, stack
+
+    def made(self, code: CodeType, offset: int, graph: Any) -> None:
+        """An entry is there."""
+
+    # The engine or the backend failed, and nothing was done yet: true runs the call uncompiled.
+    def failed(self, code: CodeType, offset: int, error: Exception, where: str) -> bool:
+        dynamo = sys.modules.get("torch._dynamo")
+        if dynamo is None:
+            return False
+        if dynamo.config.suppress_errors:
+            self._warn_failed(code, error, where)
+            return True
+        if where == "backend" or isinstance(error, dynamo.exc.TorchDynamoException):
+            return False
+        text = f"{type(error).__name__}: {error}\n\nwhile Stator compiled {_where(code)}"
+        raise dynamo.exc.InternalTorchDynamoError(text) from error
+
+    def _warn_failed(self, code: CodeType, error: Exception, where: str) -> None:
+        what = "The backend" if where == "backend" else "Stator"
+        warnings.warn(
+            f"{what} failed on {_where(code)}, which now runs uncompiled "
+            f"(torch._dynamo.config.suppress_errors): {type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def forget() -> None:
+    """Nothing was compiled yet."""
+    _stance.forget()
