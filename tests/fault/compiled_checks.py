@@ -26,6 +26,10 @@ PHASES = {
 }
 
 
+# Programs that break: what a piece has written stays when the next one fails.
+PIECES = "broken", "raising"
+
+
 def compiled(program):
     return stator.compile(program.main, backend="eager", _keep_empty=True)
 

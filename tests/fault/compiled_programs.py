@@ -2,8 +2,10 @@
 call (of which those with n = 1 and n = 2 need an entry each), and `main`. None catches what is
 injected, and none writes to one container in two steps. `State` says all that a call can change."""
 
+import gc
 import types
 from collections import deque
+from collections.abc import Iterator
 
 HEAD = """
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -145,6 +147,47 @@ def main(xs, n, log):
     next(left)
     return total, pairs, [a for a, in zip(xs)], dict(enumerate(xs))
 """,
+    "suspended": """
+from itertools import accumulate, chain, cycle, groupby, islice, permutations, tee, zip_longest
+
+def make(n, token):
+    return [token, n, 3, 4], {"a": n, "b": token, "c": 3}, deque([n, token, 5])
+
+def numbers(xs, log):
+    total = 0
+    def add(x):
+        nonlocal total
+        total += x
+    try:
+        for x in xs:
+            add(1)
+            yield x, add
+    finally:
+        log.append("closed")
+
+def outer(xs, log):
+    yield from numbers(xs, log)
+
+def main(xs, d, q):
+    log = []
+    gen = outer(xs, log)
+    got, add = next(gen)
+    ended = numbers([], log)
+    next(ended, None)
+    loop = [iter(()), gen]
+    ring = (x for x in loop)
+    loop.append(ring)
+    next(ring)
+    d["new"] = 1
+    its = [iter(xs), iter(d), reversed(d.items()), iter(q), iter({1, 20}), iter("text"), iter(range(9))]
+    its += [enumerate(xs), zip(xs, "abc", strict=True), map(lambda x: (x,), xs)]
+    its += [chain(xs, q), islice(xs, 1, None)]
+    its += [cycle(xs), permutations([1, 2, 3], 2), zip_longest(xs, "a"), accumulate([1, 2, 3]), *tee(xs)]
+    its.append(groupby([1, 1, 2]))
+    for it in its:
+        next(it)
+    return got, add, ended, ring, numbers(d, log), its, zip(gen, xs), log
+""",
     "handlers": """
 class Context:
     def __init__(self, log):
@@ -235,12 +278,13 @@ def main(values, n):
     values[0]["a"] += math.floor(2.5)
     return first, text, text.split("|"), {x % 2 for x in b}, isinstance(values[-1], int)
 """,
-    "dropped": """
-import time
+    "broken": """
+import gc
 
 log = []
 
 def make(n, token):
+    log.clear()
     return {"k": n}, [token], {n}
 
 def waiting(xs):
@@ -260,7 +304,7 @@ def main(d, xs, s):
     gen, d["gen"] = waiting(xs), holding(xs)
     next(gen)
     next(d["gen"])
-    log.append(len(str(time.monotonic() > 0)))
+    log.append(len(gc.get_threshold()))
     xs.append(len(log))
     return next(gen, d["k"])
 """,
@@ -269,7 +313,7 @@ def make(n, token):
     return [n], token
 
 def fail(xs):
-    xs.append(2)
+    xs.append(xs[0] + 1)
     raise LookupError("as asked")
 
 def main(xs, token):
@@ -332,6 +376,7 @@ class State:
         ]
 
 
+UNSAID = (tuple, types.CodeType)
 SIMPLE = (int, str, float, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType)
 
 
@@ -350,9 +395,13 @@ def parts(value):
     elif isinstance(value, types.MethodType):
         yield from (("", value.__func__), ("", value.__self__))
     elif isinstance(value, types.CellType):
-        yield "", value.cell_contents
+        yield from (("", part) for part in gc.get_referents(value))
     elif isinstance(value, types.FunctionType):
         yield from ((name, getattr(value, name)) for name in FUNCTION)
+    elif isinstance(value, Iterator):
+        # zip and others keep the tuple they gave last, as long as nobody else has it
+        held = (part for part in gc.get_referents(value) if not isinstance(part, UNSAID))
+        yield from (("", part) for part in held)
     for name in ("slot", "default_factory", "maxlen"):
         if hasattr(value, name):
             yield f"{name}=", getattr(value, name)

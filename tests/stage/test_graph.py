@@ -28,14 +28,14 @@ def test_placeholders_are_named_after_their_source():
     assert [node.target for node in made] == [
         "L_x_",
         "L_self_modules_0_weight",
-        "L_x_",
+        "L_x__0",
         "G_w_",
         "L_aB9_",
     ]
     assert [node.name for node in made] == [
         "l_x_",
         "l_self_modules_0_weight",
-        "l_x__1",
+        "l_x__0",
         "g_w_",
         "l_a_b9_",
     ]

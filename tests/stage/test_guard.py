@@ -537,6 +537,14 @@ def test_custom():
     assert sys.getrefcount(o) == before
 
 
+def test_bound():
+    p = Program([("BOUND", None, b"\x01\x01")], 1, 2)
+    assert p.passes()
+    p.slots = [1]
+    assert not p.passes()
+    assert p.reason() == "the same variables are bound: now others"
+
+
 def test_every_guard_is_tested_here():
     text = Path(__file__).read_text()
     for kind in GUARDS:

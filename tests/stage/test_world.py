@@ -1027,7 +1027,7 @@ def test_twin_with_a_finalizer_breaks():
     o = Dying([1])
     compiled = stator.compile(lambda a: len(a) + a[0], backend="eager")
     assert compiled(o) == 2
-    assert compiled.metrics["drops"] and log == []
+    assert compiled.metrics["breaks"] and log == []
 
 
 def test_containers_that_hold_themselves():

@@ -82,26 +82,32 @@ def test_in_place_is_one_object():
 
 
 STOPPED = {
-    "TENSOR_VALUE": [
+    "TENSOR_TRUTH": [
         lambda x: bool(x.sum() > 0),
+        lambda x: max(x[0]),
+    ],
+    "ITEM": [
         lambda x: int(x[0, 0]),
         lambda x: float(x[0, 0]),
         lambda x: [1, 2][x[0, 0].long()],
         lambda x: x[0, 0].item(),
-        lambda x: x.tolist(),
+        lambda x: 1 in x,
+    ],
+    "TOLIST": [lambda x: x.tolist()],
+    "DATA_SHAPE": [
         lambda x: x.nonzero(),
         lambda x: x[x > 0],
+    ],
+    "TENSOR_VALUE": [
         lambda x: f"{x}",
         lambda x: repr(x),
-        lambda x: 1 in x,
-        lambda x: x.numpy(),
         lambda x: x.data_ptr(),
-        lambda x: max(x[0]),
     ],
+    "NUMPY": [lambda x: x.numpy()],
+    "TENSOR_ERROR": [lambda x: x @ x],
+    "BACKWARD": [lambda x: x.sum().backward()],
     "TENSOR_OPERATION": [
-        lambda x: x @ x,
         lambda x: x.requires_grad_(),
-        lambda x: x.sum().backward(),
         lambda x: x.resize_(2),
     ],
     "ATTRIBUTE": [
@@ -128,7 +134,7 @@ def test_a_break_is_not_swallowed():
             pass
         return x + 1
 
-    assert record(f, x()) == "TENSOR_VALUE: bool() of a tensor"
+    assert record(f, x()) == "TENSOR_TRUTH: bool() of a tensor"
 
 
 def test_missing_attributes_are_attribute_errors():

@@ -572,3 +572,199 @@ def compared_containers(call):
     call(f, [1, 2], [1, 3])
     call(f, [1], [])
     call(f, (1,), (1,))
+
+
+def _worn(items):
+    """A set whose table shows that it held more before."""
+    s = set(range(1000, 1040))
+    s.update(items)
+    for item in range(1000, 1040):
+        s.discard(item)
+    return s
+
+
+def difference_of_worn_sets(call):
+    def f(a, b):
+        return a.difference(b), b.difference(a), a & b, a - b
+
+    call(f, _worn("a"), _worn("a"))
+    call.again(f, _worn("a"), _worn("a"))
+    call(f, _worn(["a", 1]), _worn(["a", 1]))
+    call(f, _worn([8, 0, 16]), {0, 8, 16})
+    call(f, _worn([8, 0]), _worn([0, 16]))
+    call(f, {0, 8}, {8, 16})
+
+
+def difference_that_is_empty(call):
+    def f(a, b):
+        return not (a.difference(b) or b.difference(a)), list(a.difference(b)), list(a - b)
+
+    call(f, _worn([8, 0, 16]), _worn([0, 8, 16]))
+    call(f, _worn([8, 0, 16]), _worn([16, 8, 0]))
+    call.traced(f)
+    call(f, _worn([8, 0, 16]), _worn([0, 8]))
+    call(f, _worn([8, 0]), _worn([0, 8, 24]))
+    call.traced(f)
+    call(f, _worn([8, 0, 16]), {24})
+    call(f, {8, 0, 16}, _worn([16]))
+
+
+def difference_that_grows(call):
+    def f(a, b):
+        rest = a - b
+        for item in (16, 24, 8, 0, 32):
+            rest.add(item)
+        return list(rest)
+
+    call(f, _worn([8, 0]), _worn([0, 24]))
+    call(f, _worn([0, 8]), _worn([0, 8]))
+    call(f, _worn([8, 0, 40, 48, 56, 64, 72, 80]), {8, 0, 40, 48, 56, 64, 72, 80})
+    call(f, _worn([8, 0, 40, 48, 56, 64, 72, 80]), {8})
+
+
+def difference_with_equal_elements(call):
+    def f(a, b):
+        return list(a & b), list(b & a), list(a - b)
+
+    call(f, _worn([1, 2]), _worn([True, 3]))
+    call(f, _worn([1.0, 2]), _worn([True, 3, 4]))
+    call(f, _worn([1.0, 2, 5]), _worn([1]))
+
+
+def difference_from_other_things(call):
+    def f(a, b):
+        return len(a.difference(b)), len(a.intersection(b)), len(a.difference(b, [8]))
+
+    for b in ([0, 8], {0: 1}, (0,), "ab", frozenset([0]), range(3), {0, 8, 16}):
+        call(f, _worn([8, 0, 16]), b)
+        call(f, {16, 8, 0}, b)
+
+
+def difference_of_a_changed_set(call):
+    def f(a, b):
+        a.add(24)
+        a.discard(0)
+        rest = a - b
+        rest.add(40)
+        rest.add(8)
+        return a.difference(b), b.difference(a), list(rest), a & b
+
+    call(f, {8, 0}, {8, 24})
+    call(f, {8, 0}, {8, 24})
+    call.traced(f)
+    call(f, _worn([8, 0, 16]), {8, 24})
+    call(f, {8, 0, 16, 32}, {8, 24})
+    call(f, {8, 0, 16, 32}, set())
+
+
+def dict_from_keys(call):
+    def f(keys, value):
+        return dict.fromkeys(keys, value), collections.OrderedDict.fromkeys(keys), {}.fromkeys(keys)
+
+    call(f, "ab", 1)
+    call.again(f, "ab", 1)
+    call(f, "abc", 1)
+    call(f, ["a", 1], [])
+    call(f, {3: 4, 1: 2}, 1)
+    call(f, {8, 0}, 1)
+    call(f, {0, 8}, 1)
+    call(f, (x for x in "ab"), 1)
+    call(f, 3, 1)
+    call(f, [[]], 1)
+
+
+def dict_of_a_class_from_keys(call):
+    class D(dict):
+        pass
+
+    class O(collections.OrderedDict):
+        tag = "a"
+
+        def __setitem__(self, key, value):
+            super().__setitem__(key + self.tag, value)
+
+    def f(keys, value):
+        d, o = D.fromkeys(keys, value), O.fromkeys(keys, value)
+        return d, o, D.fromkeys(keys), type(d), type(o)
+
+    call(f, ["x", "y"], 1)
+    call.again(f, ["x", "y"], 1)
+    call(f, ["x", "z"], 1)
+    call(f, ["x", "y"], [])
+    O.tag = "b"
+    call(f, ["x", "y"], 1)
+    O.__setitem__ = lambda self, key, value: None
+    call(f, ["x", "y"], 1)
+    D.__init__ = lambda self: self.update(first=0)
+    call(f, ["x", "y"], 1)
+    call(f, 3, 1)
+
+
+def dict_of_a_strange_class_from_keys(call):
+    made = []
+
+    class D(dict):
+        def __new__(cls):
+            return made
+
+    def f(keys):
+        return D.fromkeys(keys)
+
+    call(f, [])
+    made = {"old": 1}
+    call(f, ["x"])
+    call(f, ["x", "y"])
+    call(f, [])
+
+
+def ordered_dict_changed_behind_its_back(call):
+    def f(d):
+        return list(d.items()), len(d), "x" in d
+
+    def broken(change, *args):
+        d = collections.OrderedDict(a=1, b=2)
+        change(d, *args)
+        return d
+
+    def make(how):
+        if how == 0:
+            return collections.OrderedDict(a=1, b=2)
+        if how == 1:
+            return broken(dict.__setitem__, "x", 3)
+        return broken(dict.setdefault, "x", 3)
+
+    for how in (0, 1, 0, 2, 1, 0):
+        call.loose(f, make(how))
+
+    def g(d, change, *args):
+        change(d, *args)
+        try:
+            return list(d.items()), len(d), list(d)
+        except KeyError as error:
+            return error.args, len(d)
+
+    for change in (dict.clear, dict.popitem):
+        for _ in range(2):
+            call.loose(g, collections.OrderedDict(a=1, b=2), change)
+
+
+def keys_are_not_hashed_again(call):
+    class K:
+        def __init__(self, n):
+            self.n, self.asked = n, 0
+
+        def __hash__(self):
+            self.asked += 1
+            return self.n
+
+        def __eq__(self, other):
+            return self.n == other.n
+
+    def f(d):
+        return [k.asked for k in d], len(d), sum(d.values()), [*d.items()][0][0].n
+
+    for keys in ((1, 2), (1, 2), (2, 1, -1), (1 << 61, 7)):
+        d = {K(n): n for n in keys}
+        call(f, d)
+        call(f, d)
+    call(f, {K(1): 1, "a": 2, (3, K(4)): 3})

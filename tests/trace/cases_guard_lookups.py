@@ -10,6 +10,8 @@ import functools
 import sys
 import types
 
+from worlds import module_of
+
 
 def descriptor_class_gets_methods_later(call):
     class D:
@@ -659,3 +661,57 @@ def exit_stack_and_suppress(call):
 
     call(f, [])
     call.traced(f)
+
+
+def objects_own_lookup_of_a_module(call):
+    m = module_of("def __getattr__(name):\n    return name\nx = 1")
+
+    def f(name):
+        try:
+            return object.__getattribute__(m, name)
+        except AttributeError:
+            return "missing", getattr(m, name)
+
+    call(f, "x")
+    m.x = 2
+    call(f, "x")
+    call(f, "y")
+
+
+def objects_own_lookup_of_a_class(call):
+    class A:
+        x = 1
+
+    class B(A):
+        y = 2
+
+    def f(name):
+        try:
+            return object.__getattribute__(B, name)
+        except AttributeError:
+            return "missing", getattr(B, name)
+
+    call(f, "x")
+    call(f, "y")
+    B.x = 3
+    call(f, "x")
+
+
+def objects_own_lookup_of_super(call):
+    class A:
+        def f(self):
+            return 1
+
+    class B(A):
+        def f(self):
+            try:
+                return object.__getattribute__(super(), "f")()
+            except AttributeError:
+                return "missing", super().f()
+
+    def g():
+        return B().f()
+
+    call(g)
+    A.f = lambda self: 2
+    call(g)

@@ -4,6 +4,7 @@ import collections
 import functools
 import itertools
 import operator
+import time
 
 
 class Count:
@@ -657,3 +658,132 @@ def unpack_in_a_for(call):
     call(f, [(1, 2), (3, 4)])
     call(f, [(1, 2), [3, 4]])
     call.traced(f)
+
+
+def calls_until_a_sentinel(call):
+    def f(xs, end):
+        seen = []
+        for x in iter(xs.pop, end):
+            seen.append(x)
+        return seen, xs
+
+    call(f, [0, 1, 2, 3], 0)
+    call(f, [0, 1, 2, 3], 1)
+    call(f, [0, True, 2, 3], 1)
+    call(f, [0.0, 1, 2], 0)
+    call(f, [None, "a"], None)
+    call(f, [1, 2], 7)
+
+
+def calls_until_a_sentinel_of_a_class(call):
+    class E:
+        limit = 3
+
+        def __eq__(self, other):
+            return other >= self.limit
+
+    def f(end):
+        n = 0
+
+        def count():
+            nonlocal n
+            n += 1
+            if n == 8:
+                raise StopIteration
+            return n
+
+        it = iter(count, end)
+        return list(it), next(it, "over"), n
+
+    e = E()
+    call(f, e)
+    call.again(f, e)
+    E.limit = 5
+    call(f, e)
+    e.limit = 2
+    call(f, e)
+    call(f, 100)
+    E.__eq__ = lambda self, other: other == 1
+    call(f, e)
+
+
+def calls_of_objects_until_a_sentinel(call):
+    step = 1
+
+    class C:
+        def __init__(self):
+            self.n = 0
+
+        def __call__(self):
+            self.n += step
+            if self.n > 20:
+                raise ValueError(self.n)
+            return self.n
+
+    def f(end):
+        c = C()
+        try:
+            return sum(iter(c, end)), c.n
+        except ValueError as error:
+            return error.args
+
+    call(f, 3)
+    call.again(f, 3)
+    step = 2
+    call(f, 4)
+    call(f, 3)
+    call(f, c := object())
+    call.note(c is not None)
+
+
+def identical_things_end_the_calls(call):
+    nan = float("nan")
+
+    def f(x, end):
+        return list(zip(range(3), iter(lambda: x, end)))
+
+    call(f, nan, nan)
+    call(f, float("nan"), nan)
+    one, two = object(), object()
+    call(f, one, one)
+    call(f, one, two)
+    call(f, two, two)
+    call(f, [1], [1])
+    call(f, [1], [2])
+
+
+def what_cannot_be_called_until_a_sentinel(call):
+    def f(x):
+        try:
+            return iter(x, 1) is None
+        except TypeError as error:
+            return str(error)
+
+    call(f, 3)
+    call(f, [])
+    call(f, len)
+
+
+def calls_given_out(call):
+    def f(xs):
+        return iter(xs.pop, 1)
+
+    for _ in range(2):
+        call.loose(lambda xs: list(f(xs)), [1, 2, 3])
+        it = call.target(f)([1, 2, 3])
+        call.note(list(it))
+
+
+def calls_over_a_break(call):
+    def f(xs):
+        it = iter(xs.pop, 1)
+        first = next(it, None)
+        time.perf_counter()
+        second = next(it, None)
+        time.perf_counter()
+        return first, second, list(it), xs
+
+    for _ in range(2):
+        call(f, [0, 1, 2, 3, 4, 5])
+        call(f, [0, 1, 2])
+        call(f, [0, 1])

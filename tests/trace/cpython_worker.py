@@ -1,6 +1,7 @@
 """Runs one module of CPython's test package with every test method run twice, plain or compiled, and
 journals outcomes as tests/cpython/worker.py does. Compiled, it also writes one JSON line a method to
-the table: what became of its traces."""
+the table: what became of its traces. With STATOR_BREAK_SEED each trace also breaks before a random
+instruction."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import os
 import sys
 import types
 import unittest
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,14 @@ def repeat(suite: Any) -> None:
     ]
 
 
+def breaking(function: Any, seed: int) -> Any:
+    from stator import _engine
+
+    every = (1, 3, 10, 30)[seed % 4]
+    where = {"break_every": every, "break_seed": seed}
+    return _engine.compiled(function, _engine.compiler(None, RuntimeError, False, True, 8, **where))
+
+
 class Table:
     """Compiles the methods of test cases and tells what came of it."""
 
@@ -78,7 +88,11 @@ class Table:
         function = getattr(method, "__func__", None)
         if not isinstance(test, unittest.TestCase) or not isinstance(function, types.FunctionType):
             return
-        compiled = stator.compile(function, backend="eager", _keep_empty=True)
+        seed = os.environ.get("STATOR_BREAK_SEED")
+        if seed is None:
+            compiled = stator.compile(function, backend="eager", _keep_empty=True)
+        else:
+            compiled = breaking(function, zlib.crc32(f"{seed} {test.id()}".encode()))
         self.compiled[id(test)] = (function, compiled)
         setattr(test, str(name), types.MethodType(compiled, test))
 
@@ -87,15 +101,16 @@ class Table:
         if compiled is None or not self.path:
             return
         seen = compiled.metrics
+        ends = [*seen["drops"], *seen.get("breaks", ())]
         row = {
             "module": module,
             "test": test.id(),
             "class statement": holds_class_statement(function),
-            "whole": bool(seen["entries"]) and not seen["drops"],
+            "whole": bool(seen["entries"]) and not ends,
             "traces": seen["traces"],
             "entries": seen["entries"],
             "hits": seen["hits"],
-            "drops": [str(text).splitlines()[0] for text in seen["drops"][:3]],
+            "drops": [str(text).splitlines()[0] for text in ends[:3]],
             "recompiles": [str(text) for text in seen["recompiles"][:3]],
         }
         with open(self.path, "a") as file:

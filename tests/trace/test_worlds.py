@@ -6,7 +6,7 @@ import pytest
 import worlds
 from worlds import Plain, check, find_inner, load_cases
 
-METRICS = {"traces": 0, "entries": 0, "hits": 0, "drops": [], "recompiles": []}
+METRICS = {"traces": 0, "entries": 0, "hits": 0, "drops": [], "breaks": [], "recompiles": []}
 
 
 class Engine:

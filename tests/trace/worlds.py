@@ -397,7 +397,7 @@ class Plain:
         return f
 
     def traced(self, f: Any, entries: int | None = None) -> None:
-        """In the compiled run: no trace of f was dropped, and there are so many entries."""
+        """In the compiled run: no trace of f broke, and there are so many entries."""
 
     def one_entry(self, f: Any) -> None:
         self.traced(f, 1)
@@ -430,7 +430,7 @@ class Compiled(Plain):
         before = self.metrics(f)
         result = self(f, *args, **kwargs)
         after = self.metrics(f)
-        if after["hits"] != before["hits"] + 1 or after["traces"] != before["traces"]:
+        if after["hits"] <= before["hits"] or after["traces"] != before["traces"]:
             why = [*after["drops"], *after["recompiles"]] or ["no reason given"]
             line = sys._getframe(1).f_lineno
             self.faults.append(f"line {line}: no entry was used: {why[-1]}")
@@ -439,8 +439,8 @@ class Compiled(Plain):
     def traced(self, f: Any, entries: int | None = None) -> None:
         seen = self.metrics(f)
         line = sys._getframe(1).f_lineno
-        if seen["drops"]:
-            self.faults.append(f"line {line}: dropped: {seen['drops'][-1]}")
+        if seen["drops"] or seen["breaks"]:
+            self.faults.append(f"line {line}: not whole: {[*seen['breaks'], *seen['drops']][-1]}")
         elif entries is not None and seen["entries"] != entries:
             why = f"{seen['entries']} entries, not {entries}: {seen['recompiles']}"
             self.faults.append(f"line {line}: {why}")
