@@ -6,6 +6,7 @@ A trace is a first call less a warm one. Rounds alternate between the sides; fig
 import dis
 import statistics
 import time
+from functools import partial
 
 import stator
 
@@ -163,6 +164,44 @@ def tensor_table(torch, rounds=3):
     return rows
 
 
+# -- breaks: the same operations in one piece and in many --
+
+
+def broken(torch, breaks):
+    """Ten operations, and after each of the first so many of them a break."""
+    lines = []
+    for i in range(10):
+        lines += [f"x = x + {i}", "torch._dynamo.graph_break()"][: 2 if i < breaks else 1]
+    f = function([*lines, "return x"], f"{breaks} breaks", "x")
+    f.__globals__["torch"] = torch
+    return f, (torch.randn(4),)
+
+
+def break_table(torch, breaks=9, rounds=7, times=500):
+    whole, args = broken(torch, 0)
+    pieces, _ = broken(torch, breaks)
+    torch._dynamo.reset()
+    sides = {
+        "stock": [torch.compile(f, backend="eager") for f in (whole, pieces)],
+        "stator": [stator.compile(f, backend="eager") for f in (whole, pieces)],
+    }
+    taken = {name: [] for name in sides}
+    with torch.no_grad():
+        for one, many in sides.values():
+            if not torch.equal(one(*args), many(*args)):
+                raise AssertionError("the results differ")
+        for _ in range(rounds):
+            for name, (one, many) in sides.items():
+                more, less = (seconds(partial(f, *args), times) for f in (many, one))
+                taken[name].append((more - less) / breaks * 1e6)
+    row = {name: statistics.median(values) for name, values in taken.items()}
+    print(
+        f"a warm break, µs: stock {row['stock']:.2f}, stator {row['stator']:.2f}, "
+        f"ratio {row['stock'] / row['stator']:.1f}"
+    )
+    return row
+
+
 def tables():
     results = {"python": python_table()}
     try:
@@ -170,7 +209,10 @@ def tables():
     except ImportError:
         print("(torch is not here: no tensors)")
     else:
+        import torch._dynamo  # for its graph_break
+
         results["tensors"] = tensor_table(torch)
+        results["breaks"] = break_table(torch)
     return results
 
 

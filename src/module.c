@@ -13,6 +13,7 @@
 #include "src/world/world.h"
 
 #include "src/call/call.h"
+#include "src/call/marks.h"
 #include "src/call/methods.h"
 
 #include "src/trace/trace.h"
@@ -37,6 +38,7 @@ static const struct room {
     {.add = world_setup},
     {.setup = call_setup},
     {.methods = call_methods},
+    {.setup = marks_setup, .methods = marks_methods},
     {.setup = trace_setup},
     {.add = torch_setup, .methods = torch_methods},
     {.setup = hook_setup, .methods = hook_methods},
