@@ -7,10 +7,23 @@
 
 // --- __new__ ---
 
+// slot_tp_new asks the class for its __new__, by the metaclass's own way of reading attributes.
+static status check_metaclass(world *w, PyTypeObject *meta) {
+    way get;
+    if (meta == &PyType_Type)
+        return ST_OK;
+    TRY(way_find(w, meta, word.getattribute, (void *)meta->tp_getattro, &get));
+    if (get.found == NULL && get.native == (void *)PyType_Type.tp_getattro)
+        return ST_OK;
+    return world_break_status(w, REASON_ATTRIBUTE, "%s.__getattribute__", meta->tp_name);
+}
+
 static PyObject *make(world *w, PyObject *class, PyObject *const *args, size_t given,
                       PyObject *keywords) {
     PyTypeObject *type = (PyTypeObject *)class;
     descr d;
+    if (check_metaclass(w, Py_TYPE(class)) != ST_OK)
+        return NULL;
     if (descr_find(w, type, word.new_, &d) != ST_OK)
         return NULL;
     if (d.found == NULL)

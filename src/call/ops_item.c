@@ -228,6 +228,7 @@ int op_setitem(world *w, PyObject *container, PyObject *key, PyObject *value) {
     PyObject *opened = native_open(w, container, P_NONE);
     if (opened == NULL)
         return -1;
+    record_write(w, opened);
     int failed = setitem_opened(w, opened, key, value);
     Py_DECREF(opened);
     return failed;

@@ -127,6 +127,8 @@ static bool is_dict_update(int kind, operands *p) {
 static status binary_prepare(world *w, int kind, operands *p) {
     bool inplace;
     special id = binary_special(kind, &inplace);
+    if (inplace)
+        record_write(w, p->left);
     if (is_scalar(p->left) && is_scalar(p->right))
         return ST_OK;
     for (int i = 0; i < (inplace ? 3 : 2); i++) {

@@ -228,10 +228,36 @@ static status check_self(ready *c, PyObject *self) {
     return !holds_value(self) && record_itself(c->w, self) ? refuse(c, self) : ST_OK;
 }
 
+// Methods that change what they are called on, by name.
+static bool changes_self(const rule *row) {
+    static const char *const names[] = {
+        "append",      "extend",     "insert",     "pop",        "remove",  "clear",   "sort",
+        "reverse",     "update",     "setdefault", "popitem",    "add",     "discard", "rotate",
+        "move_to_end", "appendleft", "popleft",    "extendleft", "subtract"};
+    const char *name = strrchr(row->path, '.');
+    name = name ? name + 1 : row->path;
+    if (strncmp(name, "__i", 3) == 0 || strncmp(name, "__set", 5) == 0 ||
+        strncmp(name, "__del", 5) == 0 || strstr(name, "_update"))
+        return true;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+// A handler may have opened it only now.
+static void note_change(const world *w, PyObject *o) {
+    PyObject *opened = is_lazy(o) ? ((lazy *)o)->inside : o;
+    if (opened != NULL)
+        record_write(w, opened);
+}
+
 static status open_self(ready *c) {
     PyObject **self = &c->items[0];
     TRY(protocol_open(c->w, self, P_NONE));
     TRY(check_self(c, *self));
+    if (record_of(c->w, *self) && changes_self(c->row))
+        record_write(c->w, *self);
     if (c->row->first & R_ORDERED)
         TRY(protocol_open(c->w, self, P_ITER));
     return c->row->elements ? protocol_open_elements(c->w, self, c->row->elements) : ST_OK;
@@ -357,6 +383,8 @@ static PyObject *run(ready *c) {
             return NULL;
         PyObject *result = row->handler(c->w, c->target, c->items, c->count, c->keywords);
         Py_LeaveRecursiveCall();
+        if (row->owner && c->count && changes_self(row))
+            note_change(c->w, c->items[0]);
         return result;
     }
     status st = row->kind == RULE_PURE ? open_pure(c) : open_struct(c);

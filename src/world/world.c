@@ -278,13 +278,14 @@ static status mark_all(const world *w, map *types) {
     uint64_t all = w->identity_mattered ? WRITTEN : 0;
     for (uint32_t i = 0; i < w->all.count; i++) {
         const record *r = w->all.items[i];
-        bool written = record_written(r) || (r->kind == RECORD_TENSOR && w->mutated_tensor);
+        bool written =
+            r->written || record_written(r) || (r->kind == RECORD_TENSOR && w->mutated_tensor);
         uint64_t bits = ONE | all | (r->pinned ? 0 : UNPINNED) | (written ? WRITTEN : 0);
         TRY(mark(types, Py_TYPE(r->outside), bits));
     }
     for (uint32_t i = 0; i < w->names.count; i++) {
         const names *n = w->names.items[i];
-        if (names_written(n))
+        if (n->written || names_written(n))
             TRY(mark(types, Py_TYPE(n->owner), WRITTEN));
     }
     return ST_OK;
@@ -301,7 +302,7 @@ static bool dicts_may_meet(const world *w) {
     bool instance = false, written = false;
     for (uint32_t i = 0; i < w->names.count; i++) {
         instance |= w->names.items[i]->instance;
-        written |= names_written(w->names.items[i]);
+        written |= w->names.items[i]->written || names_written(w->names.items[i]);
     }
     return instance && written && w->names.count > 1;
 }

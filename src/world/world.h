@@ -50,6 +50,7 @@ typedef struct names {
         *pending; // dict (arena's): key → value, or world_absent for deleted; NULL: nothing written
     PyObject *twin;    // dict (arena's): has everything once it is filled, else NULL
     PyObject *initial; // dict (arena's): key → lazy at the time of filling, else NULL
+    bool written;      // at some time, be it that nothing is left of it
 } names;
 
 // A place that holds one reference: a cell, a slot, a context variable.
@@ -77,6 +78,7 @@ typedef struct record {
     Py_ssize_t count;
     VEC(slot_place) slots;
     place content; // cells, context variables
+    bool written;  // at some time, be it that nothing is left of it
     bool identity; // what object this is mattered
     bool pinned;   // a guard on `source` lets only this very object pass
     bool ordered;  // sets: the twin iterates as the original does
@@ -246,6 +248,15 @@ record *door_dict(world *w, PyObject *o);
 
 // The record of an outside object, twin or stand-in; NULL: made inside (or immutable).
 record *record_of(const world *w, PyObject *o);
+// What an outside object is in place of is about to be changed.
+static inline void record_write(const world *w, PyObject *o) {
+    record *r = record_of(w, o);
+    if (r == NULL)
+        return;
+    r->written = true;
+    if (r->names != NULL)
+        r->names->written = true;
+}
 // Makes one; `inside` may be NULL. Registers both pointers. NULL with an exception.
 record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyObject *inside);
 // This object's identity mattered: guards it (IS, weakly).

@@ -1,6 +1,9 @@
 """The long run for the tracer: many programs and changes between calls, plain against compiled.
 
-    python tests/fuzz/run_trace.py [count] [--first SEED] [--out FOLDER] [--jobs N]
+    python tests/fuzz/run_trace.py [count] [--first SEED] [--out FOLDER] [--jobs N] [--breaks K]
+
+With --breaks every trace, of a call or of a frame that goes on, breaks before a random instruction,
+about K of them on.
 
 Programs are named by their seed, run in child processes, and written to the folder with what
 differed. At the end it says how many functions were traced whole, and why others were not.
@@ -21,6 +24,7 @@ import trace_outcome
 from trace_programs import program_of_seed
 
 TORCH = trace_outcome.has_torch()
+breaks = 0  # set by the option, before children are made
 
 
 def source_of(seed):
@@ -41,7 +45,8 @@ def work(seeds, every, out, report):
         report(f"at {seed}")
         signal.alarm(run.SECONDS)
         source, metrics = source_of(seed), {}
-        found = trace_outcome.difference(source, seed, metrics=metrics)
+        compile = trace_outcome.broken(breaks, seed) if breaks else trace_outcome.worlds.keep_empty
+        found = trace_outcome.difference(source, seed, compile, metrics=metrics)
         count(tally, metrics)
         if found:
             save(out, seed, source, found)
@@ -81,7 +86,10 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/fuzz-trace"))
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--breaks", type=int, default=0)
     options = parser.parse_args()
+    global breaks
+    breaks = options.breaks
     (options.out / "tally.jsonl").unlink(missing_ok=True)
     seeds = range(options.first, options.first + options.count)
     trial = run.Run(seeds, 0, options.out, work, source_of)

@@ -62,6 +62,20 @@ def plain(f):
     return f
 
 
+def broken(every, seed):
+    """Compiles so that every trace breaks before a random instruction."""
+    from stator import _engine
+
+    def compile(f):
+        whole = worlds.keep_empty(f)  # attaches torch, if it is there
+        settings = _engine.compiler(
+            None, RuntimeError, False, True, 8, break_every=every, break_seed=seed
+        )
+        return _engine.compiled(whole.__wrapped__, settings)
+
+    return compile
+
+
 def code_of(source, name):
     return compile(source, f"<case {name}>", "exec")
 

@@ -308,3 +308,59 @@ def bound_c_method_alias(call):
     a, b = [], []
     call(f, a.append, b)
     call(f, a.append, a)
+
+
+def written_and_put_back_in_between(call):
+    """Nothing is left of the writes at the end, but what was read meanwhile relied on two objects."""
+
+    class O:
+        pass
+
+    def attributes(o, p):
+        p.z = 1
+        seen = sorted(vars(o))
+        del p.z
+        return seen
+
+    def items(xs, ys):
+        xs.append(1)
+        seen = len(ys)
+        xs.pop()
+        return seen
+
+    def keys(d, e):
+        d["k"] = 1
+        seen = "k" in e
+        d.pop("k")
+        return seen
+
+    a, b = O(), O()
+    call(attributes, a, b)
+    b.__dict__ = a.__dict__
+    call(attributes, a, b)
+    for f, kind in ((items, list), (keys, dict)):
+        one, two = kind(), kind()
+        call(f, one, two)
+        call(f, one, one)
+
+
+def metaclass_that_answers_for_new(call):
+    class Meta(type):
+        pass
+
+    class A(metaclass=Meta):
+        def __new__(cls):
+            return object.__new__(cls)
+
+    def f():
+        try:
+            return type(A()).__name__
+        except TypeError:
+            return "TypeError"
+
+    def answer(cls, name):
+        return object.__getattribute__(cls, name)
+
+    call(f)
+    Meta.__getattribute__ = answer
+    call(f)

@@ -281,3 +281,16 @@ def optimizer_like_loop(call):
     params, state = [torch.ones(2), torch.ones(3)], {}
     for _ in range(3):
         call(f, params, [torch.ones(2), torch.ones(3)], state, 0.1)
+
+
+def tensors_as_keys(call):
+    def f(t, d, s):
+        s.add(t)
+        d[t] = d.get(t, 0) + 1
+        return t in d, t in s, len(d), len(s)
+
+    t = torch.ones(2)
+    d, s = {t: 1}, {t}
+    call.watch(d, s)
+    call(f, t, d, s)
+    call(f, torch.zeros(2), d, s)
