@@ -549,6 +549,17 @@ HANDLER(weakref_proxy) {
     return proxy;
 }
 
+// The variable itself is guarded, and its default is its own for good.
+static PyObject *context_default(world *w, PyObject *variable) {
+    PyObject *value = raw_context_default(variable);
+    if (value == NULL) {
+        PyErr_SetObject(PyExc_LookupError, variable);
+        return NULL;
+    }
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, value, 0);
+    return s ? door_load(w, s, value) : NULL;
+}
+
 HANDLER(context_get) {
     if (!handler_takes(given, keywords, 1, 2))
         return MISUSE();
@@ -556,8 +567,7 @@ HANDLER(context_get) {
     PyObject *value = variable ? context_get(w, variable) : NULL;
     if (value || w->broken || PyErr_Occurred())
         return value;
-    return given == 2 ? Py_NewRef(args[1])
-                      : world_break(w, REASON_NATIVE_CALL, "a context variable's default");
+    return given == 2 ? Py_NewRef(args[1]) : context_default(w, variable);
 }
 
 // --- exceptions ---

@@ -150,3 +150,6 @@ static inline void raw_gc_restore(bool on) {
 // The Python frame that runs now: its code (borrowed) and the byte offset of its instruction. NULL
 // if there is none.
 PyCodeObject *raw_place(int *offset);
+
+// What a context variable gives where it is not set, or NULL. Borrowed; it never changes.
+PyObject *raw_context_default(PyObject *variable);

@@ -4,6 +4,8 @@
 
 #include "src/py/frame.h"
 
+#include <internal/pycore_context.h>
+
 // --- classes ---
 
 PyObject *raw_type_dict(PyTypeObject *type) {
@@ -315,4 +317,8 @@ PyCodeObject *raw_place(int *offset) {
         return NULL;
     *offset = (int)(py_frame_lasti(f) * (long)sizeof(_Py_CODEUNIT));
     return py_frame_code(f);
+}
+
+PyObject *raw_context_default(PyObject *variable) {
+    return ((PyContextVar *)variable)->var_default;
 }

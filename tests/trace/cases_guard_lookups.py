@@ -4,6 +4,7 @@ objects, super, constructors."""
 import abc
 import collections
 import contextlib
+import contextvars
 import dataclasses
 import enum
 import functools
@@ -715,3 +716,24 @@ def objects_own_lookup_of_super(call):
     call(g)
     A.f = lambda self: 2
     call(g)
+
+
+def default_of_a_context_variable(call):
+    variable = contextvars.ContextVar("variable", default=[1])
+    bare = contextvars.ContextVar("bare")
+
+    def f():
+        found = variable.get()
+        try:
+            return found, bare.get()
+        except LookupError:
+            return found, variable.get() is found, bare.get("else")
+
+    call(f)
+    call.again(f)
+    token = variable.set([2])
+    call(f)
+    variable.reset(token)
+    call.again(f)
+    bare.set(3)
+    call(f)
