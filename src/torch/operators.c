@@ -1,5 +1,7 @@
 // Operators, subscripts and iteration of stand-ins as nodes: functions of `operator`, in source
 // order.
+#include "src/py/operators.h"
+
 #include "src/torch/room.h"
 
 static bool is_number(PyObject *o) {
@@ -21,6 +23,9 @@ PyObject *operator_binary(world *w, int kind, PyObject *left, PyObject *right) {
         return NULL;
     if (!takes(left) || !takes(right))
         return Py_NewRef(Py_NotImplemented);
+    if (kind >= PY_INPLACE_ADD && !is_tensor_standin(left))
+        kind -= PY_INPLACE_ADD; // a number has no operator in place, and generated code could not
+                                // say it
     return call_two(w, facts.binary[kind], left, right);
 }
 

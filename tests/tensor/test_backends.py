@@ -156,3 +156,26 @@ def test_a_graph_made_by_hand():
 @pytest.mark.full
 def test_inductor():
     check(lambda x: (x.sin() + 1).relu() * 2, x(), backend="inductor")
+
+
+def test_a_number_that_grows_by_tensors():
+    """`0 += x` is what fx would write for the operator in place."""
+
+    def f(xs):
+        total = 0
+        for x in xs:
+            total += x
+        return total
+
+    graphs = []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return module.forward
+
+    xs = [torch.ones(2), torch.full((2,), 3.0)]
+    assert torch.equal(stator.compile(f, backend=backend)(xs), f(xs))
+    assert [node.target for node in graphs[0].graph.nodes if node.op == "call_function"] == [
+        operator.add,
+        operator.iadd,
+    ]
