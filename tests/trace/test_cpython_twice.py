@@ -41,6 +41,7 @@ def reports(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Any]]]:
 KNOWN = {
     "test.test_dict.DictTest.test_splittable_popitem",
     "test.test_deque.TestBasic.test_sizeof",
+    "test.test_class.TestInlineValues.test_many_attributes_with_dict",
     "test.test_ordered_dict.CPythonOrderedDictTests.test_reference_loop",
 }
 
