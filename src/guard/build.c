@@ -297,33 +297,17 @@ static status keep_weakly(guard_program *p, map *known, PyObject *o) {
     return map_put(known, map_key(o), 1);
 }
 
-// The classes themselves, weakly: the tuple would keep them alive.
-static status keep_mro(guard_program *p, map *known, step *s) {
-    PyObject *mro = s->object;
-    Py_ssize_t count = PyTuple_GET_SIZE(mro);
-    PyObject **items = arena_array(&p->arena, PyObject *, (size_t)count);
-    if (!items)
-        return ST_ERROR;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        items[i] = PyTuple_GET_ITEM(mro, i);
-        TRY(keep_weakly(p, known, items[i]));
-    }
-    s->items = items;
-    s->index = count;
-    return ST_OK;
-}
-
-// Keys that can be held weakly are no values, and compared by identity: the guard must not keep a
-// program's objects alive.
-static status keep_keys(guard_program *p, map *known, step *s) {
-    PyObject *keys = s->object;
-    Py_ssize_t count = PyTuple_GET_SIZE(keys);
+// Each of a tuple's items by itself: the tuple would keep classes alive, and keys that are compared
+// by identity. Keys that are values cannot be held weakly, and are not.
+static status keep_items(guard_program *p, map *known, step *s) {
+    PyObject *tuple = s->object;
+    Py_ssize_t count = PyTuple_GET_SIZE(tuple);
     PyObject **items = arena_array(&p->arena, PyObject *, (size_t)count + 1);
     if (!items)
         return ST_ERROR;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        items[i] = PyTuple_GET_ITEM(keys, i);
-        TRY(keep_weakly(p, known, items[i]));
+    for (Py_ssize_t n = 0; n < count; n++) {
+        items[n] = PyTuple_GET_ITEM(tuple, n);
+        TRY(keep_weakly(p, known, items[n]));
     }
     s->items = items;
     s->index = count;
@@ -334,10 +318,10 @@ static status keep_objects(guard_program *p, map *known, step *s) {
     switch (s->op) {
     case STEP_CHECK + GUARD_KEYS:
     case STEP_CHECK + GUARD_SET_ITEMS:
-        return keep_keys(p, known, s);
-    case STEP_CHECK + GUARD_ABSENT:
+    case STEP_CHECK + GUARD_MRO:
+        return keep_items(p, known, s);
     case SOURCE_ITEM:
-        return keep_weakly(p, known, s->object);
+    case STEP_CHECK + GUARD_ABSENT:
     case STEP_CHECK + GUARD_TYPE:
     case STEP_CHECK + GUARD_IS:
     case STEP_CHECK + GUARD_CODE:
@@ -346,8 +330,6 @@ static status keep_objects(guard_program *p, map *known, step *s) {
     case STEP_CHECK + GUARD_TYPE_LOOKUP:
         TRY(keep_weakly(p, known, s->second));
         return keep_strongly(p, s->object);
-    case STEP_CHECK + GUARD_MRO:
-        return keep_mro(p, known, s);
     case STEP_CHECK + GUARD_CUSTOM:
         return ST_OK;
     default:

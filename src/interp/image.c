@@ -61,18 +61,25 @@ image *image_from_template(image *t, PyObject *function, PyObject *const *slots,
     return i;
 }
 
+// The outermost active handler's slot, -1 if there is none.
+static int outermost_slot(const flow *fl, const code *c, const insn *pc) {
+    int32_t h = fl->handled[pc - c->insns];
+    if (h < 0)
+        return -1;
+    while (fl->handlers[h].outer >= 0)
+        h = fl->handlers[h].outer;
+    return fl->handlers[h].slot;
+}
+
 // The exception that the caller handles lies in the outermost slot of this frame's handlers. It is
 // not the image's: it goes back to the thread, and the slot is filled anew when the frame is.
 static int take_handled(image *i, _PyErr_StackItem *info, const code *c, const insn *pc) {
     const flow *fl = code_flow((code *)c);
     if (fl == NULL)
         return -1;
-    int32_t h = fl->handled[pc - c->insns];
-    if (h < 0)
+    i->outer_handled = outermost_slot(fl, c, pc);
+    if (i->outer_handled < 0)
         return 0;
-    while (fl->handlers[h].outer >= 0)
-        h = fl->handlers[h].outer;
-    i->outer_handled = fl->handlers[h].slot;
     PyObject **saved = &i->slots[c->py->co_nlocalsplus + i->outer_handled];
     i->handled = info->exc_value;
     info->exc_value = *saved;
@@ -133,16 +140,6 @@ static image *take(_PyErr_StackItem *info, py_frame *f, const code *c, const ins
     py_frame_set_stack_pointer(f, py_frame_stack(f));
     PyObject_GC_Track(i);
     return i;
-}
-
-// The outermost active handler's slot, -1 if there is none.
-static int outermost_slot(const flow *fl, const code *c, const insn *pc) {
-    int32_t h = fl->handled[pc - c->insns];
-    if (h < 0)
-        return -1;
-    while (fl->handlers[h].outer >= 0)
-        h = fl->handlers[h].outer;
-    return fl->handlers[h].slot;
 }
 
 int image_handled(PyThreadState *ts, code *c, const insn *pc, PyObject **handled) {
@@ -297,7 +294,7 @@ static int check_init(PyObject *value) {
 }
 
 // The value an awaiting frame gets is pushed; an __init__'s object lies there already.
-int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value) {
+static int give_value(py_frame *f, uint32_t unit, bool init, PyObject *value) {
     const insn *next = code_at(code_of(py_frame_code(f)), unit) + 1;
     PyObject **sp = py_frame_stack_pointer(f);
     if (init) {
@@ -359,7 +356,7 @@ static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_reques
         if (value == NULL)
             py_set_raised(Py_NewRef(q->exception));
     }
-    if (value == NULL || image_give(f, unit, init, value) < 0)
+    if (value == NULL || give_value(f, unit, init, value) < 0)
         return run_filled(ts, f, q, unit);
     return go_on(ts, f, q, false);
 }
@@ -454,7 +451,7 @@ image_back image_continue(PyThreadState *ts, py_frame *f, image *innermost, imag
     image_back how = IMAGE_STEPS;
     if (awaiting) {
         PyObject *value = value_from_above(ts, f, &q, unit);
-        how = value && image_give(f, unit, init, value) == 0 ? IMAGE_GOES_ON : IMAGE_RAISED;
+        how = value && give_value(f, unit, init, value) == 0 ? IMAGE_GOES_ON : IMAGE_RAISED;
         *failing = unit;
     }
     interp_here.put_back = outer;

@@ -225,14 +225,17 @@ static bool root_has_cell(const world *w, PyObject *cell) {
     return count > 0;
 }
 
+static bool is_cell_slot(PyCodeObject *co, int index) {
+    return _PyLocals_GetKind(co->co_localspluskinds, index) & (CO_FAST_CELL | CO_FAST_FREE);
+}
+
 // Into a local, or a cell. Cells count where they are the root's, whoever stores into them.
 static void note_stored(run *r, int index, PyObject *value) {
     world *w = r->world;
     PyCodeObject *co = r->code->py;
     if (value == NULL || !is_standin(value) || w->root == NULL) // a comprehension puts back nothing
         return;
-    bool cell = _PyLocals_GetKind(co->co_localspluskinds, index) & (CO_FAST_CELL | CO_FAST_FREE);
-    if (!cell || root_has_cell(w, py_frame_slots(r->frame)[index]))
+    if (!is_cell_slot(co, index) || root_has_cell(w, py_frame_slots(r->frame)[index]))
         world_tensors->named(w, value, PyTuple_GET_ITEM(co->co_localsplusnames, index));
 }
 
@@ -318,8 +321,7 @@ static bool is_looked_at(const py_frame *f, Py_ssize_t i, PyObject *o) {
     PyCodeObject *co = py_frame_code(f);
     if (i >= co->co_nlocalsplus)
         return PyExceptionInstance_Check(o);
-    return PyCell_Check(o) &&
-           (_PyLocals_GetKind(co->co_localspluskinds, (int)i) & (CO_FAST_CELL | CO_FAST_FREE));
+    return PyCell_Check(o) && is_cell_slot(co, (int)i);
 }
 
 // What code has as a constant is read as it is by some instructions.
