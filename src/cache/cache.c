@@ -2,9 +2,14 @@
 // what they rely on has died.
 #include "src/cache/cache.h"
 
+#include "src/py/frame.h"
+
 enum { MOST_REASONS = 64 };
 
 static void entry_free(entry *e) {
+    for (int i = 0; i < e->looked; i++)
+        Py_DECREF(e->below[i].code);
+    PyMem_Free(e->below);
     guard_program_free(e->guards);
     plan_free(e->plan);
     Py_XDECREF(e->why);
@@ -50,7 +55,7 @@ void cache_clear(cache *c) {
     entry *all = c->entries, *dead = c->dead;
     PyObject *reasons = PyList_New(0);
     c->entries = c->dead = NULL;
-    c->count = c->made = c->drops = 0;
+    c->count = c->made = c->reaching = c->drops = 0;
     c->given_up = false;
     if (!reasons)
         PyErr_Clear(); // the old ones stay
@@ -79,13 +84,42 @@ static void bury(cache *c, entry **place) {
     c->count--;
 }
 
-// To the front, or to the front of those that are tried last.
+// Those that stopped early are tried last, and of the others those first that go further.
+static int rank(const entry *e) {
+    return e->last ? 2 : e->reach == 0;
+}
+
 static void put_in(cache *c, entry *e) {
     entry **place = &c->entries;
-    while (e->last && *place && !(*place)->last)
+    while (*place && rank(*place) < rank(e))
         place = &(*place)->next;
     e->next = *place;
     *place = e;
+}
+
+bool cache_may_go_on(const guard_frame *f) {
+    return !py_frame_seen(f->frame) &&
+           PyFunction_GET_CODE(f->function) == (PyObject *)py_frame_code(f->frame);
+}
+
+bool cache_is_place(const entry *e, const guard_frame *f) {
+    PyThreadState *ts = e->looked > 0 ? PyThreadState_Get() : NULL;
+    for (int i = 0; i < e->looked; i++) {
+        f = f->below;
+        PyObject *code = e->below[i].code;
+        if (f == NULL || f->unit != e->below[i].unit || f->init != e->below[i].init ||
+            (PyObject *)py_frame_code(f->frame) != code || !cache_may_go_on(f) ||
+            py_tools_on(ts, (PyCodeObject *)code))
+            return false;
+    }
+    return true;
+}
+
+int cache_alone(const cache *c) {
+    int count = 0;
+    for (const entry *e = c->entries; e; e = e->next)
+        count += e->reach == 0;
+    return count;
 }
 
 entry *cache_find(cache *c, guard_frame *f, PyObject **regs) {
@@ -95,7 +129,7 @@ entry *cache_find(cache *c, guard_frame *f, PyObject **regs) {
         int failed;
         if (guard_dead(e->guards)) {
             bury(c, place);
-        } else if (guard_check(e->guards, f, regs, &failed)) {
+        } else if (cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed)) {
             *place = e->next;
             put_in(c, e);
             e->hits++;
@@ -122,22 +156,34 @@ static void drop_dead(cache *c) {
     drop_entries(&dead);
 }
 
-int cache_add(cache *c, guard_program *guards, plan *plan, bool last, entry **added) {
-    entry *e = PyMem_Calloc(1, sizeof(entry));
-    if (!e) {
+static int note_below(entry *e, const guard_frame *f, int count) {
+    e->below = PyMem_Calloc((size_t)count + 1, sizeof(*e->below));
+    for (; e->below && e->looked < count; e->looked++) {
+        f = f->below;
+        PyObject *code = Py_NewRef(PyFunction_GET_CODE(f->function));
+        e->below[e->looked] = (struct waiting_place){code, f->unit, f->init};
+    }
+    return e->below ? 0 : -1;
+}
+
+int cache_add(cache *c, const entry *new, const guard_frame *f, entry **added) {
+    entry *e = PyMem_Malloc(sizeof(entry));
+    if (e) {
+        *e = *new;
+        e->looked = 0;
+    }
+    if (!e || note_below(e, f, new->looked) < 0) {
+        PyMem_Free(e);
         PyErr_NoMemory();
         return -1;
     }
     drop_dead(c);
-    e->guards = guards;
-    e->plan = plan;
-    e->empty = graph_operations(plan_graph_of(plan)) == 0 && !plan_breaks(plan);
-    e->last = last;
+    e->empty = graph_operations(plan_graph_of(e->plan)) == 0 && !plan_breaks(e->plan);
     put_in(c, e);
     c->count++;
     c->made++;
-    if (added)
-        *added = e;
+    c->reaching += e->reach > 0;
+    *added = e;
     return 0;
 }
 
@@ -158,14 +204,17 @@ static PyObject *reason_of(const entry *e, guard_frame *f) {
     return passes ? PyUnicode_FromString("passes now") : guard_reason(e->guards, failed, f);
 }
 
-// The entries now, held: writing down a reason may run code that takes them out of the cache.
-static entry **hold_all(const cache *c) {
+// The entries for this place now, held: writing down a reason may run code that takes them out of
+// the cache.
+static entry **hold_all(const cache *c, const guard_frame *f) {
     entry **all = PyMem_New(entry *, (size_t)c->count + 1), **next = all;
     if (!all) {
         PyErr_NoMemory();
         return NULL;
     }
     for (entry *e = c->entries; e; e = e->next) {
+        if (!cache_is_place(e, f))
+            continue;
         cache_hold(e);
         *next++ = e;
     }
@@ -176,7 +225,7 @@ static entry **hold_all(const cache *c) {
 PyObject *cache_reasons(cache *c, guard_frame *f) {
     drop_dead(c);
     PyObject *reasons = PyList_New(0);
-    entry **all = hold_all(c);
+    entry **all = hold_all(c, f);
     for (entry **e = all; e && *e; e++) {
         PyObject *reason = reasons ? reason_of(*e, f) : NULL;
         if (reasons && (!reason || PyList_Append(reasons, reason) < 0))

@@ -18,6 +18,14 @@ typedef struct entry {
     bool dropped; // out of its cache: the last run frees it
     bool empty;   // no operation: the frame is left to CPython, unless kept
     bool last;    // made by a trace that had to stop early: others are tried first
+    // Frames below the first one, nearest first: they must be there, each standing on its call. Its
+    // trace went on in `reach` of them; guards may look at more.
+    int reach, looked;
+    struct waiting_place {
+        PyObject *code; // strong
+        uint32_t unit;
+        bool init;
+    } *below;
 } entry;
 
 typedef struct cache {
@@ -27,6 +35,7 @@ typedef struct cache {
     entry *dead; // can never pass again; freed where code may run
     int count;
     int made;          // entries ever, with those that died with what they held weakly
+    int reaching;      // of these, how many went on in frames below, or would have
     int drops;         // traces dropped
     bool given_up;     // limit reached: the frame runs uncompiled
     PyObject *reasons; // strong, list of str: recompile and drop reasons, bounded
@@ -40,11 +49,19 @@ void cache_clear(cache *c);
 // cache_registers). NULL if there is none.
 entry *cache_find(cache *c, guard_frame *f, PyObject **regs);
 int cache_registers(const cache *c);
-// Takes guards and plan over; `last`: see entry. -1 with an exception, and they stay the caller's.
-int cache_add(cache *c, guard_program *guards, plan *plan, bool last, entry **added);
+// Takes over guards and plan of an entry that is otherwise set up, made by a trace of this frame.
+// -1 with an exception, and they stay the caller's.
+int cache_add(cache *c, const entry *new, const guard_frame *f, entry **added);
+// Whether a frame that waits may be left for another one: nobody looks at it, and its function still
+// has its code.
+bool cache_may_go_on(const guard_frame *f);
+// Whether the frames below stand as the entry needs them.
+bool cache_is_place(const entry *e, const guard_frame *f);
+// Entries that end with the frame: the others do not count, they may be many.
+int cache_alone(const cache *c);
 // Notes a reason; the oldest goes when there are many. -1 with an exception.
 int cache_note(cache *c, PyObject *reason);
-// Why none of the entries fits now: new list of str.
+// Why none of the entries for this place fits now: new list of str.
 PyObject *cache_reasons(cache *c, guard_frame *f);
 
 // An entry that is being run is not freed meanwhile, whoever resets the cache.

@@ -28,12 +28,25 @@ bool guard_dead(const guard_program *p) {
 
 // --- loads ---
 
+static PyObject *load_local(const guard_frame *f, Py_ssize_t index) {
+    f = guard_frame_at(f, guard_slot_level(index));
+    index = guard_slot_number(index);
+    return f && index < f->count ? f->slots[index] : NULL;
+}
+
+static PyObject *load_caller(const guard_frame *f, Py_ssize_t index) {
+    f = guard_frame_at(f, (int)index + 1);
+    return f ? f->function : NULL;
+}
+
 PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs) {
     PyObject *parent = s->a >= 0 ? regs[s->a] : NULL, *value;
     if (s->op == SOURCE_LOCAL)
-        return s->index >= 0 && s->index < f->count ? f->slots[s->index] : NULL;
+        return load_local(f, s->index);
     if (s->op == SOURCE_FUNCTION)
         return f->function;
+    if (s->op == SOURCE_CALLER)
+        return load_caller(f, s->index);
     if (s->op == SOURCE_HANDLED)
         return f->handled;
     if (!parent && s->op != SOURCE_FIXED)
@@ -142,7 +155,8 @@ static bool check_type_slot(const step *s, PyObject *o) {
 }
 
 static bool check_bound(const step *s, const guard_frame *f) {
-    if (!PyBytes_Check(s->object) || PyBytes_GET_SIZE(s->object) != f->count)
+    f = guard_frame_at(f, (int)s->index);
+    if (!f || !PyBytes_Check(s->object) || PyBytes_GET_SIZE(s->object) != f->count)
         return false;
     const char *bound = PyBytes_AS_STRING(s->object);
     for (Py_ssize_t i = 0; i < f->count; i++)

@@ -94,14 +94,36 @@ int guard_needed(const guards *g);
 guard_program *guard_seal(guards *g);
 void guard_program_free(guard_program *p);
 
-// The roots of all sources.
+// The roots of all sources: a frame, and those that await its value.
 typedef struct guard_frame {
     PyObject *function;
     PyObject *const *slots;
     Py_ssize_t count;
+    uint32_t unit;     // 0: it is called. Else where it goes on; of one that waits, its call's
+    bool init;         // it waits for an __init__; the call's value lies on its stack
     PyObject *handled; // of a frame that goes on: the exception of its innermost handler, or NULL
+    struct guard_frame *below; // the one that awaits its value, and may go on with it; or NULL
+    struct _PyInterpreterFrame *frame; // of one that waits
     PyObject *kept; // strong; what loads made anew, or NULL. The caller drops it when all is done.
 } guard_frame;
+
+// A slot of the frame, or of one below it: the `index` of LOCAL. 0 is the frame itself.
+enum { GUARD_SLOT_BITS = 24 };
+static inline Py_ssize_t guard_slot(int level, Py_ssize_t slot) {
+    return ((Py_ssize_t)level << GUARD_SLOT_BITS) | slot;
+}
+static inline int guard_slot_level(Py_ssize_t index) {
+    return (int)(index >> GUARD_SLOT_BITS);
+}
+static inline Py_ssize_t guard_slot_number(Py_ssize_t index) {
+    return index & (((Py_ssize_t)1 << GUARD_SLOT_BITS) - 1);
+}
+// The frame so many below; NULL if there are fewer.
+static inline const guard_frame *guard_frame_at(const guard_frame *f, int level) {
+    for (; f != NULL && level > 0; level--)
+        f = f->below;
+    return f;
+}
 
 int guard_registers(const guard_program *p);
 // Whether a weak reference is one that a guard program has made for itself.

@@ -101,7 +101,8 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
     int bound = bind_call(o->function, args, given, keywords, slots);
     if (bound > 0) {
         guard_frame f = {.function = o->function, .slots = slots, .count = count};
-        how = compiler_run(o->compiler, o->cache, &f, &result);
+        int reach;
+        how = compiler_run(o->compiler, o->cache, &f, &result, &reach);
         bind_drop(slots, count);
     }
     if (slots != few)

@@ -16,6 +16,7 @@
 
 #define REGISTERS_ON_STACK 128
 #define MOST_RESTARTS 100
+#define MOST_BELOW 32 // frames that wait, which one trace goes on in
 #define MOST_DEATHS 8 // times the limit: entries that were made for one place, though few live
 
 // --- texts ---
@@ -90,7 +91,8 @@ typedef struct product {
     guard_program *guards;
     plan *plan;
     bool broke;
-    bool last; // the trace had to stop early
+    bool last;         // the trace had to stop early
+    int reach, looked; // see entry
     policy_break why;
     PyObject *misfits; // strong, or NULL: why older entries did not fit
 } product;
@@ -145,7 +147,9 @@ static outcome after_run(entry *e, PyObject *result, bool graph_failed, PyObject
     return result == NULL ? OUTCOME_ERROR : plan_breaks(e->plan) ? OUTCOME_BROKE : OUTCOME_DONE;
 }
 
-static outcome run_entry(compiler *c, entry *e, PyObject *const *regs, PyObject **result) {
+static outcome run_entry(compiler *c, entry *e, PyObject *const *regs, PyObject **result,
+                         int *reach) {
+    *reach = e->reach;
     if (e->empty && !c->keep_empty)
         return OUTCOME_NATIVE;
     bool graph_failed = false;
@@ -154,6 +158,8 @@ static outcome run_entry(compiler *c, entry *e, PyObject *const *regs, PyObject 
     PyObject *value = plan_run(e->plan, regs, &graph_failed);
     hook_swap(before);
     outcome how = after_run(e, value, graph_failed, result);
+    if (how == OUTCOME_NATIVE) // once: the frames below may have better luck
+        *reach = 0;
     cache_release(e);
     return how;
 }
@@ -161,11 +167,19 @@ static outcome run_entry(compiler *c, entry *e, PyObject *const *regs, PyObject 
 // Letting go may run code that resets the cache: it comes before there is an entry.
 static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry **added) {
     Py_CLEAR(f->kept);
-    if (cache_add(k, made->guards, made->plan, made->last, added) < 0)
+    entry new = {.guards = made->guards,
+                 .plan = made->plan,
+                 .number = c->compiled,
+                 .why = made->why.row,
+                 .misfits = made->misfits,
+                 .last = made->last,
+                 .reach = made->reach,
+                 .looked = made->looked};
+    if (cache_add(k, &new, f, added) < 0)
         return -1;
-    (*added)->number = c->compiled++;
-    (*added)->why = Py_XNewRef(made->why.row);
-    (*added)->misfits = Py_XNewRef(made->misfits);
+    c->compiled++;
+    Py_XINCREF(new.why);
+    Py_XINCREF(new.misfits);
     made->guards = NULL;
     made->plan = NULL;
     return 0;
@@ -180,7 +194,8 @@ static outcome give_up_if_forgiven(compiler *c, cache *k, PyCodeObject *co, cons
 
 // The sealed guards are tried on the very state that was traced: if they fail, someone else changed
 // it meanwhile, and the trace is worth nothing.
-static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyObject **result) {
+static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyObject **result,
+                       int *reach) {
     PyObject **regs = PyMem_Calloc((size_t)guard_registers(made->guards) + 1, sizeof(PyObject *));
     PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(f->function);
     int failed = -1;
@@ -203,8 +218,9 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
         if (policy_is_there(c))
             policy_made(c, k, co, plan_graph_of(e->plan));
         // What the registers borrowed may be gone, too.
-        how = guard_check(e->guards, f, regs, &failed) ? run_entry(c, e, regs, result)
-                                                       : OUTCOME_NATIVE;
+        how = cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed)
+                  ? run_entry(c, e, regs, result, reach)
+                  : OUTCOME_NATIVE;
         cache_release(e);
     }
     product_clear(made);
@@ -280,15 +296,16 @@ static bool is_strict(const compiler *c, world *w) {
     return c->fullgraph || mark_strict(w);
 }
 
-static trace_end trace_once(compiler *c, world *w, const guard_frame *f, uint32_t unit,
-                            product *out) {
+static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, product *out) {
     PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(f->function);
     hook_scope before;
     PyObject *value;
     c->traces++;
     hook_enter(&before, HOOK_TRACE);
-    trace_end end = trace_function(w, f, unit, &value);
-    if (unit == 0 && (long)w->clock > c->longest)
+    trace_end end = trace_function(w, f, below, &value);
+    out->reach = w->reached;
+    out->looked = w->looked;
+    if (f->unit == 0 && (long)w->clock > c->longest)
         c->longest = (long)w->clock;
     if (end == TRACE_DONE || (end == TRACE_BROKE && w->image != NULL && !is_strict(c, w)))
         end = make_product(w, value, co, out);
@@ -316,15 +333,26 @@ static void force_break(compiler *c, const cache *k, world *w) {
     w->stop_at = 1 + (c->random >> 33) % (2 * (uint64_t)c->break_every);
 }
 
+// How many of the frames below a trace may go on in. Where a place is come to from many others, it
+// has entries of its own as well, which fit them all.
+static int frames_below(const compiler *c, const cache *k, const guard_frame *f) {
+    int count = 0;
+    if (k->reaching >= c->limit)
+        return 0;
+    for (f = f->below; f != NULL && count < MOST_BELOW && cache_may_go_on(f); f = f->below)
+        count++;
+    return count;
+}
+
 // A trace that cannot go on where it broke is done again, and breaks earlier: each time before an
 // instruction that came before the last one's.
-static outcome trace_call(compiler *c, cache *k, const guard_frame *f, product *out) {
+static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out) {
     world *w = world_new();
     if (w == NULL)
         return OUTCOME_ERROR;
     w->whole = c->fullgraph;
     force_break(c, k, w);
-    trace_end end = trace_once(c, w, f, k->unit, out);
+    trace_end end = trace_once(c, w, f, below, out);
     for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !is_strict(c, w); i++) {
         if (w->again == 0 || w->again >= w->stop_at)
             break;
@@ -335,10 +363,17 @@ static outcome trace_call(compiler *c, cache *k, const guard_frame *f, product *
         world_again(next, w);
         world_free(w);
         w = next;
-        end = trace_once(c, w, f, k->unit, out);
+        end = trace_once(c, w, f, below, out);
         out->last = true;
     }
     outcome how = OUTCOME_DONE;
+    // What was in the way may be in the frames below, or that they are there: it is traced alone.
+    if (end == TRACE_BROKE && below > 0 && !is_strict(c, w) &&
+        (w->reached > 0 || w->reason == REASON_RESOURCES)) {
+        world_free(w);
+        k->reaching++;
+        return trace_call(c, k, f, 0, out);
+    }
     if (end == TRACE_BROKE)
         how = drop(c, k, w, (PyCodeObject *)PyFunction_GET_CODE(f->function));
     else if (end == TRACE_ERROR)
@@ -395,27 +430,28 @@ static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f
     if (k->given_up)
         return OUTCOME_NATIVE;
     // Nothing is lost, and nobody need be told; or each entry dies before it is used again.
-    if ((k->count >= c->limit && !has_graphs(k)) || k->made >= MOST_DEATHS * c->limit) {
+    int alone = cache_alone(k);
+    if ((alone >= c->limit && !has_graphs(k)) || k->made >= MOST_DEATHS * c->limit) {
         k->given_up = true;
         return OUTCOME_NATIVE;
     }
     PyObject *reasons = note_recompile(c, k, f);
-    int go = reasons == NULL ? -1 : policy_is_there(c) ? policy_miss(c, k, co, reasons) : 1;
+    int go = reasons == NULL ? -1 : policy_is_there(c) ? policy_miss(c, k, co, alone, reasons) : 1;
     *misfits = reasons;
     if (go <= 0)
         return go < 0 ? OUTCOME_ERROR : OUTCOME_OFF;
-    if (policy_is_there(c) || k->count < c->limit)
+    if (policy_is_there(c) || alone < c->limit)
         return OUTCOME_DONE;
     return warn_limit(c, k, co) < 0 ? OUTCOME_ERROR : OUTCOME_NATIVE;
 }
 
-static outcome compile_new(compiler *c, cache *k, guard_frame *f, PyObject **result) {
+static outcome compile_new(compiler *c, cache *k, guard_frame *f, PyObject **result, int *reach) {
     PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(f->function);
     product made = {0};
     PyObject *misfits = NULL;
     outcome how = may_trace(c, k, co, f, &misfits);
     if (how == OUTCOME_DONE)
-        how = trace_call(c, k, f, &made);
+        how = trace_call(c, k, f, frames_below(c, k, f), &made);
     if (how != OUTCOME_DONE) {
         Py_XDECREF(misfits);
         return how;
@@ -427,14 +463,15 @@ static outcome compile_new(compiler *c, cache *k, guard_frame *f, PyObject **res
         product_clear(&made);
         return OUTCOME_ERROR;
     }
-    return publish(c, k, &made, f, result);
+    return publish(c, k, &made, f, result, reach);
 }
 
 // --- calls ---
 
-outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result) {
+outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result, int *reach) {
     PyObject *few[REGISTERS_ON_STACK], **regs = few;
     int needed = cache_registers(k);
+    *reach = 0;
     if (needed > REGISTERS_ON_STACK)
         regs = PyMem_Malloc((size_t)needed * sizeof(PyObject *));
     if (regs == NULL) {
@@ -445,11 +482,11 @@ outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result) {
     outcome how;
     if (e != NULL) {
         c->hits++;
-        how = run_entry(c, e, regs, result);
+        how = run_entry(c, e, regs, result, reach);
         Py_CLEAR(f->kept);
     } else {
         Py_CLEAR(f->kept);
-        how = compile_new(c, k, f, result);
+        how = compile_new(c, k, f, result, reach);
     }
     if (regs != few)
         PyMem_Free(regs);

@@ -42,7 +42,8 @@ typedef enum outcome {
 cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit);
 // Runs a call with its bound arguments, or a frame that goes on with all its slots: by an entry
 // that fits, or by a new one. Of a frame that goes on, the code must be its function's.
-outcome compiler_run(compiler *c, cache *known, guard_frame *f, PyObject **result);
+// *reach: the outcome is not only the frame's, but goes on to the one so many below.
+outcome compiler_run(compiler *c, cache *known, guard_frame *f, PyObject **result, int *reach);
 // One dict an entry: name, file, line, graph, guards, plan, writes, …; its break in parts (`why`),
 // and why older ones did not fit (`misfits`). New list.
 PyObject *compiler_describe(compiler *c);

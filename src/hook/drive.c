@@ -1,9 +1,12 @@
 // From a frame at rest to its end: at each boundary the cache is asked for an entry of (code,
 // offset); an entry ends the frame, or leaves it at a later boundary, where one instruction is run
-// for real. One frame is one loop, so that a loop with a break in it runs in flat depth.
+// for real. One frame is one loop, so that a loop with a break in it runs in flat depth. An entry
+// may also go on in frames below, which wait for this one.
 #include "src/py/raised.h"
 
 #include "src/interp/interp.h"
+
+#include "src/trace/roots.h"
 
 #include "src/hook/drive.h"
 
@@ -26,11 +29,24 @@ void drive_leave(const drive_scope *before) {
 
 // --- one frame ---
 
+// A frame that waits for the one above.
+typedef struct waiting {
+    guard_frame frame;
+    struct waiting *below;
+    bool open;   // an entry of a frame above may go on in it
+    bool native; // one would have, and has no operation: CPython runs it
+    bool passed; // one did, and left it: it ends with `result`, or goes on (OUTCOME_BROKE) from
+                 // the images in `result`; NULL: it just ends
+    outcome how;
+    PyObject *result; // strong
+} waiting;
+
 // A frame being driven.
 typedef struct drive {
     PyThreadState *ts;
     py_frame *frame;
     code *code;
+    waiting *below;   // or NULL
     bool steps;       // its next instruction is run for real
     long failing;     // the unit at which the current exception is to be raised, or -1
     PyObject *result; // strong, once it has ended; NULL with an exception
@@ -115,10 +131,7 @@ static progress throw_there(drive *d) {
         py_raised aside = py_put_aside();
         d->failing = -1;
         if (step(d) == ENDED) { // CPython has taken over, or the stack is used up
-            py_raised other = py_put_aside();
-            py_put_on(aside);
-            PyErr_Clear();
-            py_put_on(other);
+            py_forget(aside);
             return ENDED;
         }
         py_put_on(aside);
@@ -133,8 +146,6 @@ static progress raise_here(drive *d, const insn *pc) {
     return GOES_ON;
 }
 
-// --- entries ---
-
 static void drop_image(image *i) {
     py_raised aside = py_put_aside();
     Py_DECREF(i);
@@ -142,22 +153,116 @@ static void drop_image(image *i) {
 }
 
 // The closure of a function that is being made lies on the stack: cells are no values.
-static bool must_step(const drive *d, const insn *pc) {
+static bool has_cells(const drive *d) {
     PyObject **sp = py_frame_stack_pointer(d->frame);
     for (PyObject **slot = py_frame_stack(d->frame); slot < sp; slot++)
         if (*slot &&
             (PyCell_Check(*slot) || (PyTuple_CheckExact(*slot) && PyTuple_GET_SIZE(*slot) &&
                                      PyCell_Check(PyTuple_GET_ITEM(*slot, 0)))))
             return true;
-    return pc->op == OP_MAKE_CELL || pc->op == OP_COPY_FREE_VARS || pc->op == OP_RETURN_GENERATOR ||
-           pc->op == OP_SET_FUNCTION_ATTRIBUTE;
+    return false;
 }
 
-static void put_back(drive *d, image *innermost, image *before) {
-    image_back how = image_continue(d->ts, d->frame, innermost, before, &d->failing);
-    d->steps = how == IMAGE_STEPS;
-    if (how != IMAGE_RAISED)
-        d->failing = -1;
+static bool must_step(const drive *d, const insn *pc) {
+    return has_cells(d) || pc->op == OP_MAKE_CELL || pc->op == OP_COPY_FREE_VARS ||
+           pc->op == OP_RETURN_GENERATOR || pc->op == OP_SET_FUNCTION_ATTRIBUTE;
+}
+
+static bool is_replaced(const drive *d) {
+    return PyFunction_GET_CODE(py_frame_function(d->frame)) != (PyObject *)d->code->py;
+}
+
+// --- frames that wait ---
+
+// Guards look at the frame's own slots, where it stands.
+static guard_frame view(const drive *d, uint32_t unit) {
+    guard_frame f = {.function = py_frame_function(d->frame),
+                     .slots = py_frame_slots(d->frame),
+                     .count = py_frame_stack_pointer(d->frame) - py_frame_slots(d->frame),
+                     .unit = unit,
+                     .frame = d->frame};
+    // What a traceback knows ends for real, and only then do those below go on.
+    if (d->below != NULL && d->below->open && !root_ends_for_real(d->code, unit))
+        f.below = &d->below->frame;
+    return f;
+}
+
+static progress put_back_instead(drive *d, const insn *pc, image *innermost);
+
+// An entry of a frame above has gone on in this one.
+static progress pass(drive *d, waiting *me, PyObject *value) {
+    PyObject *result = me->result;
+    if (value == NULL) { // it could not even end
+        py_raised aside = py_put_aside();
+        Py_XDECREF(result);
+        py_put_on(aside);
+        return end_with(d, NULL);
+    }
+    Py_DECREF(value);
+    if (result == NULL)
+        return end_with(d, Py_NewRef(Py_None));
+    if (me->how == OUTCOME_DONE)
+        return end_with(d, result);
+    progress p = put_back_instead(d, code_at(d->code, me->frame.unit), (image *)result);
+    drop_image((image *)result);
+    return p;
+}
+
+// The frame stands on a call, of which the frames above are still to be put back.
+static progress wait(drive *d, resume_request *q, const image_place *at) {
+    waiting me = {.frame = view(d, at->unit), .below = d->below};
+    me.frame.init = at->init;
+    me.open = !d->code->skip && !has_cells(d) && !root_ends_for_real(d->code, at->unit) &&
+              !py_tools_on(d->ts, d->code->py);
+    q->waiting = &me;
+    PyObject *value = image_above(d->ts, d->frame, q, at->unit);
+    if (me.passed)
+        return pass(d, &me, value);
+    if (value == NULL || image_give(d->frame, at->unit, at->init, value) < 0)
+        d->failing = at->unit;
+    else if (me.native)
+        return hand_over(d);
+    return GOES_ON;
+}
+
+static progress hand_over_all(drive *d, int reach) {
+    for (waiting *w = d->below; reach > 0; reach--, w = w->below)
+        w->native = true;
+    return hand_over(d);
+}
+
+// Ends this frame and those below up to the one that the entry has come to.
+static progress reach_down(drive *d, const insn *pc, outcome how, PyObject *result, int reach) {
+    waiting *w = d->below;
+    for (; reach > 1; reach--, w = w->below)
+        w->passed = true;
+    w->passed = true;
+    w->how = how;
+    w->result = result;
+    image_leave_handlers(d->ts, d->frame, d->code, pc);
+    return end_with(d, Py_NewRef(Py_None));
+}
+
+// The outermost image fills this frame, in place of what `before` was taken of (let go then; may be
+// NULL); the others run above it.
+static progress put_back(drive *d, image *innermost, image *before) {
+    resume_request q = {.engine = ENGINE_DRIVEN}, *outer = interp_here.put_back;
+    if (image_request(&q, innermost) < 0) {
+        if (before != NULL)
+            image_fill(before, d->ts->exc_info, d->frame);
+        Py_XDECREF(before);
+        d->failing = py_frame_next(d->frame);
+        return GOES_ON;
+    }
+    image *own = q.chain[0];
+    image_place at = {own->unit, own->awaiting, own->init};
+    image_fill(own, d->ts->exc_info, d->frame);
+    Py_XDECREF(before);
+    d->steps = !at.awaiting;
+    progress p = at.awaiting ? wait(d, &q, &at) : GOES_ON;
+    interp_here.put_back = outer;
+    PyMem_Free(q.chain);
+    return p;
 }
 
 // What the frame held goes when the frame has what it is to hold.
@@ -167,30 +272,28 @@ static progress put_back_instead(drive *d, const insn *pc, image *innermost) {
         return raise_here(d, pc);
     d->frame->frame_obj = old->object; // whoever has the frame object goes on to see this frame
     old->object = NULL;
-    put_back(d, innermost, old);
-    return GOES_ON;
+    return put_back(d, innermost, old);
 }
 
-// Someone has the frame object, and will see its lines and variables; of a frame that handles an
-// exception, that is the traceback.
+// --- entries ---
+
+// Of a frame that handles an exception, the one who sees it is the traceback.
 static bool is_looked_at(const drive *d, const insn *pc) {
-    PyFrameObject *object = d->frame->frame_obj;
     const flow *fl = code_flow(d->code);
-    return object != NULL && Py_REFCNT(object) > 1 && fl != NULL &&
-           fl->handled[pc - d->code->insns] < 0 && pc->op != OP_PUSH_EXC_INFO;
+    return py_frame_seen(d->frame) && fl != NULL && fl->handled[pc - d->code->insns] < 0 &&
+           pc->op != OP_PUSH_EXC_INFO;
 }
 
-// Guards look at the frame's own slots, where it stands; a trace runs on what they hold.
+// A trace runs on what the slots hold.
 static progress enter_cache(drive *d, cache *k, const insn *pc) {
     PyObject *result = NULL;
-    guard_frame f = {.function = py_frame_function(d->frame),
-                     .slots = py_frame_slots(d->frame),
-                     .count = py_frame_stack_pointer(d->frame) - py_frame_slots(d->frame)};
+    int reach = 0;
+    guard_frame f = view(d, k->unit);
     if (image_handled(d->ts, d->code, pc, &f.handled) < 0)
         return raise_here(d, pc);
-    outcome how = compiler_run(drive_compiler, k, &f, &result);
+    outcome how = compiler_run(drive_compiler, k, &f, &result, &reach);
     if (how == OUTCOME_NATIVE)
-        return hand_over(d);
+        return hand_over_all(d, reach);
     if (how == OUTCOME_OFF)
         return hand_over_off(d);
     if (how == OUTCOME_ERROR)
@@ -199,6 +302,8 @@ static progress enter_cache(drive *d, cache *k, const insn *pc) {
         d->steps = true;
         return GOES_ON;
     }
+    if (reach > 0)
+        return reach_down(d, pc, how, result, reach);
     if (how == OUTCOME_DONE) {
         image_leave_handlers(d->ts, d->frame, d->code, pc);
         return end_with(d, result);
@@ -211,11 +316,9 @@ static progress enter_cache(drive *d, cache *k, const insn *pc) {
 // Signals are looked for, and threads get their turn, once a round.
 static progress go_on(drive *d) {
     const insn *pc = code_at(d->code, py_frame_next(d->frame));
-    PyObject *function = py_frame_function(d->frame);
     if (py_poll_wanted(d->ts) && py_poll(d->ts) < 0)
         return raise_here(d, pc);
-    if (PyFunction_GET_CODE(function) != (PyObject *)d->code->py ||
-        py_tools_on(d->ts, d->code->py) || is_looked_at(d, pc))
+    if (is_replaced(d) || py_tools_on(d->ts, d->code->py) || is_looked_at(d, pc))
         return hand_over(d);
     if (must_step(d, pc)) {
         d->steps = true;
@@ -227,17 +330,18 @@ static progress go_on(drive *d) {
     return k->given_up && k->count == 0 ? hand_over(d) : enter_cache(d, k, pc);
 }
 
-static PyObject *drive_on(drive *d) {
-    progress p = GOES_ON;
+static PyObject *drive_on(drive *d, progress p) {
     while (p == GOES_ON)
         p = d->failing >= 0 ? throw_there(d) : d->steps ? step(d) : go_on(d);
     return d->result;
 }
 
-static PyObject *drive_frame(PyThreadState *ts, py_frame *f, bool steps, long failing) {
-    drive d = {.ts = ts, .frame = f, .steps = steps, .failing = failing};
+static PyObject *drive_frame(PyThreadState *ts, py_frame *f, resume_request *q,
+                             const image_place *at) {
+    drive d = {.ts = ts, .frame = f, .failing = -1, .below = q->waiting};
     d.code = code_of(py_frame_code(f)); // an image of it was made: it is decoded
-    return drive_on(&d);
+    d.steps = !at->awaiting;
+    return drive_on(&d, at->awaiting ? wait(&d, q, at) : GOES_ON);
 }
 
 // --- beginnings ---
@@ -258,7 +362,8 @@ PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, bool *min
     cache *k = compiler_cache(drive_compiler, py_frame_code(f), 0);
     guard_frame bound = {
         .function = py_frame_function(f), .slots = py_frame_slots(f), .count = count};
-    outcome how = k ? compiler_run(drive_compiler, k, &bound, &result) : OUTCOME_ERROR;
+    int reach;
+    outcome how = k ? compiler_run(drive_compiler, k, &bound, &result, &reach) : OUTCOME_ERROR;
     if (how == OUTCOME_NATIVE || how == OUTCOME_OFF)
         return NULL;
     *mine = true;
@@ -267,9 +372,9 @@ PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, bool *min
         return d.result;
     }
     d.code = code_of(py_frame_code(f));
-    put_back(&d, (image *)result, NULL);
+    progress p = put_back(&d, (image *)result, NULL);
     drop_image((image *)result);
-    return drive_on(&d);
+    return drive_on(&d, p);
 }
 
 void drive_setup(void) {

@@ -31,8 +31,8 @@ static int offset_of(const cache *k) {
     return (int)(k->unit * sizeof(_Py_CODEUNIT));
 }
 
-int policy_miss(compiler *c, const cache *k, PyCodeObject *co, PyObject *reasons) {
-    return truth_of(ask(c, "miss", "OiiO", co, offset_of(k), k->count, reasons));
+int policy_miss(compiler *c, const cache *k, PyCodeObject *co, int entries, PyObject *reasons) {
+    return truth_of(ask(c, "miss", "OiiO", co, offset_of(k), entries, reasons));
 }
 
 int policy_broke(compiler *c, const cache *k, PyCodeObject *co, const policy_break *b) {

@@ -8,7 +8,7 @@
 
 PyObject *image_abandoned_error;
 void (*image_ensure_hook)(void);
-PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, bool steps, long failing);
+PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, resume_request *q, const image_place *at);
 
 // --- taking ---
 
@@ -227,7 +227,8 @@ static void fill_handled(image *i, _PyErr_StackItem *info, py_frame *f) {
 
 static void fill_names(image *i, py_frame *f) {
     PyFunctionObject *function = (PyFunctionObject *)i->function;
-    py_frame_set_function(f, Py_NewRef(function));
+    py_frame_set_function(f, (PyObject *)function);
+    i->function = NULL;
     f->f_globals = function->func_globals;
     f->f_builtins = function->func_builtins;
     if (i->locals != NULL) // else a frame that goes on keeps the dict that locals() gave
@@ -253,8 +254,6 @@ void image_fill(image *i, _PyErr_StackItem *info, py_frame *f) {
 // A filled frame runs in our loop: from where it stands, or by the current exception raised at
 // `unit`.
 static PyObject *run_filled(PyThreadState *ts, py_frame *f, resume_request *q, long unit) {
-    if (q->engine == ENGINE_DRIVEN)
-        return image_drive(ts, f, false, unit);
     run r = {.ts = ts, .thread = &interp_here, .frame = f, .moved = true};
     if (py_enter(ts, f, &r.entry, false) < 0)
         return interp_end_frame(&r);
@@ -272,9 +271,7 @@ static PyObject *run_filled(PyThreadState *ts, py_frame *f, resume_request *q, l
 }
 
 // Code that carries events of tools that are gone would report them: our loop runs it then.
-static PyObject *go_on(PyThreadState *ts, py_frame *f, resume_request *q, bool steps) {
-    if (q->engine == ENGINE_DRIVEN)
-        return image_drive(ts, f, steps, -1);
+static PyObject *go_on(PyThreadState *ts, py_frame *f, resume_request *q) {
     if (q->engine == ENGINE_CPYTHON) {
         if (!py_tools_stale(ts, py_frame_code(f)))
             return py_eval_default(ts, f, 0, true);
@@ -293,8 +290,7 @@ static int check_init(PyObject *value) {
     return -1;
 }
 
-// The value an awaiting frame gets is pushed; an __init__'s object lies there already.
-static int give_value(py_frame *f, uint32_t unit, bool init, PyObject *value) {
+int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value) {
     const insn *next = code_at(code_of(py_frame_code(f)), unit) + 1;
     PyObject **sp = py_frame_stack_pointer(f);
     if (init) {
@@ -312,9 +308,7 @@ static int give_value(py_frame *f, uint32_t unit, bool init, PyObject *value) {
 
 static PyObject *call_code(resume_request *q);
 
-// While the frames above it run, an awaiting frame is linked and stands on its call.
-static PyObject *value_from_above(PyThreadState *ts, py_frame *f, resume_request *q,
-                                  uint32_t unit) {
+PyObject *image_above(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit) {
     py_entry entry;
     PyObject **sp = py_frame_stack_pointer(f);
     PyObject *value = NULL;
@@ -348,7 +342,7 @@ static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_reques
                                    bool init) {
     PyObject *value;
     if (q->depth < q->count - 1) {
-        value = value_from_above(ts, f, q, unit);
+        value = image_above(ts, f, q, unit);
         if (value == NULL && interp_here.abandoning && image_is_abandoning())
             return abandon_filled(ts, f, unit);
     } else {
@@ -356,22 +350,23 @@ static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_reques
         if (value == NULL)
             py_set_raised(Py_NewRef(q->exception));
     }
-    if (value == NULL || give_value(f, unit, init, value) < 0)
+    if (value == NULL || image_give(f, unit, init, value) < 0)
         return run_filled(ts, f, q, unit);
-    return go_on(ts, f, q, false);
+    return go_on(ts, f, q);
 }
 
 PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
     resume_request *q = interp_here.put_back;
     interp_here.put_back = NULL;
     image *i = q->chain[q->depth];
-    uint32_t unit = i->unit;
-    bool awaiting = i->awaiting, init = i->init;
+    image_place at = {i->unit, i->awaiting, i->init};
     image_fill(i, ts->exc_info, f);
     if (q->collecting)
         PyGC_Enable();
     q->collecting = false;
-    return awaiting ? continue_awaiting(ts, f, q, unit, init) : go_on(ts, f, q, true);
+    if (q->engine == ENGINE_DRIVEN)
+        return image_drive(ts, f, q, &at);
+    return at.awaiting ? continue_awaiting(ts, f, q, at.unit, at.init) : go_on(ts, f, q);
 }
 
 // Dummies for every parameter that has to be given: the frame's slots are overwritten anyway.
@@ -420,8 +415,7 @@ static int chain_length(image *innermost) {
     return count;
 }
 
-// -1 with an exception.
-static int request_chain(resume_request *q, image *innermost) {
+int image_request(resume_request *q, image *innermost) {
     int count = q->count = chain_length(innermost);
     q->chain = PyMem_Malloc((size_t)count * sizeof(image *));
     if (q->chain == NULL) {
@@ -433,37 +427,11 @@ static int request_chain(resume_request *q, image *innermost) {
     return 0;
 }
 
-image_back image_continue(PyThreadState *ts, py_frame *f, image *innermost, image *before,
-                          long *failing) {
-    resume_request q = {.engine = ENGINE_DRIVEN}, *outer = interp_here.put_back;
-    if (request_chain(&q, innermost) < 0) {
-        if (before != NULL)
-            image_fill(before, ts->exc_info, f);
-        Py_XDECREF(before);
-        *failing = py_frame_next(f);
-        return IMAGE_RAISED;
-    }
-    image *own = q.chain[0];
-    uint32_t unit = own->unit;
-    bool awaiting = own->awaiting, init = own->init;
-    image_fill(own, ts->exc_info, f);
-    Py_XDECREF(before);
-    image_back how = IMAGE_STEPS;
-    if (awaiting) {
-        PyObject *value = value_from_above(ts, f, &q, unit);
-        how = value && give_value(f, unit, init, value) == 0 ? IMAGE_GOES_ON : IMAGE_RAISED;
-        *failing = unit;
-    }
-    interp_here.put_back = outer;
-    PyMem_Free(q.chain);
-    return how;
-}
-
 PyObject *image_resume(image *innermost, engine engine, PyObject *value, PyObject *exception,
                        long *countdown) {
     resume_request q = {
         .engine = engine, .countdown = countdown, .value = value, .exception = exception};
-    if (request_chain(&q, innermost) < 0)
+    if (image_request(&q, innermost) < 0)
         return NULL;
     resume_request *before = interp_here.put_back;
     q.collecting = PyGC_Disable();

@@ -12,7 +12,7 @@
 struct image {
     PyObject_VAR_HEAD      // size: number of slots
     PyCodeObject *code;    // strong; a function's code may be replaced while it runs
-    PyObject *function;    // strong
+    PyObject *function;    // strong; NULL once it is spent
     PyObject *locals;      // strong; the namespace of a class body or module, else NULL
     PyObject *handled;     // strong; exception of the innermost active handler, else NULL
     PyFrameObject *object; // strong; the frame object moves along when a frame hops, else NULL
@@ -41,13 +41,20 @@ typedef struct resume_request {
     PyObject *exception; // borrowed; thrown there instead
     PyCodeObject *code;  // of the frame expected now
     bool collecting;     // collection is off until the frame is filled
+    void *waiting;       // the driver's own, about the frame below the next one; NULL for the first
 } resume_request;
 
+// Where a frame was put back.
+typedef struct image_place {
+    uint32_t unit;
+    bool awaiting, init; // see image
+} image_place;
+
 // The ways back from here to a later room: the hook sees to it that frames come, and drives a frame
-// that was put back: from where it stands, by one instruction first (`steps`), or by the current
-// exception raised at the unit `failing` (else -1).
+// that was put back.
 extern void (*image_ensure_hook)(void);
-extern PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, bool steps, long failing);
+extern PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, resume_request *q,
+                                const image_place *at);
 
 extern PyTypeObject image_type;
 extern PyObject *image_abandoned_error; // what unwinds abandoned frames; never seen by Python code
@@ -93,16 +100,15 @@ int image_handled(PyThreadState *ts, code *c, const insn *pc, PyObject **handled
 // A frame at rest ends: what its handlers handle is handled no more.
 void image_leave_handlers(PyThreadState *ts, py_frame *f, code *c, const insn *pc);
 
-// Puts a chain back into a frame that exists and stands still: the outermost image fills it, in
-// place of what `before` was taken of (let go then; may be NULL), the others run above it, driven.
-// The images are spent.
-typedef enum image_back {
-    IMAGE_STEPS,   // the frame was the innermost: it stands at the instruction to be run for real
-    IMAGE_GOES_ON, // it has got the value it awaited
-    IMAGE_RAISED,  // the current exception is to be raised at the unit *failing
-} image_back;
-image_back image_continue(PyThreadState *ts, py_frame *f, image *innermost, image *before,
-                          long *failing);
+// The parts of putting a chain back, for who drives it. Fills in `chain` (to be freed) and `count`;
+// -1 with an exception.
+int image_request(resume_request *q, image *innermost);
+// The value of the frame above one that awaits it, which is linked and stands on its call
+// meanwhile.
+PyObject *image_above(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit);
+// The value is pushed (an __init__'s object lies there already; takes the reference), and the frame
+// stands at the next instruction. -1 with an exception that is to be raised at `unit`.
+int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value);
 
 // Puts what an image holds into a frame of its code; the image is spent. `info` is where the
 // frame's handlers keep the exception they handle.

@@ -78,6 +78,9 @@ typedef struct run {
     uint64_t started;                 // when its instruction began, by the trace's clock
     run_thin thin;
     PyObject *made_object; // RUN_INIT: borrowed from the caller's C stack
+    int level;             // of a frame that was there before the trace: how far below; else -1
+    bool waits;            // it stands on its call, and the trace has not come back to it
+    bool real_end;         // the trace breaks before it returns
     py_entry entry;
 } run;
 

@@ -20,6 +20,7 @@ typedef struct builder {
     step_list late;        // behind all writes
     map constants;         // constants of code that have an identity
     bool constants_known;
+    bool lets_go; // of what frames held, and others hold, too
     int depth;
 } builder;
 

@@ -99,6 +99,16 @@ static inline long py_frame_lasti(const py_frame *f) {
 #endif
 }
 
+// Whether a local is kept in a cell, its own or one of an enclosing function.
+static inline bool py_is_cell_slot(PyCodeObject *co, int index) {
+    return _PyLocals_GetKind(co->co_localspluskinds, index) & (CO_FAST_CELL | CO_FAST_FREE);
+}
+
+// Someone has the frame object, and will see its lines and variables.
+static inline bool py_frame_seen(const py_frame *f) {
+    return f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1;
+}
+
 static inline bool py_frame_incomplete(py_frame *f) {
     return _PyFrame_IsIncomplete(f);
 }

@@ -66,3 +66,11 @@ static inline void py_put_on(py_raised r) {
     PyErr_Restore(r.type, r.value, r.traceback);
 #endif
 }
+
+// One that was put aside goes, and the current one stays.
+static inline void py_forget(py_raised r) {
+    py_raised current = py_put_aside();
+    py_put_on(r);
+    PyErr_Clear();
+    py_put_on(current);
+}

@@ -6,6 +6,7 @@
 
 #include "src/call/call.h"
 
+#include "src/trace/roots.h"
 #include "src/trace/steps.h"
 #include "src/trace/trace.h"
 
@@ -135,21 +136,26 @@ static trace_end how_it_ended(world *w, PyObject *result) {
     return TRACE_DONE;
 }
 
-trace_end trace_function(world *w, const guard_frame *f, uint32_t unit, PyObject **result) {
+// Outermost first: each calls the next one.
+static PyObject *call_outermost(world *w) {
+    PyObject *function = guard_frame_at(w->start, w->to_come - 1)->function;
+    w->expected = function;
+    PyObject *result =
+        image_call_with_dummies(function, (PyCodeObject *)PyFunction_GET_CODE(function));
+    w->expected = NULL;
+    return result;
+}
+
+trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result) {
     *result = NULL;
     stage s;
     stage_enter(&s, w);
-    w->slots = f->slots;
-    w->slot_count = f->count;
-    w->unit = unit;
-    w->root_handled = f->handled;
+    w->start = f;
+    w->to_come = below + 1;
     w->function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
-    if (w->function != NULL && door_bring(w, w->function, f->function) != NULL) {
-        w->expected = f->function;
-        *result =
-            image_call_with_dummies(f->function, (PyCodeObject *)PyFunction_GET_CODE(f->function));
-        w->expected = NULL;
-    }
+    if (w->function != NULL && roots_look(w, below) == ST_OK &&
+        door_bring(w, w->function, f->function) != NULL)
+        *result = call_outermost(w);
     trace_end end = how_it_ended(w, *result);
     if (end != TRACE_DONE)
         Py_CLEAR(*result);

@@ -12,11 +12,11 @@ typedef enum trace_end {
 } trace_end;
 
 int trace_setup(void);
-// Traces a call of `function`: the frame's slots are the bound arguments. Or a frame of it that
-// goes on at `unit`: all its slots, up to the top of its stack. They must live as long as the
-// world. The hook must be installed and call trace_eval. The world stays with the caller, who
-// builds the plan from it and frees it.
-trace_end trace_function(world *w, const guard_frame *f, uint32_t unit, PyObject **result);
+// Traces a call: the frame's slots are the bound arguments. Or a frame that goes on: all its slots,
+// up to the top of its stack; when it has returned, so many of the frames below go on in the same
+// trace. The slots must live as long as the world. The hook must be installed and call trace_eval.
+// The world stays with the caller, who builds the plan from it and frees it.
+trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result);
 
 // In a child process: other threads' traces are gone with them. Needs a current thread state.
 void trace_after_fork(void);

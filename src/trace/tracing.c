@@ -9,6 +9,7 @@
 #include "src/interp/build.h"
 #include "src/interp/call.h"
 #include "src/interp/errors.h"
+#include "src/interp/image.h"
 #include "src/interp/interp.h"
 #include "src/interp/raise.h"
 #include "src/interp/run.h"
@@ -18,6 +19,7 @@
 #include "src/call/call.h"
 #include "src/call/protocol.h"
 
+#include "src/trace/roots.h"
 #include "src/trace/steps.h"
 #include "src/trace/trace.h"
 
@@ -174,7 +176,7 @@ static bool holds_exception(const run *r) {
 // it has to end for real, with its variables as they are then.
 static int may_return(run *r) {
     world *w = r->world;
-    if (r != w->root || w->unit == 0 || (!w->real_end && !holds_exception(r)))
+    if (r->level < 0 || w->start->unit == 0 || (!r->real_end && !holds_exception(r)))
         return 0;
     world_break(w, REASON_EXCEPTION_LIVES, "the frame may be kept by a traceback");
     return -1;
@@ -225,22 +227,18 @@ static bool root_has_cell(const world *w, PyObject *cell) {
     return count > 0;
 }
 
-static bool is_cell_slot(PyCodeObject *co, int index) {
-    return _PyLocals_GetKind(co->co_localspluskinds, index) & (CO_FAST_CELL | CO_FAST_FREE);
-}
-
 // Into a local, or a cell. Cells count where they are the root's, whoever stores into them.
 static void note_stored(run *r, int index, PyObject *value) {
     world *w = r->world;
     PyCodeObject *co = r->code->py;
     if (value == NULL || !is_standin(value) || w->root == NULL) // a comprehension puts back nothing
         return;
-    if (!is_cell_slot(co, index) || root_has_cell(w, py_frame_slots(r->frame)[index]))
+    if (!py_is_cell_slot(co, index) || root_has_cell(w, py_frame_slots(r->frame)[index]))
         world_tensors->named(w, value, PyTuple_GET_ITEM(co->co_localsplusnames, index));
 }
 
 static void note_dropped(world *w, PyObject *value) {
-    if (w->unit > 0 && value != NULL && is_lazy(value) &&
+    if (w->start->unit > 0 && value != NULL && is_lazy(value) &&
         ((lazy *)value)->source->kind == SOURCE_LOCAL && world_born(w, value) != ST_OK)
         PyErr_Clear(); // without memory it is only not known
     if (value == NULL)
@@ -316,122 +314,8 @@ static status load_defaults(world *w, py_frame *f, const record *function) {
     return ST_OK;
 }
 
-// What the interpreter itself looks at is opened: cells, and exceptions on the stack.
-static bool is_looked_at(const py_frame *f, Py_ssize_t i, PyObject *o) {
-    PyCodeObject *co = py_frame_code(f);
-    if (i >= co->co_nlocalsplus)
-        return PyExceptionInstance_Check(o);
-    return PyCell_Check(o) && is_cell_slot(co, (int)i);
-}
-
-// What code has as a constant is read as it is by some instructions.
-static bool is_constant(PyCodeObject *co, PyObject *o) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(co->co_consts); i++)
-        if (PyTuple_GET_ITEM(co->co_consts, i) == o)
-            return true;
-    return false;
-}
-
-static status add_root(world *w, source *s, PyObject *outside, PyObject *inside) {
-    root r = {.source = s, .outside = outside, .inside = inside};
-    return vec_push(&w->roots, r);
-}
-
-static PyObject *load_root_slot(world *w, py_frame *f, Py_ssize_t i) {
-    PyCodeObject *co = py_frame_code(f);
-    PyObject *name = i < co->co_nlocalsplus
-                         ? Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, i))
-                         : PyUnicode_FromFormat("stack[%zd]", i - co->co_nlocalsplus);
-    source *s = name ? guard_source(w->guards, SOURCE_LOCAL, NULL, name, i) : NULL;
-    Py_XDECREF(name);
-    if (s == NULL)
-        return NULL;
-    if (w->unit > 0 && is_looked_at(f, i, w->slots[i]))
-        return add_root(w, s, w->slots[i], NULL) == ST_OK
-                   ? Py_XNewRef(door_bring(w, s, w->slots[i]))
-                   : NULL;
-    PyObject *loaded = door_load(w, s, w->slots[i]);
-    if (loaded != NULL && w->unit > 0 && add_root(w, s, w->slots[i], loaded) != ST_OK)
-        Py_CLEAR(loaded);
-    if (loaded != NULL && i >= co->co_nlocalsplus && is_constant(co, w->slots[i]))
-        Py_SETREF(loaded, Py_XNewRef(door_open(w, loaded)));
-    return loaded;
-}
-
-// Exceptions that handlers of this frame have put aside, innermost first. The last is the caller's,
-// which is nobody's here.
-static status load_put_aside(world *w, py_frame *f, const code *c) {
-    const flow *fl = code_flow((code *)c);
-    if (fl == NULL)
-        return ST_ERROR;
-    for (int32_t h = fl->handled[code_at(c, w->unit) - c->insns]; h >= 0;
-         h = fl->handlers[h].outer) {
-        PyObject **slot = py_frame_stack(f) + fl->handlers[h].slot;
-        PyObject *opened = *slot ? door_open(w, *slot) : Py_None;
-        if (opened == NULL)
-            return ST_ERROR;
-        Py_XSETREF(*slot, Py_NewRef(opened));
-    }
-    return ST_OK;
-}
-
-static status load_handled(world *w, PyThreadState *ts) {
-    source *s = guard_source(w->guards, SOURCE_HANDLED, NULL, NULL, 0);
-    PyObject *exception = s ? door_bring(w, s, w->root_handled) : NULL;
-    if (exception == NULL || add_root(w, s, w->root_handled, NULL) != ST_OK)
-        return ST_ERROR;
-    Py_XSETREF(ts->exc_info->exc_value, Py_NewRef(exception));
-    return ST_OK;
-}
-
-// A frame that goes on: which of its slots are empty is part of what it is.
-static status guard_bound(world *w) {
-    PyObject *bound = PyBytes_FromStringAndSize(NULL, w->slot_count);
-    for (Py_ssize_t i = 0; bound != NULL && i < w->slot_count; i++)
-        PyBytes_AS_STRING(bound)[i] = w->slots[i] != NULL;
-    status done = bound ? guard_add(w->guards, GUARD_BOUND, NULL, NULL, bound, 0) : ST_ERROR;
-    Py_XDECREF(bound);
-    return done;
-}
-
-static status stand_at(world *w, PyThreadState *ts, py_frame *f) {
-    const code *c = code_of(py_frame_code(f));
-    if (c == NULL)
-        return ST_ERROR;
-    py_frame_set_stack_pointer(f, py_frame_slots(f) + w->slot_count);
-    py_frame_set_next(f, w->unit);
-    const flow *fl = code_flow((code *)c);
-    const insn *pc = code_at(c, w->unit);
-    w->real_end = fl && (fl->handled[pc - c->insns] >= 0 || pc->op == OP_PUSH_EXC_INFO);
-    TRY(guard_bound(w));
-    TRY(load_put_aside(w, f, c));
-    return w->root_handled ? load_handled(w, ts) : ST_OK;
-}
-
-// The root's arguments are dummies; the caller's own come in as lazies.
-static status load_root(world *w, PyThreadState *ts, py_frame *f) {
-    PyObject **slots = py_frame_slots(f);
-    for (Py_ssize_t i = 0; i < w->slot_count; i++) {
-        bool stack = i >= py_frame_code(f)->co_nlocalsplus;
-        PyObject *loaded = w->slots[i] ? load_root_slot(w, f, i) : NULL;
-        if (loaded == NULL && w->slots[i] != NULL)
-            return ST_ERROR;
-        if (stack)
-            slots[i] = loaded;
-        else
-            Py_XSETREF(slots[i], loaded);
-        if (stack)
-            py_frame_set_stack_pointer(f, slots + i + 1);
-    }
-    status done = w->unit > 0 ? stand_at(w, ts, f) : ST_OK;
-    w->slots = NULL;
-    return done;
-}
-
-static status fill_fresh(world *w, PyThreadState *ts, py_frame *f) {
+static status fill_fresh(world *w, py_frame *f) {
     PyObject *function = py_frame_function(f);
-    if (w->slots != NULL)
-        return load_root(w, ts, f);
     if (map_get(&w->made, map_key(function)) != NULL)
         return ST_OK;
     const record *known = record_of(w, function);
@@ -440,7 +324,8 @@ static status fill_fresh(world *w, PyThreadState *ts, py_frame *f) {
     return load_defaults(w, f, known);
 }
 
-static status check_frame(world *w, PyThreadState *ts, py_frame *f) {
+// `level` is that of a frame which was there before.
+static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level) {
     PyCodeObject *co = py_frame_code(f);
     if (co->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
         return world_break_status(w, REASON_GENERATOR, "coroutine %U", co->co_qualname);
@@ -451,8 +336,10 @@ static status check_frame(world *w, PyThreadState *ts, py_frame *f) {
         return ST_ERROR;
     if (c->skip)
         return world_break_status(w, REASON_DISABLED, "%U", co->co_qualname);
+    if (level >= 0) // those that wait come in later
+        return level == 0 ? root_begin(w, ts, f) : ST_OK;
     if (!py_frame_in_generator(f))
-        return fill_fresh(w, ts, f);
+        return fill_fresh(w, f);
     if (map_get(&w->made, map_key(py_frame_generator(f))) == NULL)
         return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%U", co->co_qualname);
     return ST_OK;
@@ -526,17 +413,6 @@ static bool closes_badly(const run *r, run_end how, bool closing) {
            !r->world->interrupted;
 }
 
-static void note_staying(const run *r) {
-    world *w = r->world;
-    PyObject **slots = py_frame_slots(r->frame);
-    for (uint32_t i = 0; i < w->roots.count; i++) {
-        root *held = &w->roots.items[i];
-        if (held->source->kind == SOURCE_LOCAL && held->source->index < r->code->py->co_nlocalsplus)
-            held->stays =
-                slots[held->source->index] == (held->inside ? held->inside : held->outside);
-    }
-}
-
 static PyObject *run_frame(run *r, bool throwing, bool asked) {
     bool closing = throwing && !asked && PyErr_ExceptionMatches(PyExc_GeneratorExit);
     run_end how = tracing_loop(r, throwing);
@@ -547,11 +423,13 @@ static PyObject *run_frame(run *r, bool throwing, bool asked) {
         py_leave_suspended(r->ts, r->frame, &r->entry, r->sp, r->how);
         return give(r->world, r->value, asked);
     case RUN_RETURN:
-        if (r == r->world->root)
-            note_staying(r);
+        if (r->level >= 0)
+            root_leave(r);
         py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
         return give(r->world, r->value, asked);
     case RUN_ERROR:
+        if (r->level >= 0)
+            root_leave(r);
         py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
         return NULL;
     case RUN_STOP:
@@ -565,6 +443,71 @@ static PyObject *run_frame(run *r, bool throwing, bool asked) {
         break;
     }
     return leave_abandoned(r);
+}
+
+// --- frames that were there before ---
+
+// A frame that waits stands on its call, while those above it run.
+static PyObject *value_from_above(run *r, const guard_frame *g) {
+    world *w = r->world;
+    const guard_frame *above = guard_frame_at(w->start, r->level - 1);
+    r->waits = true;
+    r->pc = code_at(r->code, g->unit);
+    r->sp = py_frame_stack(r->frame);
+    py_frame_set_executing(r->frame, py_frame_units(r->frame) + g->unit);
+    py_frame_set_running(r->frame);
+    w->thin = RUN_THIN;
+    w->expected = above->function;
+    PyObject *value = image_call_with_dummies(above->function,
+                                              (PyCodeObject *)PyFunction_GET_CODE(above->function));
+    w->expected = NULL;
+    w->thin = RUN_NATIVE;
+    if (w->broken)
+        Py_CLEAR(value);
+    return value;
+}
+
+// The value has come: the frame's variables do, too. If they cannot, the trace breaks before the
+// instruction that returned it.
+static status resume(run *r, PyObject *value) {
+    world *w = r->world;
+    py_raised thrown = {0};
+    if (value == NULL)
+        thrown = py_put_aside();
+    r->started = w->clock;
+    world_touch(w);
+    status done = root_resume(w, r);
+    if (done != ST_OK) {
+        py_forget(thrown);
+        return done;
+    }
+    r->waits = false;
+    if (value == NULL)
+        py_put_on(thrown);
+    return ST_OK;
+}
+
+static PyObject *run_waiting(run *r) {
+    world *w = r->world;
+    const guard_frame *g = guard_frame_at(w->start, r->level);
+    PyObject *value = value_from_above(r, g);
+    if ((value == NULL && is_abandoned(w, true)) || resume(r, value) != ST_OK) {
+        Py_XDECREF(value);
+        if (!w->broken && !w->interrupted)
+            world_break(w, REASON_RESOURCES, "MemoryError");
+        return leave_abandoned(r);
+    }
+    if (value != NULL && g->init) // whether it is None is asked
+        Py_SETREF(value, Py_XNewRef(door_open(w, value)));
+    if (value == NULL && is_abandoned(w, true))
+        return leave_abandoned(r);
+    bool throwing = value == NULL || image_give(r->frame, g->unit, g->init, value) < 0;
+    r->failing = g->unit;
+    if (!throwing) {
+        r->pc = code_at(r->code, py_frame_next(r->frame));
+        r->sp = py_frame_stack_pointer(r->frame);
+    }
+    return run_frame(r, throwing, true);
 }
 
 // What it raises is the user's.
@@ -583,7 +526,8 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
         return run_signal_handler(w, ts, f);
     PyObject *what =
         py_frame_in_generator(f) ? (PyObject *)py_frame_generator(f) : py_frame_function(f);
-    bool asked = w->expected == what, root = w->slots != NULL;
+    bool asked = w->expected == what;
+    int level = asked && w->to_come > 0 ? --w->to_come : -1;
     run_thin thin = asked && !py_frame_in_generator(f) ? (run_thin)w->thin : RUN_NATIVE;
     w->expected = NULL;
     w->thin = w->tail = RUN_NATIVE;
@@ -592,7 +536,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     py_raised thrown = {0}; // on its way into a generator
     if (throwing)
         thrown = py_put_aside();
-    status checked = w->broken ? ST_BREAK : check_frame(w, ts, f);
+    status checked = w->broken ? ST_BREAK : check_frame(w, ts, f, level);
     if (checked == ST_OK && (py_frame_code(f)->co_flags & CO_GENERATOR) &&
         !py_frame_in_generator(f))
         return make_generator(w, ts, f);
@@ -602,6 +546,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
              .world = w,
              .below = w->run,
              .thin = thin,
+             .level = level,
              .made_object = w->made_object};
     if (py_enter(ts, f, &r.entry, !asked && !py_frame_in_generator(f)) < 0)
         return interp_end_frame(&r);
@@ -623,6 +568,8 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
         for (Py_ssize_t i = 0; i < lent.count; i++)
             Py_CLEAR(lent.slots[i]);
     r.code = code_of(py_frame_code(f));
+    r.real_end =
+        level == 0 && w->start->unit > 0 && root_ends_for_real((code *)r.code, w->start->unit);
     r.failing = py_frame_last(f);
     r.pc = code_at(r.code, throwing ? r.failing : py_frame_next(f));
     r.sp = py_frame_stack_pointer(f);
@@ -633,10 +580,11 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
                      r.code->py->co_name);
         return interp_end_frame(&r);
     }
+    bool root = level >= 0 && w->root == NULL;
     if (root)
         w->root = &r;
     w->run = &r;
-    PyObject *result = run_frame(&r, throwing, asked);
+    PyObject *result = level > 0 ? run_waiting(&r) : run_frame(&r, throwing, asked);
     w->run = r.below;
     w->tail = RUN_NATIVE;
     if (root)

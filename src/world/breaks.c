@@ -121,7 +121,7 @@ static void look_at_awaiting(world *w, run *r) {
 }
 
 void world_leave_frame(world *w, run *r) {
-    if (w->image == NULL)
+    if (w->image == NULL || r->waits) // the trace never came to it: it is as it was
         return;
     if (r == w->broke_in && w->touched >= r->started) { // native code broke, and has been let go on
         w->again = r->started;
@@ -152,6 +152,7 @@ void world_again(world *w, world *before) {
     if (before->reason == REASON_EXCEPTION_LEAVES || before->reason == REASON_EXCEPTION_LIVES) {
         guards_free(w->guards);
         w->guards = before->guards;
+        w->looked = before->looked;
         before->guards = NULL;
     }
     w->stop_at = before->again;

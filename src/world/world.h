@@ -99,6 +99,7 @@ typedef struct root {
     source *source;
     PyObject *outside; // borrowed from the frame
     PyObject *inside;  // borrowed: its lazy; NULL for what was opened at once
+    bool held;         // when the trace began, others had references to it, too
     bool stays;        // the frame has it to its end, and lets it go then
 } root;
 
@@ -155,15 +156,14 @@ typedef struct world {
     PyObject *switches;
     PyObject
         *expected; // borrowed: function or generator whose frame an instruction of ours asked for
-    PyObject *const
-        *slots; // borrowed from the caller: the root's bound arguments, or all its slots
-    Py_ssize_t slot_count;
-    VEC(root) roots;        // what a frame that goes on held
-    bool real_end;          // the root breaks before it returns
-    uint32_t unit;          // where the root goes on; 0: it is called
-    PyObject *root_handled; // borrowed: the exception it handles there, or NULL
-    int quiet; // frames go to CPython: torch's own Python code, imports, signal handlers
-    int depth; // nested interpreter calls made by the call room
+    guard_frame *start; // borrowed: the frame that the trace begins in, and those that await it
+    int to_come;        // how many of these are still to be made, outermost first
+    int reached;        // how many frames below the first one the trace went on in
+    int looked;         // and at how many the guards look
+    VEC(root) roots;    // what frames that go on held
+    map held;           // of that, the objects to which others had references, too
+    int quiet;          // frames go to CPython: torch's own Python code, imports, signal handlers
+    int depth;          // nested interpreter calls made by the call room
 } world;
 
 // The trace of this thread, or NULL. (Stand-ins that native code uses have no other way to it.)

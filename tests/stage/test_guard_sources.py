@@ -292,7 +292,7 @@ ROWS = [(kind, *row) for kind, rows in CASES.items() for row in rows]
 
 
 def test_every_source_has_its_cases():
-    assert set(CASES) | {"LOCAL", "FUNCTION", "HANDLED"} == set(SOURCES)
+    assert set(CASES) | {"LOCAL", "FUNCTION", "CALLER", "HANDLED"} == set(SOURCES)
 
 
 @pytest.mark.parametrize("kind, make, key, index, value, changes", ROWS, ids=lambda v: None)
@@ -521,7 +521,7 @@ def test_no_source_minds_what_it_is_read_from(kind):
         p = Program([("NEED", below(L(), (kind, key, index)))], parent)
         registers = p.registers()
         p.reason()
-        if kind not in ("LOCAL", "FUNCTION", "HANDLED"):
+        if kind not in ("LOCAL", "FUNCTION", "CALLER", "HANDLED"):
             assert isinstance(registers, list) == (len(read) == 1)
         for other in (None, Bomb(), 5, {"a": 2}):  # hints from another object
             p.slots = [other]

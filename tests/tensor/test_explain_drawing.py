@@ -108,6 +108,8 @@ def test_break_in_a_callee_and_an_exception(program, capsys):
                         !    8      raise KeyError(items[0])
                         ! EXCEPTION_LEAVES: raises an exception that leaves the compiled function: raise
                         !   (ends entry 2)
+                        !   from program.py:3 in outer
+                        !   calls program.py:8 in inner
 
         entry 1 (no graph): outer, from its beginning, ran once; ends at the break in line 7 of inner: PRINT
           1 write

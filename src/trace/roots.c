@@ -1,0 +1,241 @@
+// What a frame held before the trace becomes lazies in the frame that the trace runs on; which
+// slots are empty is guarded, since that is part of what the frame is.
+#include "src/trace/roots.h"
+
+#include "src/py/frame.h"
+#include "src/py/raised.h"
+
+// --- slots ---
+
+// What the interpreter itself looks at is opened: cells, and exceptions on the stack.
+static bool is_looked_at(PyCodeObject *co, Py_ssize_t i, PyObject *o) {
+    if (i >= co->co_nlocalsplus)
+        return PyExceptionInstance_Check(o);
+    return PyCell_Check(o) && py_is_cell_slot(co, (int)i);
+}
+
+// What code has as a constant is read as it is by some instructions.
+static bool is_constant(PyCodeObject *co, PyObject *o) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(co->co_consts); i++)
+        if (PyTuple_GET_ITEM(co->co_consts, i) == o)
+            return true;
+    return false;
+}
+
+// Two sources never look the same.
+static PyObject *slot_name(PyCodeObject *co, int level, Py_ssize_t i) {
+    PyObject *name = i < co->co_nlocalsplus
+                         ? Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, i))
+                         : PyUnicode_FromFormat("stack[%zd]", i - co->co_nlocalsplus);
+    if (name != NULL && level > 0)
+        Py_SETREF(name, PyUnicode_FromFormat("callers[%d].%U", level - 1, name));
+    return name;
+}
+
+static source *slot_source(world *w, PyCodeObject *co, int level, Py_ssize_t i) {
+    PyObject *name = slot_name(co, level, i);
+    source *s =
+        name ? guard_source(w->guards, SOURCE_LOCAL, NULL, name, guard_slot(level, i)) : NULL;
+    Py_XDECREF(name);
+    return s;
+}
+
+static status add_root(world *w, source *s, PyObject *outside, PyObject *inside) {
+    root r = {.source = s,
+              .outside = outside,
+              .inside = inside,
+              .held = map_get(&w->held, map_key(outside)) != NULL};
+    return vec_push(&w->roots, r);
+}
+
+// New reference.
+static PyObject *load_slot(world *w, PyCodeObject *co, const guard_frame *g, int level,
+                           Py_ssize_t i) {
+    PyObject *outside = g->slots[i];
+    source *s = slot_source(w, co, level, i);
+    if (s == NULL)
+        return NULL;
+    if (g->unit == 0)
+        return door_load(w, s, outside);
+    if (is_looked_at(co, i, outside))
+        return add_root(w, s, outside, NULL) == ST_OK ? Py_XNewRef(door_bring(w, s, outside))
+                                                      : NULL;
+    PyObject *loaded = door_load(w, s, outside);
+    if (loaded != NULL && add_root(w, s, outside, loaded) != ST_OK)
+        Py_CLEAR(loaded);
+    if (loaded != NULL && i >= co->co_nlocalsplus && is_constant(co, outside))
+        Py_SETREF(loaded, Py_XNewRef(door_open(w, loaded)));
+    return loaded;
+}
+
+// The frame's arguments are dummies.
+static status load_slots(world *w, py_frame *f, const guard_frame *g, int level) {
+    PyObject **slots = py_frame_slots(f);
+    PyCodeObject *co = py_frame_code(f);
+    for (Py_ssize_t i = 0; i < g->count; i++) {
+        PyObject *loaded = g->slots[i] ? load_slot(w, co, g, level, i) : NULL;
+        if (loaded == NULL && g->slots[i] != NULL)
+            return w->broken ? ST_BREAK : ST_ERROR;
+        if (i < co->co_nlocalsplus) {
+            Py_XSETREF(slots[i], loaded);
+            continue;
+        }
+        slots[i] = loaded;
+        py_frame_set_stack_pointer(f, slots + i + 1);
+    }
+    return ST_OK;
+}
+
+static status guard_bound(world *w, const guard_frame *g, int level) {
+    PyObject *bound = PyBytes_FromStringAndSize(NULL, g->count);
+    for (Py_ssize_t i = 0; bound != NULL && i < g->count; i++)
+        PyBytes_AS_STRING(bound)[i] = g->slots[i] != NULL;
+    status done = bound ? guard_add(w->guards, GUARD_BOUND, NULL, NULL, bound, level) : ST_ERROR;
+    Py_XDECREF(bound);
+    return done;
+}
+
+// --- handlers ---
+
+// Exceptions that handlers of this frame have put aside, innermost first. The last is the caller's,
+// which is nobody's here.
+static status load_put_aside(world *w, py_frame *f, code *c, uint32_t unit) {
+    const flow *fl = code_flow(c);
+    if (fl == NULL)
+        return ST_ERROR;
+    for (int32_t h = fl->handled[code_at(c, unit) - c->insns]; h >= 0; h = fl->handlers[h].outer) {
+        PyObject **slot = py_frame_stack(f) + fl->handlers[h].slot;
+        PyObject *opened = *slot ? door_open(w, *slot) : Py_None;
+        if (opened == NULL)
+            return ST_ERROR;
+        Py_XSETREF(*slot, Py_NewRef(opened));
+    }
+    return ST_OK;
+}
+
+static status load_handled(world *w, PyThreadState *ts, PyObject *handled) {
+    source *s = guard_source(w->guards, SOURCE_HANDLED, NULL, NULL, 0);
+    PyObject *exception = s ? door_bring(w, s, handled) : NULL;
+    if (exception == NULL || add_root(w, s, handled, NULL) != ST_OK)
+        return ST_ERROR;
+    Py_XSETREF(ts->exc_info->exc_value, Py_NewRef(exception));
+    return ST_OK;
+}
+
+bool root_ends_for_real(code *c, uint32_t unit) {
+    const flow *fl = code_flow(c);
+    const insn *pc = code_at(c, unit);
+    return fl && (fl->handled[pc - c->insns] >= 0 || pc->op == OP_PUSH_EXC_INFO);
+}
+
+// --- all of them ---
+
+static status count_reference(map *counts, PyObject *o) {
+    uint64_t *known = map_get(counts, map_key(o));
+    return map_put(counts, map_key(o), known ? *known + 1 : 1);
+}
+
+static status count_references(map *counts, const guard_frame *g) {
+    TRY(count_reference(counts, g->function));
+    for (Py_ssize_t i = 0; i < g->count; i++)
+        if (g->slots[i] != NULL)
+            TRY(count_reference(counts, g->slots[i]));
+    return ST_OK;
+}
+
+static status find_held(map *held, const map *counts, PyObject *o) {
+    return (uint64_t)Py_REFCNT(o) > *map_get(counts, map_key(o)) ? map_put(held, map_key(o), 1)
+                                                                 : ST_OK;
+}
+
+static status find_all_held(world *w, const map *counts, const guard_frame *g) {
+    TRY(find_held(&w->held, counts, g->function));
+    for (Py_ssize_t i = 0; i < g->count; i++)
+        if (g->slots[i] != NULL)
+            TRY(find_held(&w->held, counts, g->slots[i]));
+    return ST_OK;
+}
+
+status roots_look(world *w, int below) {
+    map counts = {0};
+    status done = ST_OK;
+    for (int i = 0; done == ST_OK && i <= below; i++)
+        done = count_references(&counts, guard_frame_at(w->start, i));
+    for (int i = 0; done == ST_OK && i <= below; i++)
+        done = find_all_held(w, &counts, guard_frame_at(w->start, i));
+    map_clear(&counts);
+    return done;
+}
+
+// --- the first frame ---
+
+status root_begin(world *w, PyThreadState *ts, py_frame *f) {
+    const guard_frame *g = w->start;
+    TRY(load_slots(w, f, g, 0));
+    if (g->unit == 0)
+        return ST_OK;
+    code *c = code_of(py_frame_code(f));
+    if (c == NULL)
+        return ST_ERROR;
+    py_frame_set_stack_pointer(f, py_frame_slots(f) + g->count);
+    py_frame_set_next(f, g->unit);
+    TRY(guard_bound(w, g, 0));
+    TRY(add_root(w, w->function, g->function, NULL));
+    TRY(load_put_aside(w, f, c, g->unit));
+    return g->handled ? load_handled(w, ts, g->handled) : ST_OK;
+}
+
+// --- those below ---
+
+status root_resume(world *w, run *r) {
+    const guard_frame *g = guard_frame_at(w->start, r->level);
+    w->reached = r->level;
+    w->looked = w->looked > r->level ? w->looked : r->level;
+    source *s = guard_source(w->guards, SOURCE_CALLER, NULL, NULL, r->level - 1);
+    if (s == NULL || door_bring(w, s, g->function) == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    TRY(guard_bound(w, g, r->level));
+    TRY(add_root(w, s, g->function, NULL));
+    py_frame_set_stack_pointer(r->frame, py_frame_stack(r->frame));
+    status done = load_slots(w, r->frame, g, r->level);
+    r->sp = py_frame_stack_pointer(r->frame);
+    return done;
+}
+
+// --- the end ---
+
+static bool is_local(const run *r, const root *held) {
+    return held->source->kind == SOURCE_LOCAL &&
+           guard_slot_level(held->source->index) == r->level &&
+           guard_slot_number(held->source->index) < r->code->py->co_nlocalsplus;
+}
+
+static bool is_function(const run *r, const root *held) {
+    return r->level == 0
+               ? held->source->kind == SOURCE_FUNCTION
+               : held->source->kind == SOURCE_CALLER && held->source->index == r->level - 1;
+}
+
+static bool is_here(const run *r, const root *held) {
+    PyObject *inside = held->inside ? held->inside : held->outside;
+    return is_function(r, held) ||
+           (is_local(r, held) &&
+            py_frame_slots(r->frame)[guard_slot_number(held->source->index)] == inside);
+}
+
+// The outermost frame lets go of it after the plan, as it would; of the others, the program goes on
+// after that.
+void root_leave(run *r) {
+    world *w = r->world;
+    py_raised aside = py_put_aside();
+    for (uint32_t i = 0; i < w->roots.count; i++) {
+        root *held = &w->roots.items[i];
+        if (!is_here(r, held))
+            continue;
+        if (r == w->root)
+            held->stays = true;
+        else if (world_born(w, held->inside ? held->inside : held->outside) != ST_OK)
+            PyErr_Clear(); // without memory it is only not known
+    }
+    py_put_on(aside);
+}
