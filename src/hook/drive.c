@@ -208,8 +208,31 @@ static progress pass(drive *d, waiting *me, PyObject *value) {
     return p;
 }
 
+// Whether the instruction that was stepped ended in an exception.
+static bool has_raised(const drive *d, progress p) {
+    return p == ENDED ? d->result == NULL
+                      : code_at(d->code, py_frame_next(d->frame))->op == OP_PUSH_EXC_INFO;
+}
+
+// The frame stands before an operator: run for real, it calls the frame above.
+static progress step_into(drive *d, resume_request *q, const image_place *at) {
+    waiting me = {.frame = view(d, at->unit), .below = d->below};
+    q->waiting = &me;
+    image_expect(q);
+    progress p = step(d);
+    if (image_came(q) || has_raised(d, p)) // the stack may be used up just now
+        return p;
+    if (p == ENDED)
+        Py_CLEAR(d->result);
+    PyErr_SetString(PyExc_SystemError, "an operator did not call what it had called in the trace");
+    d->failing = at->unit;
+    return p;
+}
+
 // The frame stands on a call, of which the frames above are still to be put back.
 static progress wait(drive *d, resume_request *q, const image_place *at) {
+    if (at->glue)
+        return step_into(d, q, at);
     waiting me = {.frame = view(d, at->unit), .below = d->below};
     me.frame.init = at->init;
     me.open = !d->code->skip && !has_cells(d) && !root_ends_for_real(d->code, at->unit) &&
@@ -255,7 +278,7 @@ static progress put_back(drive *d, image *innermost, image *before) {
         return GOES_ON;
     }
     image *own = q.chain[0];
-    image_place at = {own->unit, own->awaiting, own->init};
+    image_place at = image_place_of(own);
     image_fill(own, d->ts->exc_info, d->frame);
     Py_XDECREF(before);
     d->steps = !at.awaiting;

@@ -22,7 +22,7 @@ static image *image_new(PyCodeObject *code, Py_ssize_t slots) {
     i->object = NULL;
     i->caller = NULL;
     i->unit = 0;
-    i->awaiting = i->spent = i->init = false;
+    i->awaiting = i->spent = i->init = i->glue = false;
     i->outer_handled = -1;
     memset(i->slots, 0, (size_t)slots * sizeof(PyObject *));
     return i;
@@ -33,6 +33,7 @@ static void copy_plain(image *to, const image *from) {
     to->unit = from->unit;
     to->awaiting = from->awaiting;
     to->init = from->init;
+    to->glue = from->glue;
     to->state = from->state;
     to->outer_handled = from->outer_handled;
 }
@@ -170,6 +171,12 @@ static int look_at_handled(image *i, code *c, const insn *pc, PyObject **handled
     *handled = *saved == Py_None ? NULL : *saved;
     Py_CLEAR(*saved); // the frame still has it
     return 0;
+}
+
+PyObject **image_outer_handled(py_frame *f, code *c, const insn *pc) {
+    const flow *fl = code_flow(c);
+    int slot = fl ? outermost_slot(fl, c, pc) : -1;
+    return slot < 0 ? NULL : &py_frame_stack(f)[slot];
 }
 
 image *image_look(py_frame *f, code *c, const insn *pc, PyObject **sp, PyObject *extra,
@@ -359,7 +366,7 @@ PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
     resume_request *q = interp_here.put_back;
     interp_here.put_back = NULL;
     image *i = q->chain[q->depth];
-    image_place at = {i->unit, i->awaiting, i->init};
+    image_place at = image_place_of(i);
     image_fill(i, ts->exc_info, f);
     if (q->collecting)
         PyGC_Enable();
@@ -367,6 +374,24 @@ PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
     if (q->engine == ENGINE_DRIVEN)
         return image_drive(ts, f, q, &at);
     return at.awaiting ? continue_awaiting(ts, f, q, at.unit, at.init) : go_on(ts, f, q);
+}
+
+void image_expect(resume_request *q) {
+    image *next = q->chain[++q->depth];
+    image_ensure_hook();
+    q->collecting = PyGC_Disable(); // a finalizer may be of the same code
+    q->code = next->code;
+    q->function = next->function;
+    interp_here.put_back = q;
+}
+
+bool image_came(resume_request *q) {
+    if (interp_here.put_back != q)
+        return true;
+    interp_here.put_back = NULL;
+    if (q->collecting)
+        PyGC_Enable();
+    return false;
 }
 
 // Dummies for every parameter that has to be given: the frame's slots are overwritten anyway.
@@ -401,6 +426,7 @@ static PyObject *call_code(resume_request *q) {
     if (function == NULL)
         return NULL;
     q->code = co;
+    q->function = NULL;
     t->put_back = q;
     PyObject *result = image_call_with_dummies(function, co);
     t->put_back = NULL;

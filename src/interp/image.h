@@ -21,6 +21,7 @@ struct image {
     uint32_t unit;         // awaiting: unit of the call; else where the next instruction starts
     bool awaiting;         // the instruction's operands are gone, its value is to come
     bool init;             // what it awaits is an __init__'s None; its value lies on the stack
+    bool glue;             // it stands before an operator, which calls the frame that it awaits
     bool spent;            // what it held was put back
     int8_t state;          // of the generator: created, or how it is suspended
     int outer_handled;     // stack slot that gets the exception the new caller handles, or -1
@@ -40,6 +41,7 @@ typedef struct resume_request {
     PyObject *value;     // borrowed; for an innermost image that awaits one
     PyObject *exception; // borrowed; thrown there instead
     PyCodeObject *code;  // of the frame expected now
+    PyObject *function;  // borrowed: of that, if it is called by someone else; or NULL
     bool collecting;     // collection is off until the frame is filled
     void *waiting;       // the driver's own, about the frame below the next one; NULL for the first
 } resume_request;
@@ -47,8 +49,11 @@ typedef struct resume_request {
 // Where a frame was put back.
 typedef struct image_place {
     uint32_t unit;
-    bool awaiting, init; // see image
+    bool awaiting, init, glue; // see image
 } image_place;
+static inline image_place image_place_of(const image *i) {
+    return (image_place){i->unit, i->awaiting, i->init, i->glue};
+}
 
 // The ways back from here to a later room: the hook sees to it that frames come, and drives a frame
 // that was put back.
@@ -94,6 +99,9 @@ image *image_from_template(image *t, PyObject *function, PyObject *const *slots,
 image *image_look(py_frame *f, code *c, const insn *pc, PyObject **sp, PyObject *extra,
                   bool awaiting, PyObject **handled);
 
+// Where a frame's outermost active handler has put aside what the caller handles; NULL if none is
+// active.
+PyObject **image_outer_handled(py_frame *f, code *c, const insn *pc);
 // The exception that the innermost handler of a frame at rest handles, borrowed; NULL if none is
 // active. -1 with an exception.
 int image_handled(PyThreadState *ts, code *c, const insn *pc, PyObject **handled);
@@ -106,6 +114,9 @@ int image_request(resume_request *q, image *innermost);
 // The value of the frame above one that awaits it, which is linked and stands on its call
 // meanwhile.
 PyObject *image_above(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit);
+// The next frame will be called by an operator of one that stands before it. Whether it came.
+void image_expect(resume_request *q);
+bool image_came(resume_request *q);
 // The value is pushed (an __init__'s object lies there already; takes the reference), and the frame
 // stands at the next instruction. -1 with an exception that is to be raised at `unit`.
 int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value);
@@ -149,6 +160,8 @@ stopped image_abandon(run *r, bool awaiting, PyObject **result);
 long image_next_hop(interp_thread *t);
 
 static inline bool image_expects(const interp_thread *t, py_frame *f) {
-    return t->put_back != NULL && t->put_back->code == py_frame_code(f) && py_frame_next(f) <= 0 &&
-           !py_frame_in_generator(f);
+    const resume_request *q = t->put_back;
+    return q != NULL && q->code == py_frame_code(f) && py_frame_next(f) <= 0 &&
+           !py_frame_in_generator(f) &&
+           (q->function == NULL || q->function == py_frame_function(f));
 }

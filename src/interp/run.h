@@ -21,6 +21,7 @@ typedef enum run_end {
 // How the value of a frame becomes that of the instruction it was called by.
 typedef enum run_thin {
     RUN_NATIVE, // native code is in between, or the instruction does more with it
+    RUN_GLUE,   // so it is, but it has done nothing yet: the instruction can be begun once more
     RUN_THIN,   // it is pushed
     RUN_INIT,   // it is an __init__'s None, and its object is pushed
 } run_thin;
@@ -79,6 +80,8 @@ typedef struct run {
     run_thin thin;
     PyObject *made_object; // RUN_INIT: borrowed from the caller's C stack
     int level;             // of a frame that was there before the trace: how far below; else -1
+    image *ready;          // strong: where it goes on if the trace breaks in what RUN_GLUE calls
+    PyObject *ready_outer; // borrowed: and what the frame below handles
     bool waits;            // it stands on its call, and the trace has not come back to it
     bool real_end;         // the trace breaks before it returns
     py_entry entry;

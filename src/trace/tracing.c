@@ -19,6 +19,7 @@
 #include "src/call/call.h"
 #include "src/call/protocol.h"
 
+#include "src/trace/glue.h"
 #include "src/trace/roots.h"
 #include "src/trace/steps.h"
 #include "src/trace/trace.h"
@@ -529,6 +530,8 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     bool asked = w->expected == what;
     int level = asked && w->to_come > 0 ? --w->to_come : -1;
     run_thin thin = asked && !py_frame_in_generator(f) ? (run_thin)w->thin : RUN_NATIVE;
+    if (thin == RUN_NATIVE && !py_frame_in_generator(f) && glue_calls(w, what))
+        thin = RUN_GLUE;
     w->expected = NULL;
     w->thin = w->tail = RUN_NATIVE;
     lent_slots lent = interp_here.lent; // what comes first, in the call itself, is not the callee
@@ -564,7 +567,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     if (throwing)
         py_put_on(thrown);
     world_touch(w);
-    if (thin != RUN_NATIVE && lent.callee == what)
+    if (thin > RUN_GLUE && lent.callee == what)
         for (Py_ssize_t i = 0; i < lent.count; i++)
             Py_CLEAR(lent.slots[i]);
     r.code = code_of(py_frame_code(f));

@@ -87,6 +87,37 @@ static status look_at_innermost(world *w) {
     return w->image ? ST_OK : ST_ERROR;
 }
 
+// What a frame handles lies on the stacks of those above it that handle something, too.
+static PyObject *handled_below(const world *w, const run *end) {
+    PyObject *handled = w->run->ts->exc_info->exc_value;
+    for (const run *r = w->run; r != end; r = r->below) {
+        PyObject **outer = image_outer_handled(r->frame, (code *)r->code, executing(r));
+        handled = outer ? *outer : handled;
+    }
+    return handled == Py_None ? NULL : handled;
+}
+
+// The operands of an operator still lie on the stack, and will be gone when the frame is left.
+static status look_at_operator(world *w, run *r) {
+    const insn *pc = executing(r);
+    const flow *fl = code_flow((code *)r->code);
+    PyObject **sp = fl ? py_frame_stack(r->frame) + fl->depth[pc - r->code->insns] : NULL;
+    r->ready_outer = handled_below(w, r);
+    r->ready =
+        sp ? image_look(r->frame, (code *)r->code, pc, sp, NULL, false, &r->ready_outer) : NULL;
+    if (r->ready == NULL || (r->ready_outer && world_keep(w, Py_NewRef(r->ready_outer)) == NULL))
+        return ST_ERROR;
+    r->ready->awaiting = r->ready->glue = true;
+    return ST_OK;
+}
+
+static status look_at_operators(world *w) {
+    for (const run *r = w->run; r->below != NULL; r = r->below)
+        if (r->thin == RUN_GLUE && !r->below->waits)
+            TRY(look_at_operator(w, r->below));
+    return ST_OK;
+}
+
 static void look(world *w) {
     if (w->run == NULL || w->root == NULL || ends_all(w->reason))
         return;
@@ -95,14 +126,24 @@ static void look(world *w) {
         w->again = native->started;
     else if (w->touched >= w->run->started)
         w->again = w->run->started;
-    else if (look_at_innermost(w) != ST_OK)
+    else if (look_at_innermost(w) != ST_OK || look_at_operators(w) != ST_OK) {
+        Py_CLEAR(w->image);
         PyErr_Clear();
+    }
 }
 
 // The frame below awaits a value from `r`; of an __init__, it has it already.
 static void note_awaited(world *w, const run *r) {
     PyObject *object = r->thin == RUN_INIT ? r->made_object : NULL;
     Py_XSETREF(w->awaited, Py_XNewRef(object));
+}
+
+static void chain(world *w, image *i) {
+    if (i == NULL)
+        Py_CLEAR(w->image); // no memory: the frame is CPython's
+    else
+        w->outermost->caller = i;
+    w->outermost = i;
 }
 
 static void look_at_awaiting(world *w, run *r) {
@@ -113,29 +154,34 @@ static void look_at_awaiting(world *w, run *r) {
         Py_CLEAR(i);
     PyErr_Clear();
     py_put_on(aside);
-    if (i == NULL)
-        Py_CLEAR(w->image); // no memory: the frame is CPython's
-    else
-        w->outermost->caller = i;
-    w->outermost = i;
+    chain(w, i);
 }
 
 void world_leave_frame(world *w, run *r) {
-    if (w->image == NULL || r->waits) // the trace never came to it: it is as it was
+    image *ready = r->ready;
+    r->ready = NULL;
+    if (w->image == NULL || r->waits) { // the trace never came to it: it is as it was
+        Py_XDECREF(ready);
         return;
+    }
     if (r == w->broke_in && w->touched >= r->started) { // native code broke, and has been let go on
         w->again = r->started;
         Py_CLEAR(w->image);
+        Py_XDECREF(ready);
         return;
     }
-    if (r != w->broke_in)
+    if (ready != NULL) {
+        w->handled = r->ready_outer;
+        chain(w, ready);
+    } else if (r != w->broke_in) {
         look_at_awaiting(w, r);
+    }
     note_awaited(w, r);
 }
 
 bool world_nobody_handles(const world *w) {
     for (const run *r = w->run; r != NULL; r = r->below)
-        if (r->thin == RUN_NATIVE && r->below != NULL)
+        if (r->thin <= RUN_GLUE && r->below != NULL)
             return false;
         else if (executing(r) == NULL || code_region(r->code, executing(r)) != NULL)
             return false;
