@@ -305,8 +305,44 @@ static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyOb
     return w->broken ? ST_BREAK : done == 0 ? ST_OK : ST_ERROR;
 }
 
+// Whether putting a key next to others asks its own methods: where two hashes are the same, or, in
+// an OrderedDict, for the hash.
+static status key_asks(map *hashes, PyObject *dict, PyObject *key, Py_hash_t hash, bool *asks) {
+    const uint64_t *other = map_get(hashes, (uint64_t)hash); // -1 is no hash
+    bool plain = value_immutable(key);
+    bool own =
+        raw_is_python_class(Py_TYPE(key)) && Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash;
+    *asks = !plain && PyODict_Check(dict) && (own || PyTuple_Check(key));
+    *asks |= other && (!plain || *other == 0);
+    return map_put(hashes, (uint64_t)hash, plain);
+}
+
+// In plain Python nobody would ask them for that.
+static status check_keys(world *w, PyObject *dict) {
+    raw_cursor at = {0};
+    PyObject *key, *value;
+    map hashes = {0};
+    status done = ST_OK;
+    bool asks = false;
+    while (done == ST_OK && !asks && raw_dict_next(dict, &at, &key, &value))
+        done = key_asks(&hashes, dict, key, raw_dict_hash(dict, &at, key), &asks);
+    map_clear(&hashes);
+    return asks ? world_break_status(w, REASON_KEYS, "%s", Py_TYPE(key)->tp_name) : done;
+}
+
+static bool has_own_keys(PyObject *dict) {
+    raw_cursor at = {0};
+    PyObject *key, *value;
+    while (raw_dict_next(dict, &at, &key, &value))
+        if (!value_immutable(key))
+            return true;
+    return false;
+}
+
 static status fill_from_dict(world *w, names *n, PyObject *twin, PyObject *dict) {
     raw_cursor at = {0};
+    if (has_own_keys(dict))
+        TRY(check_keys(w, dict));
     PyObject *key, *value;
     for (Py_ssize_t i = 0; raw_dict_next(dict, &at, &key, &value); i++)
         TRY(fill_entry(w, n, twin, key, value, i, raw_dict_hash(dict, &at, key)));

@@ -768,3 +768,33 @@ def keys_are_not_hashed_again(call):
         call(f, d)
         call(f, d)
     call(f, {K(1): 1, "a": 2, (3, K(4)): 3})
+
+
+def keys_are_not_asked_to_be_told_apart(call):
+    asked = []
+
+    class Key:
+        def __init__(self, n):
+            self.n = n
+
+        def __hash__(self):
+            asked.append("hash")
+            return 1
+
+        def __eq__(self, other):
+            asked.append("eq")
+            return self is other
+
+    def names(d):
+        return [key.n for key in d], len(d), list(d.values())
+
+    def names_and_questions(d):
+        asked.clear()
+        return names(d), list(asked)
+
+    for kind in (dict, collections.OrderedDict, collections.defaultdict):
+        d = kind()
+        d.update({Key(1): "a", "between": 5, Key(2): "b"})
+        del d["between"]
+        call(names_and_questions, d)
+        call(names_and_questions, d)
