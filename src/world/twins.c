@@ -309,15 +309,22 @@ static status open_bytearray(world *w, record *r) {
 
 // --- views ---
 
+static bool is_ordered_view(PyTypeObject *type) {
+    return type == &PyODictKeys_Type || type == &PyODictItems_Type || type == &PyODictValues_Type;
+}
+
+// dict.keys(an OrderedDict): in the order that dict knows, which the twin does not share.
+static bool shows_other_order(PyTypeObject *type, PyObject *mapping) {
+    return PyODict_Check(mapping) && !is_ordered_view(type) && type != &PyDictProxy_Type;
+}
+
 static PyObject *new_view(PyTypeObject *type, PyObject *mapping) {
     if (type == &PyDictProxy_Type)
         return PyDictProxy_New(mapping);
     const char *method = PyType_IsSubtype(type, &PyDictKeys_Type)    ? "keys"
                          : PyType_IsSubtype(type, &PyDictItems_Type) ? "items"
                                                                      : "values";
-    bool ordered =
-        type == &PyODictKeys_Type || type == &PyODictItems_Type || type == &PyODictValues_Type;
-    PyObject *owner = (PyObject *)(ordered ? &PyODict_Type : &PyDict_Type);
+    PyObject *owner = (PyObject *)(is_ordered_view(type) ? &PyODict_Type : &PyDict_Type);
     return PyObject_CallMethod(owner, method, "(O)", mapping);
 }
 
@@ -326,7 +333,7 @@ static status open_view(world *w, record *r) {
     PyObject *mapping = s ? door_bring(w, s, raw_view_mapping(r->outside)) : NULL;
     if (mapping == NULL)
         return w->broken ? ST_BREAK : ST_ERROR;
-    if (!PyDict_Check(mapping))
+    if (!PyDict_Check(mapping) || shows_other_order(Py_TYPE(r->outside), mapping))
         return world_break_status(w, REASON_PROTOCOL, "a view of a %s", Py_TYPE(mapping)->tp_name);
     return finish(w, r, new_view(Py_TYPE(r->outside), mapping));
 }
