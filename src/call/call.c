@@ -6,6 +6,7 @@
 #include "src/interp/errors.h"
 #include "src/interp/run.h"
 
+#include "src/call/cached.h"
 #include "src/call/call.h"
 #include "src/call/descr.h"
 #include "src/call/homes.h"
@@ -204,9 +205,6 @@ static PyObject *call_by_rule(world *w, PyObject *callable, PyObject *const *arg
     const rule *row = rule_of(callable);
     if (row != NULL)
         return rule_call(w, row, callable, args, given, keywords);
-    if (Py_TYPE(callable) == word.cached)
-        return world_break(w, REASON_NATIVE_CALL, "%S, whose results functools.lru_cache keeps",
-                           callable);
     return world_break(w, home_reason(callable), "%S", callable);
 }
 
@@ -263,6 +261,8 @@ static PyObject *call_object_once(world *w, PyObject *o, PyObject *const *args, 
         return not_callable(o);
     if (call.native == (void *)word.partial->tp_call)
         return call_partial(w, o, args, given, keywords);
+    if (call.native == (void *)word.cached->tp_call)
+        return call_cached(w, o, args, given, keywords);
     if (call.native == (void *)PyStaticMethod_Type.tp_call)
         return call_static(w, o, args, given, keywords);
     return call_by_rule(w, o, args, given, keywords);

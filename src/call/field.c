@@ -24,10 +24,21 @@ static PyTypeObject *const plain_types[] = {
 
 // The same for types that no symbol names.
 static const char *const plain_names[] = {
-    "functools.partial",  "collections.deque",     "collections.defaultdict", "re.Pattern",
-    "re.Match",           "datetime.date",         "datetime.datetime",       "datetime.time",
-    "datetime.timedelta", "types.SimpleNamespace", "_contextvars.ContextVar", "ContextVar",
-    "decimal.Decimal",    "array.array",
+    "functools.partial",
+    "collections.deque",
+    "collections.defaultdict",
+    "re.Pattern",
+    "re.Match",
+    "datetime.date",
+    "datetime.datetime",
+    "datetime.time",
+    "datetime.timedelta",
+    "types.SimpleNamespace",
+    "_contextvars.ContextVar",
+    "ContextVar",
+    "decimal.Decimal",
+    "array.array",
+    "functools._lru_cache_wrapper",
 };
 
 static bool is_plain(PyTypeObject *owner) {
@@ -119,16 +130,11 @@ static PyObject *read_by_rule(world *w, const descr *d, PyObject *o) {
     return row->kind == RULE_HANDLED ? row->handler(w, d->raw, &o, 1, NULL) : read_native(d, o);
 }
 
-// Reading these makes what is not there yet, so only what is there may be read.
+// Reading these makes what is not there yet, so only what is there may be read. (A function makes a
+// dict of its annotations that nobody can tell from one that was there.)
 static bool makes_missing(PyTypeObject *owner, PyObject *name, PyObject *o) {
-    if (name != word.annotations)
-        return false;
-    if (owner == &PyFunction_Type) {
-        PyObject *held = ((PyFunctionObject *)o)->func_annotations;
-        return held == NULL || !PyDict_CheckExact(held);
-    }
     PyObject *own;
-    return owner == &PyType_Type &&
+    return name == word.annotations && owner == &PyType_Type &&
            raw_dict_get(raw_type_dict((PyTypeObject *)o), name, &own) != RAW_FOUND;
 }
 
@@ -219,7 +225,8 @@ static bool is_slot(PyObject *raw) {
 }
 
 static bool is_dict_field(PyTypeObject *owner, PyObject *name) {
-    return name == word.dict && (raw_is_python_class(owner) || is_plain(owner));
+    return name == word.dict &&
+           (raw_is_python_class(owner) || is_plain(owner) || owner == &PyODict_Type);
 }
 
 static PyObject *read_cell(world *w, const descr *d, PyObject *o) {

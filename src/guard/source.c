@@ -238,6 +238,8 @@ static PyObject *read_field(source_kind kind, PyObject *o, Py_ssize_t index) {
         return raw_field_get(RAW_SUPER_SELF, o);
     case SOURCE_DEFAULT_FACTORY:
         return raw_field_get(RAW_DEFAULT_FACTORY, o);
+    case SOURCE_CACHED:
+        return raw_cached_result(o);
     case SOURCE_WEAKREF:
         return raw_weakref_get(o);
     case SOURCE_VIEW_DICT:

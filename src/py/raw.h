@@ -110,6 +110,17 @@ typedef enum raw_field {
     RAW_FIELDS,
 } raw_field;
 PyObject *raw_field_get(raw_field field, PyObject *o);
+// What functools.lru_cache made: the function it calls, the dict of the results it keeps, and how a
+// key is made from a call's arguments. All borrowed, and the same as long as it lives.
+typedef struct raw_cached {
+    PyObject *function, *results;
+    PyObject *mark; // stands between positional arguments and keywords in a key
+    bool typed;     // types of arguments count
+    bool keeps;     // anything at all
+    bool bounded;   // results lie in links
+} raw_cached;
+bool raw_cached_parts(PyObject *o, raw_cached *parts); // false for others
+PyObject *raw_cached_result(PyObject *link);           // NULL for others
 // The dict behind a dict view, the mapping behind a mappingproxy; NULL for others.
 PyObject *raw_view_mapping(PyObject *o);
 // What a bound method or a bound C method is bound to; NULL for others.

@@ -114,6 +114,69 @@ PyObject *raw_field_get(raw_field field, PyObject *o) {
     return member_get(o, f->member, &value) == RAW_FOUND ? value : NULL;
 }
 
+// --- functools.lru_cache ---
+
+// As in Modules/_functoolsmodule.c, the same in all versions; learn_cached looks whether it is.
+typedef struct cached_link {
+    PyObject_HEAD
+    struct cached_link *before, *after;
+    Py_hash_t hash;
+    PyObject *key, *result;
+} cached_link;
+
+typedef struct cached {
+    cached_link root;
+    void *wrapper;
+    int typed;
+    PyObject *results;
+    Py_ssize_t hits;
+    PyObject *function;
+    Py_ssize_t limit, misses; // limit: -1 none, 0 nothing is kept
+    PyObject *mark;
+    PyTypeObject *link_type;
+    PyObject *info, *dict, *weak;
+} cached;
+
+static PyTypeObject *cached_type, *cached_link_type; // NULL: laid out in another way
+
+// One with known parts tells whether they lie where they are looked for.
+static int learn_cached(PyTypeObject *type) {
+    if (type->tp_basicsize != sizeof(cached))
+        return 0;
+    PyObject *function = (PyObject *)&PyLong_Type, *info = (PyObject *)&PyTuple_Type;
+    PyObject *made = PyObject_CallFunction((PyObject *)type, "OiOO", function, 7, Py_True, info);
+    cached *c = (cached *)made;
+    if (made && c->function == function && c->limit == 7 && c->typed == 1 && c->info == info &&
+        c->results && PyDict_CheckExact(c->results) && c->mark && PyType_Check(c->link_type) &&
+        c->link_type->tp_basicsize == sizeof(cached_link)) {
+        cached_type = type;
+        cached_link_type = (PyTypeObject *)Py_NewRef(c->link_type);
+    }
+    Py_XDECREF(made);
+    return made ? 0 : -1;
+}
+
+bool raw_cached_parts(PyObject *o, raw_cached *parts) {
+    const cached *c = (cached *)o;
+    if (cached_type == NULL || !Py_IS_TYPE(o, cached_type) || c->function == NULL ||
+        c->results == NULL || c->mark == NULL)
+        return false;
+    *parts = (raw_cached){.function = c->function,
+                          .results = c->results,
+                          .mark = c->mark,
+                          .typed = c->typed,
+                          .keeps = c->limit != 0,
+                          .bounded = c->limit > 0};
+    return true;
+}
+
+PyObject *raw_cached_result(PyObject *link) {
+    bool known = cached_link_type != NULL && Py_IS_TYPE(link, cached_link_type);
+    return known ? ((cached_link *)link)->result : NULL;
+}
+
+// --- setting up ---
+
 // A type from a module, for good.
 static PyTypeObject *take_type(const char *module, const char *name) {
     PyObject *m = PyImport_ImportModule(module);
@@ -130,9 +193,12 @@ static int take_types(void) {
     PyTypeObject *partial = take_type("_functools", "partial");
     PyTypeObject *defaultdict = partial ? take_type("_collections", "defaultdict") : NULL;
     PyTypeObject *deque = defaultdict ? take_type("_collections", "deque") : NULL;
-    if (!deque) {
+    PyTypeObject *lru = deque ? take_type("_functools", "_lru_cache_wrapper") : NULL;
+    if (!lru || learn_cached(lru) < 0) {
         Py_XDECREF(partial);
         Py_XDECREF(defaultdict);
+        Py_XDECREF(deque);
+        Py_XDECREF(lru);
         return -1;
     }
     fields[RAW_PARTIAL_FUNC].type = fields[RAW_PARTIAL_ARGS].type = partial;

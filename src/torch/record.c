@@ -495,6 +495,7 @@ static status note_effects(world *w, torch_trace *t) {
         return ST_ERROR;
     if (wrote && !w->mutated_tensor)
         inputs_guard_sharing(w);
+    w->writes += wrote || random;
     w->mutated_tensor = w->mutated_tensor || wrote;
     w->random = w->random || random;
     return ST_OK;

@@ -250,6 +250,7 @@ PyObject *state_set(world *w, const row *r, call_args a) {
         return NULL;
     if (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0)
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
+    w->writes++;
     PyObject *args = plain_tuple(w, a.args, a.given);
     PyObject *result = args ? PyObject_CallObject(r->callable, args) : NULL;
     node *n = result ? record_setter(w, r->callable, args) : NULL;

@@ -233,6 +233,7 @@ static status fill_status(world *w, names *n) {
 
 status names_set(world *w, names *n, PyObject *key, PyObject *value) {
     world_touch(w);
+    w->writes++;
     n->written = true;
     key = door_open(w, key);
     if (key == NULL)

@@ -29,6 +29,7 @@ static status place_write(world *w, place *p, PyObject *value) {
     if (kept == NULL)
         return ST_ERROR;
     p->pending = kept;
+    w->writes++;
     return ST_OK;
 }
 

@@ -117,7 +117,7 @@ typedef struct world {
     struct value *nans;   // where an opened NaN came from: containers compare by identity first
     struct value *tuples; // and tuples, whose items are found when they are asked for
     map lookups;          // (type, name) → struct lookup *
-    map made;             // functions made inside: pointer → 1. Kept alive by the arena
+    map made; // functions and mappingproxies made inside: pointer → 1. Kept by the arena
     VEC(PyObject *)
     generators;       // weak references to those made inside; the living are severed at the end
     source *function; // root function
@@ -127,6 +127,7 @@ typedef struct world {
     uint64_t clock;
     uint64_t touched;      // when something inside was last changed, or native code last ran
     uint64_t stop_at;      // break before the instruction that begins then; UINT64_MAX: never
+    uint64_t writes;       // how often something outside was written, tensors and torch's state too
     uint64_t raised_at;    // when the current exception was raised
     map born;              // object that may not survive a break → when it came to be
     int thin, tail;        // how the frame that comes next gives its value; of the call being made
@@ -162,6 +163,7 @@ typedef struct world {
     int looked;         // and at how many the guards look
     VEC(root) roots;    // what frames that go on held
     map held;           // of that, the objects to which others had references, too
+    PyObject *cached; // list (arena's): (function, key, result) of calls that lru_cache would keep
     int quiet;          // frames go to CPython: torch's own Python code, imports, signal handlers
     int depth;          // nested interpreter calls made by the call room
 } world;
@@ -249,10 +251,11 @@ record *door_dict(world *w, PyObject *o);
 // The record of an outside object, twin or stand-in; NULL: made inside (or immutable).
 record *record_of(const world *w, PyObject *o);
 // What an outside object is in place of is about to be changed.
-static inline void record_write(const world *w, PyObject *o) {
+static inline void record_write(world *w, PyObject *o) {
     record *r = record_of(w, o);
     if (r == NULL)
         return;
+    w->writes++;
     r->written = true;
     if (r->names != NULL)
         r->names->written = true;
@@ -272,6 +275,15 @@ source *value_source(world *w, PyObject *o);
 // An outside object that did not come by a lazy: a function found on a type, the globals of a
 // function. Opens at once: type guarded; returns the inside object, borrowed.
 PyObject *door_bring(world *w, source *s, PyObject *object);
+
+// --- addresses (address.c) ---
+
+extern PyTypeObject address_type;
+static inline bool is_address(PyObject *o) {
+    return Py_TYPE(o) == &address_type;
+}
+// What stands for id() of an object that was made inside. New reference.
+PyObject *address_new(world *w, PyObject *o);
 
 // --- dicts and instance dicts (names.c) ---
 

@@ -3,6 +3,7 @@
 import collections
 import contextvars
 import functools
+import gc
 import itertools
 import math
 import sys
@@ -19,7 +20,16 @@ VAR = contextvars.ContextVar("var")
 DEFAULTED = contextvars.ContextVar("defaulted", default="by default")
 KEPT = [Plain(), {"a": 1}, Plain()]  # what weak references and views lead to
 
+
 # kind: [(parent, key, index, value or GONE, [(change, value or GONE), …]), …]
+def cached_link(function, key):
+    """What functools.lru_cache keeps for a key: an object around the result."""
+    wrapper = functools.lru_cache(function)
+    wrapper(key)
+    kept = [d for d in gc.get_referents(wrapper) if type(d) is dict and key in d]
+    return kept[0][key]
+
+
 CASES = {
     "FIXED": [(lambda: None, "the object", 0, "the object", [])],
     "GLOBALS": [(new_function, None, 0, lambda o: o.__globals__, [])],
@@ -246,6 +256,10 @@ CASES = {
             {"k": 1},
             [(change("o.keywords['k'] = 2"), {"k": 2})],
         )
+    ],
+    "CACHED": [
+        (lambda: cached_link(lambda k: KEPT[1], 5), None, 0, KEPT[1], []),
+        (Plain, None, 0, GONE, []),
     ],
     "WEAKREF": [
         (lambda: weakref.ref(KEPT[0]), None, 0, KEPT[0], []),

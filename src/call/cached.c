@@ -1,0 +1,242 @@
+// What functools.lru_cache made: a call into the result it keeps, or into a call of its function.
+// Nothing is put into the cache: a trace may be thrown away, and stand-ins do not outlive it.
+#include "src/call/cached.h"
+
+#include "src/call/call.h"
+#include "src/call/native.h"
+#include "src/call/protocol.h"
+
+// A call: its key as the cache makes it, and what is known of it.
+typedef struct cached_call {
+    raw_cached parts;
+    PyObject *key;  // strong
+    bool tensors;   // some argument is a tensor, of which there is only a stand-in
+    bool fresh;     // some argument was made in this trace: no earlier call can have had it
+    PyObject *self; // borrowed: the wrapper
+} cached_call;
+
+static PyObject *refuse(world *w, const cached_call *c) {
+    return world_break(w, REASON_NATIVE_CALL, "%S, whose results functools.lru_cache keeps",
+                       c->self);
+}
+
+// --- keys ---
+
+// Hashed by identity, and made inside: what came in from outside has a record.
+static bool is_fresh(world *w, PyObject *o) {
+    if (value_immutable(o) || record_of(w, o) != NULL || PyType_Check(o) || PyCFunction_Check(o))
+        return false;
+    return is_standin(o) || raw_is_python_class(Py_TYPE(o));
+}
+
+// An argument as it lies in a key; new reference. NULL with an exception or a break.
+static PyObject *key_part(world *w, cached_call *c, PyObject *arg) {
+    PyObject *o = native_open(w, arg, P_NONE);
+    if (o == NULL)
+        return NULL;
+    c->fresh |= is_fresh(w, o);
+    if (is_standin(o)) {
+        c->tensors = true;
+        return o;
+    }
+    Py_DECREF(o);
+    o = native_open(w, arg, P_HASH);
+    if (o == NULL || raw_key_simple(o))
+        return o;
+    Py_DECREF(o);
+    return refuse(w, c);
+}
+
+static status key_put(world *w, cached_call *c, PyObject *list, PyObject *arg) {
+    PyObject *part = key_part(w, c, arg);
+    int failed = part ? PyList_Append(list, part) : -1;
+    Py_XDECREF(part);
+    return failed < 0 ? (w->broken ? ST_BREAK : ST_ERROR) : ST_OK;
+}
+
+// The mark is the cache's own for good.
+static status key_put_mark(world *w, cached_call *c, PyObject *list) {
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, c->parts.mark, 0);
+    PyObject *mark = s ? door_bring(w, s, c->parts.mark) : NULL;
+    return mark && PyList_Append(list, mark) == 0 ? ST_OK : ST_ERROR;
+}
+
+static status key_put_types(world *w, PyObject *list, PyObject *const *args, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        PyTypeObject *type = door_type(w, args[i]);
+        if (type == NULL || PyList_Append(list, (PyObject *)type) < 0)
+            return w->broken ? ST_BREAK : ST_ERROR;
+    }
+    return ST_OK;
+}
+
+// lru_cache_make_key's order: arguments, the mark and keywords, types of both.
+static status key_fill(world *w, cached_call *c, PyObject *list, PyObject *const *args,
+                       size_t given, PyObject *keywords) {
+    size_t named = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0;
+    for (size_t i = 0; i < given; i++)
+        TRY(key_put(w, c, list, args[i]));
+    if (named)
+        TRY(key_put_mark(w, c, list));
+    for (size_t i = 0; i < named; i++) {
+        if (PyList_Append(list, PyTuple_GET_ITEM(keywords, i)) < 0)
+            return ST_ERROR;
+        TRY(key_put(w, c, list, args[given + i]));
+    }
+    return c->parts.typed ? key_put_types(w, list, args, given + named) : ST_OK;
+}
+
+static status key_make(world *w, cached_call *c, PyObject *const *args, size_t given,
+                       PyObject *keywords) {
+    PyObject *list = PyList_New(0);
+    status st = list ? key_fill(w, c, list, args, given, keywords) : ST_ERROR;
+    PyObject *only = st == ST_OK && PyList_GET_SIZE(list) == 1 ? PyList_GET_ITEM(list, 0) : NULL;
+    if (only != NULL && (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)))
+        c->key = Py_NewRef(only);
+    else if (st == ST_OK && (c->key = PyList_AsTuple(list)) == NULL)
+        st = ST_ERROR;
+    Py_XDECREF(list);
+    return st;
+}
+
+// --- calls before, in this trace ---
+
+// Whether two parts of keys are one: 1, 0; -1: it cannot be said.
+static int same_part(PyObject *a, PyObject *b) {
+    if (a == b)
+        return 1;
+    if (!value_immutable(a) || !value_immutable(b))
+        return 0;
+    int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+    return equal > 0 && Py_TYPE(a) != Py_TYPE(b) ? -1 : equal;
+}
+
+static int same_key(PyObject *a, PyObject *b) {
+    if (!PyTuple_CheckExact(a) || !PyTuple_CheckExact(b))
+        return same_part(a, b);
+    Py_ssize_t n = PyTuple_GET_SIZE(a);
+    int same = n == PyTuple_GET_SIZE(b);
+    for (Py_ssize_t i = 0; i < n && same != 0; i++) {
+        int part = same_part(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i));
+        same = part == 1 ? same : part;
+    }
+    return same;
+}
+
+// A second call would find what the first one left in the cache; borrowed. NULL without an
+// exception: there was none.
+static PyObject *result_before(world *w, const cached_call *c) {
+    for (Py_ssize_t i = 0; w->cached != NULL && i < PyList_GET_SIZE(w->cached); i++) {
+        PyObject *call = PyList_GET_ITEM(w->cached, i);
+        if (PyTuple_GET_ITEM(call, 0) != c->self)
+            continue;
+        int same = same_key(PyTuple_GET_ITEM(call, 1), c->key);
+        if (same < 0 && !PyErr_Occurred())
+            refuse(w, c);
+        if (same != 0)
+            return same > 0 ? PyTuple_GET_ITEM(call, 2) : NULL;
+    }
+    return NULL;
+}
+
+static status note_result(world *w, const cached_call *c, PyObject *result) {
+    if (w->cached == NULL && (w->cached = world_keep(w, PyList_New(0))) == NULL)
+        return ST_ERROR;
+    PyObject *call = PyTuple_Pack(3, c->self, c->key, result);
+    int failed = call ? PyList_Append(w->cached, call) : -1;
+    Py_XDECREF(call);
+    return failed < 0 ? ST_ERROR : ST_OK;
+}
+
+// --- the cache ---
+
+static PyObject *fixed(world *w, PyObject *o) {
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, o, 0);
+    return s ? door_load(w, s, o) : NULL;
+}
+
+// What the cache has under the key, guarded either way; NULL without an exception: nothing.
+static PyObject *result_kept(world *w, const cached_call *c) {
+    PyObject *dict = fixed(w, c->parts.results);
+    record *r = dict ? door_dict(w, dict) : NULL;
+    names *n = r ? names_of_dict(w, r) : NULL;
+    PyObject *kept = n ? names_get(w, n, c->key) : NULL;
+    Py_XDECREF(dict);
+    if (kept == NULL || !c->parts.bounded)
+        return kept;
+    lazy *link = (lazy *)kept;
+    PyObject *result = is_lazy(kept) ? raw_cached_result(link->outside) : NULL;
+    source *s = result ? guard_source(w->guards, SOURCE_CACHED, link->source, NULL, 0) : NULL;
+    PyObject *loaded = s ? door_load(w, s, result) : NULL;
+    if (result == NULL)
+        refuse(w, c);
+    Py_DECREF(kept);
+    return loaded;
+}
+
+// --- the function ---
+
+static PyObject *call_behind(world *w, const cached_call *c, PyObject *const *args, size_t given,
+                             PyObject *keywords) {
+    PyObject *function = fixed(w, c->parts.function);
+    PyObject *result = function ? call_any(w, function, args, given, keywords) : NULL;
+    Py_XDECREF(function);
+    return result;
+}
+
+// What may come out of a later call's cache, too, without anybody telling the difference: values,
+// what lies outside, tensors.
+static bool can_be_kept(world *w, PyObject *o) {
+    if (is_lazy(o) || is_standin(o) || value_immutable(o) || record_of(w, o) != NULL)
+        return true;
+    if (PyType_Check(o) || PyCFunction_Check(o))
+        return true;
+    bool all = PyTuple_CheckExact(o);
+    for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(o); i++)
+        all = can_be_kept(w, PyTuple_GET_ITEM(o, i));
+    return all;
+}
+
+// In a later call the cache would have the result: then nothing must happen but what can happen
+// again, or the real cache is asked. (A function that breaks is asked there, too: the call is
+// native.)
+static PyObject *call_and_note(world *w, const cached_call *c, PyObject *const *args, size_t given,
+                               PyObject *keywords) {
+    uint64_t writes = w->writes;
+    PyObject *result = call_behind(w, c, args, given, keywords);
+    if (result == NULL)
+        return NULL;
+    if (!c->fresh && (w->writes != writes || !can_be_kept(w, result))) {
+        Py_DECREF(result);
+        world_touch(w);
+        return refuse(w, c);
+    }
+    if (note_result(w, c, result) != ST_OK)
+        Py_CLEAR(result);
+    return result;
+}
+
+static PyObject *call_by_key(world *w, const cached_call *c, PyObject *const *args, size_t given,
+                             PyObject *keywords) {
+    PyObject *before = result_before(w, c);
+    if (before != NULL || w->broken || PyErr_Occurred())
+        return Py_XNewRef(before);
+    PyObject *kept = c->tensors || c->fresh ? NULL : result_kept(w, c);
+    if (kept != NULL || w->broken || PyErr_Occurred())
+        return kept;
+    return call_and_note(w, c, args, given, keywords);
+}
+
+PyObject *call_cached(world *w, PyObject *o, PyObject *const *args, size_t given,
+                      PyObject *keywords) {
+    cached_call c = {.self = o};
+    if (!raw_cached_parts(o, &c.parts))
+        return refuse(w, &c);
+    if (!c.parts.keeps)
+        return call_behind(w, &c, args, given, keywords);
+    PyObject *result = NULL;
+    if (key_make(w, &c, args, given, keywords) == ST_OK)
+        result = call_by_key(w, &c, args, given, keywords);
+    Py_XDECREF(c.key);
+    return result;
+}
