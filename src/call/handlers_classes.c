@@ -320,3 +320,26 @@ HANDLER(abc_subclasscheck) {
     PyObject *of = door_open(w, args[0]), *type = of ? door_open(w, args[1]) : NULL;
     return type ? registry_says(w, of, type) : NULL;
 }
+
+// --- list[int] ---
+
+// Nothing is done to what it is made of: it is only kept, so no lazy may be in there.
+HANDLER(generic_alias) {
+    PyObject *ready[3] = {NULL}, *result = NULL;
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    status st = ST_OK;
+    for (size_t i = 0; st == ST_OK && i < given; i++) {
+        ready[i] = Py_NewRef(args[i]);
+        st = protocol_open(w, &ready[i], P_NONE);
+        if (st == ST_OK && PyTuple_CheckExact(ready[i]))
+            st = protocol_open_elements(w, &ready[i], P_NONE);
+        if (st == ST_OK && handler_meets_standin(ready[i], 2))
+            st = world_break_status(w, REASON_NATIVE_CALL, "types.GenericAlias of a tensor");
+    }
+    if (st == ST_OK)
+        result = call_native(w, callable, ready, given, NULL, false);
+    for (size_t i = 0; i < given; i++)
+        Py_XDECREF(ready[i]);
+    return result;
+}

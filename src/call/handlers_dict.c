@@ -6,6 +6,8 @@
 #include "src/call/native.h"
 #include "src/call/special.h"
 
+#include <opcode.h>
+
 #define MISUSE() handler_misuse(w, callable, args, given, keywords)
 
 static bool went_wrong(const world *w) {
@@ -315,6 +317,32 @@ HANDLER(ordered_update) {
     return dict;
 }
 
+// odict_or: what is no dict is somebody else's. A class of the program's may have its own |.
+HANDLER(ordered_or) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    bool swapped = PyUnicode_CompareWithASCIIString(PyDescr_NAME(callable), "__ror__") == 0;
+    PyObject *left = door_open(w, args[swapped]),
+             *right = left ? door_open(w, args[!swapped]) : NULL;
+    if (!right)
+        return NULL;
+    if (!PyDict_Check(left) || !PyDict_Check(right))
+        return Py_NewRef(Py_NotImplemented);
+    if (raw_is_python_class(Py_TYPE(left)) || raw_is_python_class(Py_TYPE(right)))
+        return world_break(w, REASON_NATIVE_CALL, "OrderedDict's own | on a %s object",
+                           Py_TYPE(raw_is_python_class(Py_TYPE(left)) ? left : right)->tp_name);
+    return op_binary(w, NB_OR, left, right);
+}
+
+HANDLER(ordered_ior) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *dict = door_open(w, args[0]);
+    if (!dict || !PyODict_Check(dict))
+        return !dict ? NULL : MISUSE();
+    return update_ordered(w, dict, args[1]) == 0 ? Py_NewRef(dict) : NULL;
+}
+
 // --- defaultdict ---
 
 // A factory that native code may call by itself: C types without arguments, Python functions that
@@ -379,16 +407,38 @@ HANDLER(defaultdict_missing) {
     return value;
 }
 
+// --- mappingproxy ---
+
+// One of a dict that is inside or a twin. Others that a trace meets may show what did not pass the
+// door: int.__dict__.
+HANDLER(mapping_proxy) {
+    size_t at = PyType_Check(callable) ? 0 : 1;
+    if (!handler_takes(given, keywords, at + 1, at + 1))
+        return MISUSE();
+    PyObject *both[] = {at ? door_open(w, args[0]) : NULL, door_open(w, args[at])};
+    if ((at && !both[0]) || !both[1])
+        return NULL;
+    if (!PyDict_CheckExact(both[1]) && !PyODict_CheckExact(both[1]))
+        return world_break(w, REASON_NATIVE_CALL, "a mappingproxy of a %s object",
+                           Py_TYPE(both[1])->tp_name);
+    PyObject *proxy = call_native(w, callable, both + !at, at + 1, NULL, false);
+    if (proxy &&
+        (!world_keep(w, Py_NewRef(proxy)) || map_put(&w->made, map_key(proxy), 1) != ST_OK))
+        Py_CLEAR(proxy);
+    return proxy;
+}
+
 // --- Counter ---
 
-// A Python class is called for the dict, which is then filled by item (_PyDict_FromKeys).
+// Other classes than dict are called for the dict, which is then filled by item
+// (_PyDict_FromKeys).
 static PyObject *fill_from_keys(world *w, PyObject *class, PyObject *keys, PyObject *value) {
     PyObject *dict = call_any(w, class, NULL, 0, NULL), *key = NULL;
-    if (dict && !raw_is_python_class(Py_TYPE(dict))) {
-        world_break(w, REASON_NATIVE_CALL, "fromkeys of a class that makes a %s object",
-                    Py_TYPE(dict)->tp_name);
+    PyObject *opened = dict ? door_open(w, dict) : NULL;
+    if (opened && PyDict_CheckExact(opened)) // filled in dict's own way
+        world_break(w, REASON_NATIVE_CALL, "fromkeys of a class that makes a dict");
+    if (!opened || w->broken)
         Py_CLEAR(dict);
-    }
     PyObject *iterator = dict ? op_iter(w, keys) : NULL;
     if (!iterator)
         Py_CLEAR(dict);
@@ -409,8 +459,10 @@ HANDLER(dict_fromkeys) {
     PyObject *class = door_open(w, args[0]);
     if (!class)
         return NULL;
-    if (handler_takes(given, keywords, 2, 3) && PyType_Check(class) &&
-        raw_is_python_class((PyTypeObject *)class))
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    if (PyType_Check(class) && class != (PyObject *)&PyDict_Type &&
+        PyType_IsSubtype((PyTypeObject *)class, &PyDict_Type))
         return fill_from_keys(w, class, args[1], given == 3 ? args[2] : Py_None);
     rule plain = *rule_of(callable);
     plain.kind = RULE_STRUCT;

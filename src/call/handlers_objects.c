@@ -211,6 +211,31 @@ HANDLER(address) {
     return world_break(w, REASON_ADDRESS, "%s", row ? row->path : "");
 }
 
+// Whether a guard that asks for this very object is worth it: tensors come as new ones in each
+// call.
+static bool is_lasting(const record *r) {
+    return r->kind != RECORD_TENSOR || r->source->kind != SOURCE_LOCAL;
+}
+
+// The number itself where a guard makes it the same in every call; what was made inside is only
+// told apart from others. A value may be one object or another, and nobody guards which.
+HANDLER(id) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *o = door_open(w, args[0]);
+    if (!o)
+        return NULL;
+    record *r = record_of(w, o);
+    if (r && is_lasting(r))
+        return record_identity(w, r) == ST_OK ? PyLong_FromVoidPtr(r->outside) : NULL;
+    if (PyType_Check(o) && !raw_is_python_class((PyTypeObject *)o))
+        return PyLong_FromVoidPtr(o);
+    if (r || value_immutable(o) || PyType_Check(o) || PyCFunction_Check(o) || PyMethod_Check(o) ||
+        is_trampoline(o))
+        return world_break(w, REASON_ADDRESS, "id of a %s object", Py_TYPE(o)->tp_name);
+    return address_new(w, o);
+}
+
 HANDLER(class_statement) {
     (void)args, (void)given, (void)keywords;
     const rule *row = rule_of(callable);

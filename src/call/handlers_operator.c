@@ -176,6 +176,15 @@ HANDLER(call) {
     return given >= 1 ? call_any(w, args[0], args + 1, given - 1, keywords) : MISUSE();
 }
 
+// A class, or a partial of one whose keywords are immutable values.
+static bool holds_values(PyObject *maker) {
+    PyObject *keywords = raw_field_get(RAW_PARTIAL_KEYWORDS, maker), *key, *value;
+    bool all = PyType_Check(maker) || keywords != NULL;
+    for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);)
+        all = all && value_immutable(value);
+    return all;
+}
+
 // What a getter or caller was made with, as its own __reduce__ tells: a new tuple (type or partial,
 // arguments). Of an outside one only if no guard is needed for it.
 static PyObject *taken_apart(world *w, PyObject *self) {
@@ -183,7 +192,7 @@ static PyObject *taken_apart(world *w, PyObject *self) {
     if (!reduced || !record_of(w, self))
         return reduced;
     PyObject *made_with = PyTuple_GET_ITEM(reduced, 1);
-    if (value_immutable(made_with) && PyType_Check(PyTuple_GET_ITEM(reduced, 0)))
+    if (value_immutable(made_with) && holds_values(PyTuple_GET_ITEM(reduced, 0)))
         return reduced;
     Py_DECREF(reduced);
     return world_break(w, REASON_NATIVE_CALL, "a %s that holds mutable objects",
@@ -243,6 +252,23 @@ HANDLER(attrgetter_call) {
     return get_all(w, callable, args, given, keywords, get_dotted);
 }
 
+static PyObject *call_named(world *w, PyObject *o, PyObject *name, PyObject *args,
+                            PyObject *keywords) {
+    PyObject *method = attr_get(w, o, name);
+    PyObject *result = method ? call_star(w, method, args, keywords) : NULL;
+    Py_XDECREF(method);
+    return result;
+}
+
+// The partial was made just now, of the name and the keywords.
+static PyObject *call_by_partial(world *w, PyObject *o, PyObject *partial, PyObject *args) {
+    PyObject *name = raw_field_get(RAW_PARTIAL_ARGS, partial);
+    PyObject *keywords = raw_field_get(RAW_PARTIAL_KEYWORDS, partial);
+    if (!name || !keywords || PyTuple_GET_SIZE(name) != 1)
+        return world_break(w, REASON_NATIVE_CALL, "operator.methodcaller with keywords");
+    return call_named(w, o, PyTuple_GET_ITEM(name, 0), args, keywords);
+}
+
 // methodcaller reduces to (methodcaller, (name, *args)), with keywords to (partial, args).
 HANDLER(methodcaller_call) {
     if (given != 2 || keywords)
@@ -252,15 +278,12 @@ HANDLER(methodcaller_call) {
     if (!reduced)
         return NULL;
     PyObject *with = PyTuple_GET_ITEM(reduced, 1), *result = NULL;
-    if (!PyType_Check(PyTuple_GET_ITEM(reduced, 0)))
-        world_break(w, REASON_NATIVE_CALL, "operator.methodcaller with keywords");
-    else {
-        PyObject *method = attr_get(w, args[1], PyTuple_GET_ITEM(with, 0));
-        if (method)
-            result = call_any(w, method, ((PyTupleObject *)with)->ob_item + 1,
-                              (size_t)PyTuple_GET_SIZE(with) - 1, NULL);
-        Py_XDECREF(method);
-    }
+    if (PyType_Check(PyTuple_GET_ITEM(reduced, 0))) {
+        PyObject *rest = PyTuple_GetSlice(with, 1, PyTuple_GET_SIZE(with));
+        result = rest ? call_named(w, args[1], PyTuple_GET_ITEM(with, 0), rest, NULL) : NULL;
+        Py_XDECREF(rest);
+    } else
+        result = call_by_partial(w, args[1], PyTuple_GET_ITEM(reduced, 0), with);
     Py_DECREF(reduced);
     return result;
 }

@@ -53,6 +53,30 @@ HANDLER(exception) {
     return handled;
 }
 
+// --- the recursion limit ---
+
+static bool limit_is(PyObject *object, void *data) {
+    (void)object;
+    return Py_GetRecursionLimit() == (int)(intptr_t)data;
+}
+
+static PyObject *limit_text(const char *source, void *data) {
+    (void)source;
+    return PyUnicode_FromFormat("sys.getrecursionlimit() == %d", (int)(intptr_t)data);
+}
+
+static const guard_custom limit_guard = {
+    .name = "recursion limit", .check = limit_is, .text = limit_text};
+
+HANDLER(recursion_limit) {
+    if (!handler_takes(given, keywords, 0, 0))
+        return MISUSE();
+    int limit = Py_GetRecursionLimit();
+    if (guard_add_custom(w->guards, NULL, &limit_guard, (void *)(intptr_t)limit) != ST_OK)
+        return NULL;
+    return PyLong_FromLong(limit);
+}
+
 // --- tracebacks ---
 
 // An exception of this trace gets a traceback of this trace, or none.

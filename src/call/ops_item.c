@@ -103,7 +103,8 @@ static status key_open(world *w, PyObject *container, special id, PyObject **key
     TRY(special_open(w, container, id));
     if (PyDict_Check(container) && id == SPECIAL_getitem)
         TRY(special_open(w, container, SPECIAL_missing));
-    return protocol_open(w, key, PyDict_Check(container) ? P_HASH : P_INDEX);
+    bool hashed = PyDict_Check(container) || Py_IS_TYPE(container, &PyDictProxy_Type);
+    return protocol_open(w, key, hashed ? P_HASH : P_INDEX);
 }
 
 // --- defaultdict ---

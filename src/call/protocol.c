@@ -233,6 +233,8 @@ static bool is_nan(PyObject *o) {
 
 // Whether the hash is an address that is another one in the next call.
 static bool hashed_by_address(world *w, PyObject *o) {
+    if (is_address(o))
+        return true;
     if (is_scalar(o) && !PyComplex_CheckExact(o))
         return is_nan(o);
     if (PyTuple_Check(o)) {

@@ -212,22 +212,6 @@ status rule_open_frozen(world *w, const rule *row, PyObject **o) {
                               Py_TYPE(*o)->tp_name);
 }
 
-static status check_self(ready *c, PyObject *self) {
-    const rule *row = c->row;
-    if (is_standin(self))
-        return refuse(c, self);
-    if (PyType_Check(self) && Py_IS_TYPE(row->object, &PyClassMethodDescr_Type))
-        return row->first & R_SELF && self != (PyObject *)row->owner ? refuse(c, self) : ST_OK;
-    if (row->first & R_SELF && !Py_IS_TYPE(self, row->owner))
-        return refuse(c, self);
-    // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it.
-    if (row->owner == &PyDict_Type && PyODict_Check(self))
-        return refuse(c, self);
-    if (row->first & R_FROZEN)
-        return depends_on_locale(self) ? refuse(c, self) : ST_OK;
-    return !holds_value(self) && record_itself(c->w, self) ? refuse(c, self) : ST_OK;
-}
-
 // Methods that change what they are called on, by name.
 static bool changes_self(const rule *row) {
     static const char *const names[] = {
@@ -245,8 +229,26 @@ static bool changes_self(const rule *row) {
     return false;
 }
 
+static status check_self(ready *c, PyObject *self) {
+    const rule *row = c->row;
+    if (is_standin(self))
+        return refuse(c, self);
+    if (PyType_Check(self) && Py_IS_TYPE(row->object, &PyClassMethodDescr_Type))
+        return row->first & R_SELF && self != (PyObject *)row->owner ? refuse(c, self) : ST_OK;
+    if (row->first & R_SELF && !Py_IS_TYPE(self, row->owner))
+        return refuse(c, self);
+    // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it: they
+    // must not write, and see an order that only one made inside shares with the original.
+    if (row->owner == &PyDict_Type && PyODict_Check(self) &&
+        (changes_self(row) || record_of(c->w, self) != NULL))
+        return refuse(c, self);
+    if (row->first & R_FROZEN)
+        return depends_on_locale(self) ? refuse(c, self) : ST_OK;
+    return !holds_value(self) && record_itself(c->w, self) ? refuse(c, self) : ST_OK;
+}
+
 // A handler may have opened it only now.
-static void note_change(const world *w, PyObject *o) {
+static void note_change(world *w, PyObject *o) {
     PyObject *opened = is_lazy(o) ? ((lazy *)o)->inside : o;
     if (opened != NULL)
         record_write(w, opened);

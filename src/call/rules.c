@@ -362,6 +362,8 @@ int rules_setup(void) {
     Py_XDECREF(by_name);
     if (end == ST_OK)
         end = raised_setup();
+    if (end == ST_OK)
+        end = copy_setup();
     table.ready = end == ST_OK;
     return end == ST_OK ? 0 : -1;
 }

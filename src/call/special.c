@@ -202,7 +202,8 @@ static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
     if (row == NULL || !(row->protocols & protocols))
         return refuse(w, o, id);
     bool outside = record_of(w, o) != NULL;
-    if ((row->where == INSIDE && outside) || (row->where == TWIN && !outside))
+    bool twin = outside || map_get(&w->made, map_key(o)) != NULL; // made of what passed the door
+    if ((row->where == INSIDE && outside) || (row->where == TWIN && !twin))
         return refuse(w, o, id);
     return protocols & (P_HASH | P_EQ) ? identity_of_parts(w, o) : ST_OK;
 }

@@ -221,6 +221,48 @@ static status rebuild_class(builder *b, PyObject *o, operand *out) {
     return PyErr_Occurred() ? ST_ERROR : rebuild_refuse(b, o);
 }
 
+// list[int], and what a Python class makes of it (Callable[[int], str]): by the C function below.
+static status rebuild_alias(builder *b, PyObject *o, operand *out) {
+    static const char *const names[] = {"__origin__", "__args__", "__unpacked__"};
+    PyObject *parts[3], *make;
+    for (int i = 0; i < 3; i++) {
+        parts[i] = PyObject_GetAttrString(o, names[i]);
+        if (!parts[i] || arena_own(&b->w->arena, parts[i]) != ST_OK)
+            return ST_ERROR;
+    }
+    if (parts[2] != Py_False || !PyTuple_CheckExact(parts[1]))
+        return rebuild_refuse(b, o);
+    if (!(make = PyObject_GetAttrString((PyObject *)&Py_GenericAliasType, "__new__")))
+        return ST_ERROR;
+    PyObject *args[] = {(PyObject *)Py_TYPE(o), parts[0], parts[1]};
+    status done = rebuild_call(b, o, make, args, 3, out);
+    Py_DECREF(make);
+    return done;
+}
+
+// int | None: of two classes whose | is type's own.
+static status rebuild_union(builder *b, PyObject *o, operand *out) {
+    PyObject *args = PyObject_GetAttrString(o, "__args__"), *make;
+    if (!args || arena_own(&b->w->arena, args) != ST_OK)
+        return ST_ERROR;
+    if (PyTuple_GET_SIZE(args) != 2)
+        return rebuild_refuse(b, o);
+    for (int i = 0; i < 2; i++) {
+        PyNumberMethods *number = Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_as_number;
+        if (!number || number->nb_or != PyType_Type.tp_as_number->nb_or)
+            return rebuild_refuse(b, o);
+    }
+    if (!(make = PyObject_GetAttrString((PyObject *)&PyType_Type, "__or__")))
+        return ST_ERROR;
+    status done = rebuild_call(b, o, make, PySequence_Fast_ITEMS(args), 2, out);
+    Py_DECREF(make);
+    return done;
+}
+
+static bool is_alias(PyObject *o) {
+    return PyObject_TypeCheck(o, &Py_GenericAliasType) && Py_TYPE(o)->tp_dictoffset == 0;
+}
+
 // --- the rows ---
 
 maker rebuild_maker_of(PyObject *o) {
@@ -242,5 +284,9 @@ maker rebuild_maker_of(PyObject *o) {
         if (rows[i].type == Py_TYPE(o))
             return rows[i].make;
     }
+    if (is_alias(o))
+        return rebuild_alias;
+    if (strcmp(Py_TYPE(o)->tp_name, "types.UnionType") == 0)
+        return rebuild_union;
     return PyType_Check(o) ? rebuild_class : NULL;
 }

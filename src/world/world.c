@@ -16,7 +16,8 @@ PyObject *world_break_error;
 // --- making ---
 
 int world_setup(PyObject *module) {
-    if (PyType_Ready(&lazy_type) < 0 || raw_setup() < 0 || checks_setup() < 0)
+    if (PyType_Ready(&lazy_type) < 0 || PyType_Ready(&address_type) < 0 || raw_setup() < 0 ||
+        checks_setup() < 0)
         return -1;
     if (world_absent == NULL)
         world_absent = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);

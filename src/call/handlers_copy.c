@@ -1,0 +1,179 @@
+// Handlers of copying: what an object is taken apart into, so that the copy module's own code can
+// put it together again, and which values are their own copies.
+#include "src/call/attr.h"
+#include "src/call/call.h"
+#include "src/call/descr.h"
+#include "src/call/handlers.h"
+#include "src/call/words.h"
+
+#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+
+static PyObject *new_object; // copyreg.__newobj__
+
+static PyObject *refuse(world *w, PyObject *o) {
+    return world_break(w, REASON_NATIVE_CALL, "object.__reduce_ex__ of a %s object",
+                       Py_TYPE(o)->tp_name);
+}
+
+// --- what a class says about copying ---
+
+// What the class has under a name, if it is not object's own. 1, 0, -1.
+static int overrides(world *w, PyTypeObject *type, const char *name) {
+    PyObject *text = PyUnicode_InternFromString(name), *raw = NULL;
+    if (!text)
+        return -1;
+    type_lookup(w, type, text, &raw);
+    PyObject *own = _PyType_Lookup(&PyBaseObject_Type, text);
+    Py_DECREF(text);
+    return w->broken || PyErr_Occurred() ? -1 : raw != own;
+}
+
+// Whether a class of the MRO has slots. Absence is guarded; what a class statement wrote there has
+// made its layout, and is not changed. (That copyreg would remember the answer in the class is left
+// out.)
+static int has_slots(world *w, PyTypeObject *type) {
+    int any = overrides(w, type, "__slots__");
+    if (any <= 0)
+        return any;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(type->tp_mro, i);
+        PyObject *slots = PyDict_GetItemString(raw_type_dict(base), "__slots__");
+        if (slots && !(PyTuple_CheckExact(slots) && PyTuple_GET_SIZE(slots) == 0))
+            return 1;
+    }
+    return 0;
+}
+
+static bool is_plain_object(PyTypeObject *type) {
+    PyTypeObject *base = type;
+    while (raw_is_python_class(base))
+        base = base->tp_base;
+    return base != type && base == &PyBaseObject_Type;
+}
+
+// --- object.__reduce_ex__ ---
+
+static PyObject *call_method(world *w, PyObject *o, const char *name) {
+    PyObject *method = handler_attr(w, o, name);
+    PyObject *result = method ? call_any(w, method, NULL, 0, NULL) : NULL;
+    Py_XDECREF(method);
+    return result;
+}
+
+// object.__getstate__: the instance dict, or None if there is nothing in it.
+static PyObject *state_of(world *w, PyObject *o) {
+    int own = overrides(w, Py_TYPE(o), "__getstate__");
+    if (own)
+        return own < 0 ? NULL : call_method(w, o, "__getstate__");
+    int slots = has_slots(w, Py_TYPE(o));
+    if (slots)
+        return slots < 0 ? NULL : refuse(w, o);
+    if (!raw_has_dict(Py_TYPE(o)))
+        return Py_NewRef(Py_None);
+    PyObject *dict = attr_get_generic(w, o, word.dict);
+    int filled = dict ? op_truth(w, dict) : -1;
+    if (filled <= 0)
+        Py_XSETREF(dict, filled < 0 ? NULL : Py_NewRef(Py_None));
+    return dict;
+}
+
+// (copyreg.__newobj__, (class,), state, None, None), as reduce_newobj makes it.
+static PyObject *reduce_object(world *w, PyObject *o) {
+    static const char *const names[] = {"__getnewargs_ex__", "__getnewargs__"};
+    int own = overrides(w, Py_TYPE(o), "__reduce__");
+    if (own)
+        return own < 0 ? NULL : call_method(w, o, "__reduce__");
+    for (int i = 0; i < 2 && own == 0; i++)
+        own = overrides(w, Py_TYPE(o), names[i]);
+    if (own)
+        return own < 0 ? NULL : refuse(w, o);
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, new_object, 0);
+    PyObject *make = s ? door_bring(w, s, new_object) : NULL;
+    PyObject *class = make ? class_value(w, Py_TYPE(o)) : NULL;
+    PyObject *state = class ? state_of(w, o) : NULL;
+    PyObject *parts = state ? Py_BuildValue("O(O)OOO", make, class, state, Py_None, Py_None) : NULL;
+    Py_XDECREF(state);
+    return parts;
+}
+
+// set.__reduce__: its elements as a list.
+static PyObject *reduce_set(world *w, PyObject *o) {
+    PyObject *list = PyList_New(0);
+    if (list && op_list_extend(w, list, o) < 0)
+        Py_CLEAR(list);
+    PyObject *parts = list ? Py_BuildValue("O(O)O", Py_TYPE(o), list, Py_None) : NULL;
+    Py_XDECREF(list);
+    return parts;
+}
+
+HANDLER(reduce_ex) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *o = door_open(w, args[0]), *protocol = o ? door_open(w, args[1]) : NULL;
+    if (!protocol)
+        return NULL;
+    if (is_standin(o) || !PyLong_CheckExact(protocol) || PyLong_AsLong(protocol) < 2)
+        return PyErr_Occurred() ? NULL : refuse(w, o);
+    if (PyAnySet_CheckExact(o))
+        return reduce_set(w, o);
+    return is_plain_object(Py_TYPE(o)) ? reduce_object(w, o) : refuse(w, o);
+}
+
+// --- copy.deepcopy ---
+
+// A memo that was made inside has nothing about values: their addresses are not asked for there.
+static int is_own_memo(world *w, PyObject *memo) {
+    int none = memo ? door_is(w, memo, Py_None) : 1;
+    if (none)
+        return none;
+    return !is_lazy(memo) && PyDict_CheckExact(memo) && record_of(w, memo) == NULL;
+}
+
+static bool is_atomic(PyTypeObject *t) {
+    return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyComplex_Type ||
+           t == &PyUnicode_Type || t == &PyBytes_Type || t == Py_TYPE(Py_None);
+}
+
+// Whether deepcopy gives back the value itself, whichever object it is. 1, 0, -1.
+static int is_its_copy(world *w, PyObject *o) {
+    PyTypeObject *type = door_type(w, o);
+    if (!type || is_atomic(type))
+        return type ? 1 : -1;
+    if (type != &PyTuple_Type)
+        return 0;
+    PyObject *tuple = door_open(w, o);
+    int all = tuple ? 1 : -1;
+    for (Py_ssize_t i = 0; all > 0 && i < PyTuple_GET_SIZE(tuple); i++)
+        all = is_its_copy(w, PyTuple_GET_ITEM(tuple, i));
+    return all;
+}
+
+// The library's function asks for the address of everything; of values that breaks.
+static HANDLER(deepcopy) {
+    PyObject *memo = given > 1 ? args[1] : handler_keyword(args, given, keywords, "memo");
+    int own = given > 0 && given < 3 ? is_own_memo(w, memo) : 0;
+    int same = own > 0 ? is_its_copy(w, args[0]) : own;
+    if (same)
+        return same < 0 ? NULL : Py_NewRef(args[0]);
+    return call_function(w, callable, args, given, keywords);
+}
+
+// --- setting up ---
+
+static PyObject *find(const char *module, const char *name) {
+    PyObject *from = PyImport_ImportModule(module);
+    PyObject *found = from ? PyObject_GetAttrString(from, name) : NULL;
+    Py_XDECREF(from);
+    return found;
+}
+
+status copy_setup(void) {
+    static const rule row = {
+        .path = "copy.deepcopy", .kind = RULE_HANDLED, .handler = handle_deepcopy};
+    if (!new_object && !(new_object = find("copyreg", "__newobj__")))
+        return ST_ERROR;
+    PyObject *function = find("copy", "deepcopy");
+    status st = function ? rules_add(function, &row) : ST_ERROR;
+    Py_XDECREF(function);
+    return st;
+}

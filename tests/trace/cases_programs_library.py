@@ -1,0 +1,565 @@
+"""Everyday uses of the library: cached functions, copies, addresses, aliases of types, dicts of other
+classes, proxies, signatures."""
+
+import collections
+import copy
+import functools
+import inspect
+import operator
+import sys
+import types
+from collections.abc import Callable
+
+
+def cached_function_of_values(call):
+    @functools.lru_cache
+    def g(k, scale=2, *, plus=0):
+        return (k * scale + plus, "text")
+
+    def f(k):
+        return g(k), g(k, 3), g(k, plus=1), g(k, scale=2), g(k)
+
+    for k in (1, 1, 2, 1.5):
+        call(f, k)
+    call.traced(f)
+    g.cache_clear()
+    call(f, 1)
+
+
+def cached_result_is_the_one_in_the_cache(call):
+    state = {"n": 1}
+
+    @functools.lru_cache
+    def g(k):
+        return state["n"], k
+
+    @functools.cache
+    def h():
+        return state["n"]
+
+    def f(k):
+        return g(k), h()
+
+    g(1), h()
+    state["n"] = 2
+    call(f, 1)
+    call.again(f, 1)
+    call.traced(f, 1)
+    g.cache_clear(), h.cache_clear()
+    g(1), h()
+    call(f, 1)
+    call.traced(f)
+
+
+def cached_function_with_a_small_cache(call):
+    state = {"n": 0}
+
+    @functools.lru_cache(maxsize=1)
+    def g(k):
+        return state["n"] + k
+
+    def f(k):
+        return g(k)
+
+    for n, k in enumerate((1, 1, 2, 1, 1, 2)):
+        g(k)
+        state["n"] = n * 10
+        call(f, k)
+    call.traced(f)
+
+
+def cached_function_by_type(call):
+    @functools.lru_cache(typed=True)
+    def g(k):
+        return type(k).__name__
+
+    def f(k):
+        return g(k), g(1), g(1.0), g(True)
+
+    for k in (1, 1.0, True, 1):
+        g(k)
+        call(f, k)
+    call.traced(f)
+
+
+def cached_function_that_keeps_nothing(call):
+    seen = []
+
+    @functools.lru_cache(maxsize=0)
+    def g(k):
+        seen.append(k)
+        return [k]
+
+    def f(k):
+        return g(k), g(k), len(seen)
+
+    call(f, 1)
+    call(f, 1)
+    call.traced(f)
+
+
+def cached_function_with_effects(call):
+    seen = []
+
+    @functools.lru_cache
+    def g(k):
+        seen.append(k)
+        return k
+
+    @functools.lru_cache
+    def h(k):
+        return [k]
+
+    def f(k):
+        h(k).append(g(k))
+        return g(k), h(k), h(k) is h(k), len(seen)
+
+    for k in (1, 1, 2, 2, 1):
+        call(f, k)
+
+
+def cached_function_that_counts_in_a_cell(call):
+    n = 0
+
+    @functools.lru_cache
+    def g(k):
+        nonlocal n
+        n += 1
+        return k
+
+    def f(k):
+        return g(k), n
+
+    for k in (1, 1, 2, 1):
+        call(f, k)
+
+
+def cached_method(call):
+    class A:
+        def __init__(self, n):
+            self.n, self.calls = n, 0
+
+        @functools.lru_cache  # noqa: B019
+        def scaled(self, k):
+            self.calls += 1
+            return self.n * k
+
+    def inside(k):
+        a = A(k)
+        return a.scaled(2), a.scaled(2), a.scaled(3), a.calls
+
+    def outside(a, k):
+        return a.scaled(k)
+
+    for k in (1, 1, 2):
+        call(inside, k)
+    call.traced(inside)
+    a = A(3)
+    a.scaled(2)
+    call(outside, a, 2)
+    a.n = 5
+    call(outside, a, 2)
+    call.traced(outside, 1)
+    call(outside, a, 4)
+    call(outside, a, 4)
+    call(outside, A(7), 4)
+
+
+def cached_function_of_what_cannot_be_hashed(call):
+    @functools.lru_cache
+    def g(x):
+        return x
+
+    def f(x):
+        try:
+            return g(x)
+        except TypeError as e:
+            return str(e)
+
+    call(f, [1])
+    call(f, {})
+
+
+def cached_function_that_is_another(call):
+    @functools.lru_cache
+    def g(k):
+        return k + 1
+
+    @functools.lru_cache
+    def h(k):
+        return k - 1
+
+    holder = types.SimpleNamespace(g=g)
+
+    def f(k):
+        return holder.g(k), holder.g.__name__, holder.g.__wrapped__(k)
+
+    call(f, 1)
+    holder.g = h
+    call(f, 1)
+    call.traced(f)
+
+
+def wrapping_a_cached_function(call):
+    @functools.lru_cache
+    def g(k: int) -> int:
+        """Doc."""
+        return k + 1
+
+    def f(k):
+        @functools.wraps(g)
+        def inner(*args):
+            return g(*args)
+
+        return inner(k), inner.__name__, inner.__doc__, inner.__annotations__
+
+    call(f, 1)
+    call(f, 2)
+    call.traced(f)
+
+
+def deep_copies(call):
+    class Config:
+        def __init__(self, n):
+            self.n, self.sizes, self.sub = n, [1, (2, [3])], {"a": {4}}
+
+    def f(c):
+        d = copy.deepcopy(c)
+        e = copy.copy(c)
+        d.sizes[1][1].append(5)
+        d.sub["b"] = c.n
+        return d, e, e.sizes is c.sizes, d.sizes is c.sizes, d.sub["a"] is c.sub["a"]
+
+    c = Config(3)
+    call(f, c)
+    call.again(f, c)
+    call.traced(f, 1)
+    c.n = 4
+    c.sizes.append(9)
+    call(f, c)
+    c.extra = {"self": c}
+    call(f, c)
+    call(f, Config(3))
+
+
+def deep_copies_of_what_was_made_inside(call):
+    class Node:
+        def __init__(self, up=None):
+            self.up, self.kids = up, []
+
+    def f(n):
+        root = Node()
+        shared = [n, (1, "a", None)]
+        root.kids = [Node(root), shared, shared, {1, 2}]
+        other = copy.deepcopy(root)
+        return (
+            other,
+            other.kids[0].up is other,
+            other.kids[1] is other.kids[2],
+            other.kids[1] is shared,
+            other.kids[1][1] is shared[1],
+        )
+
+    copy.copy(Node())  # copyreg remembers in the class that it has no slots
+    call(f, 1)
+    call.again(f, 1)
+    call.traced(f, 1)
+
+
+def copies_that_classes_have_a_say_in(call):
+    class State:
+        def __getstate__(self):
+            return {"seen": len(self.__dict__)}
+
+    class Reduced:
+        def __init__(self, n):
+            self.n = n
+
+        def __reduce__(self):
+            return Reduced, (self.n + 1,)
+
+    class Slots:
+        __slots__ = ("a",)
+
+        def __init__(self):
+            self.a = [1]
+
+    class Copied:
+        def __deepcopy__(self, memo):
+            return "deep", len(memo)
+
+        def __copy__(self):
+            return "flat"
+
+    class Empty:
+        pass
+
+    class Hidden:
+        def __init__(self):
+            self.n = 1
+
+        def __getattribute__(self, name):
+            return super().__getattribute__(name)
+
+    def f(o):
+        return copy.copy(o), copy.deepcopy(o), copy.deepcopy([o, o])
+
+    state = State()
+    state.x = 1
+    for o in (state, Reduced(1), Slots(), Copied(), Empty(), Hidden()):
+        call(f, o)
+        call(f, o)
+    State.__getstate__ = lambda self: {"other": 1}
+    call(f, state)
+    del Reduced.__reduce__
+    call(f, Reduced(1))
+    Empty.__reduce__ = lambda self: "Empty"
+    call(f, Empty())
+
+
+def deep_copy_with_a_memo(call):
+    def f(x, memo):
+        return copy.deepcopy(x, memo), len(memo)
+
+    x = ["b", [1], (2, 3)]
+    call.loose(f, x, {})
+    for part in x:
+        call.loose(f, x, {id(part): "from the memo"})
+
+
+def what_was_visited(call):
+    class Node:
+        def __init__(self, *kids):
+            self.kids = kids
+
+    def count(node, seen):
+        if id(node) in seen:
+            return 0
+        seen.add(id(node))
+        return 1 + sum(count(kid, seen) for kid in node.kids)
+
+    def f(root):
+        fresh = Node(root, Node(root))
+        return count(root, set()), count(fresh, set()), id(fresh) == id(root), id(f) == id(f)
+
+    leaf = Node()
+    root = Node(leaf, Node(leaf), leaf)
+    call(f, root)
+    call.again(f, root)
+    call.traced(f, 1)
+    root.kids = (leaf, Node(), Node())
+    call(f, root)
+
+
+def addresses_that_were_there_before(call):
+    class A:
+        pass
+
+    a, b = A(), A()
+    names = {}
+
+    def f(o):
+        return names.get(id(o)), id(o) in names, names.get(id(A())), id(o) == id(a)
+
+    for o, known in (a, a), (a, a), (b, a), (b, b), (a, b):
+        names.clear()
+        names[id(known)] = "known"
+        call.loose(f, o)
+    call.traced(f)
+
+
+def addresses_as_numbers(call):
+    class A:
+        pass
+
+    def f():
+        o = A()
+        return (
+            id(o) % 8,
+            isinstance(id(o), int),
+            type(id(o)),
+            id(o) > 0,
+            bool(id(o)),
+            f"{id(o)}"[:0],
+        )
+
+    def g():
+        o = A()
+        d = {id(o): 1}
+        return [type(k) for k in d], d[id(o)], (id(o), 1) in {(id(o), 1): 2}
+
+    for h in (f, g):
+        call(h)
+        call(h)
+
+
+def functions_with_annotations(call):
+    class Local:
+        pass
+
+    def f(n):
+        def inner(
+            a: list[int],
+            b: dict[str, Local],
+            c: Callable[[int, Local], str],
+            d: int | None = None,
+            e: type[Local] | list[int] = Local,
+            *rest: tuple[int, ...],
+        ) -> tuple[list[Local], int]:
+            return n, a
+
+        return inner([1], {}, len), list[int] == list[int], list[int] == list[str]
+
+    def g(n):
+        def inner(a: list[n], b: Callable[[int], n], c: n | None) -> dict[str, list[n]]:
+            return n
+
+        return inner.__annotations__, inner
+
+    call(f, 1)
+    call.traced(f)
+    for n in (int, Local, int):
+        call(g, n)
+    call.traced(g)
+
+
+def dicts_of_other_classes(call):
+    class D(dict):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.made = len(args), len(kwargs)
+
+        def __setitem__(self, key, value):
+            super().__setitem__(key, [value])
+
+    class M(collections.OrderedDict):
+        pass
+
+    def f(x):
+        d = D({"a": x}, b=x)
+        d["c"] = x
+        default = collections.defaultdict.fromkeys("ab", x)
+        m = M(a=x)
+        m.__dict__["tag"] = x
+        return d, d.made, default, D.fromkeys("xy"), dict.fromkeys("z", x), m.tag, m.__dict__
+
+    def write(m, x):
+        if "tag" not in m.__dict__:
+            m.__dict__["tag"] = []
+        m.__dict__["tag"].append(x)
+        return len(m.__dict__)
+
+    call(f, 1)
+    call(f, [2])
+    call.traced(f)
+    m = M(a=1)
+    for x in range(3):
+        call(write, m, x)
+    call.traced(write)
+
+
+def ordered_dicts(call):
+    def f(d, x):
+        o = collections.OrderedDict(a=x, b=2)
+        both = d | o, o | {"c": 3}, o.__or__(d), {"z": 1} | o, o.__or__(3)
+        views = list(dict.keys(o)), list(dict.items(o)), dict.__eq__(o, {"b": 2, "a": x})
+        o |= {"a": 5, "q": 6}
+        o.__ior__([("r", 7)])
+        o.move_to_end("a")
+        return both, views, o, d, dict.copy(o), o.popitem(last=False)
+
+    d = collections.OrderedDict(b=1, e=2)
+    call(f, d, 1)
+    call.traced(f)
+    d.move_to_end("b")
+    call(f, d, 1)
+    call.traced(f)
+
+
+def dicts_own_methods_on_an_outside_ordered_dict(call):
+    def f(d):
+        return list(dict.keys(d)), list(d)
+
+    d = collections.OrderedDict(a=1, b=2, c=3)
+    d.move_to_end("a")
+    call(f, d)
+    call(f, d)
+
+
+def mapping_proxies(call):
+    def f(d, x):
+        inside = {"a": x, "b": [x]}
+        mine, theirs = types.MappingProxyType(inside), types.MappingProxyType(d)
+        inside["c"] = 1
+        d["n"] = x
+        out = dict(mine)
+        out.update(theirs)
+        return mine["a"], len(mine), [*theirs], "b" in mine, mine.get("q", 3), out, mine, theirs
+
+    d = {"k": 1}
+    call(f, d, 1)
+    call(f, d, [2])
+    call.traced(f)
+
+    def g():
+        return int.__dict__["real"] is int.real, types.MappingProxyType(P())["x"]
+
+    class P(dict):
+        def __missing__(self, key):
+            return key
+
+    call(g)
+
+
+def method_callers_with_keywords(call):
+    class A:
+        def m(self, *args, **kwargs):
+            return args, kwargs
+
+    outer = operator.methodcaller("m", 1, k=2)
+    with_list = operator.methodcaller("m", k=[2])
+
+    def f(a, x):
+        inner = operator.methodcaller("m", x, y=x)
+        return inner(a), outer(a), operator.methodcaller("m")(a)
+
+    def g(a):
+        return with_list(a)
+
+    call(f, A(), 1)
+    call(f, A(), [1])
+    call.traced(f)
+    call(g, A())
+
+
+def signatures(call):
+    def target(a, b: int = 2, *, c=3):
+        pass
+
+    def f(g, *args, **kwargs):
+        s = inspect.signature(g)
+        bound = s.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return list(s.parameters), dict(bound.arguments), g.__annotations__
+
+    call(f, target, 1)
+    call.again(f, target, 1)
+    call.traced(f, 1)
+    call(f, lambda q: q, 1)
+    call(f, target, 1, c=4)
+
+
+def recursion_limit(call):
+    def f():
+        return sys.getrecursionlimit()
+
+    limit = sys.getrecursionlimit()
+    call(f)
+    call.again(f)
+    try:
+        sys.setrecursionlimit(limit + 7)
+        call(f)
+    finally:
+        sys.setrecursionlimit(limit)
+    call(f)
+    call.traced(f)
