@@ -10,7 +10,7 @@
 typedef struct cached_call {
     raw_cached parts;
     PyObject *key;  // strong
-    bool tensors;   // some argument is a tensor, of which there is only a stand-in
+    bool unseen;    // some argument cannot be looked for: of a tensor there is only a stand-in
     bool fresh;     // some argument was made in this trace: no earlier call can have had it
     PyObject *self; // borrowed: the wrapper
 } cached_call;
@@ -35,8 +35,8 @@ static PyObject *key_part(world *w, cached_call *c, PyObject *arg) {
     if (o == NULL)
         return NULL;
     c->fresh |= is_fresh(w, o);
-    if (is_standin(o)) {
-        c->tensors = true;
+    if (is_standin(o) || strcmp(Py_TYPE(o)->tp_name, "torch.device") == 0) {
+        c->unseen = true;
         return o;
     }
     Py_DECREF(o);
@@ -221,7 +221,7 @@ static PyObject *call_by_key(world *w, const cached_call *c, PyObject *const *ar
     PyObject *before = result_before(w, c);
     if (before != NULL || w->broken || PyErr_Occurred())
         return Py_XNewRef(before);
-    PyObject *kept = c->tensors || c->fresh ? NULL : result_kept(w, c);
+    PyObject *kept = c->unseen || c->fresh ? NULL : result_kept(w, c);
     if (kept != NULL || w->broken || PyErr_Occurred())
         return kept;
     return call_and_note(w, c, args, given, keywords);

@@ -83,11 +83,39 @@ static status look_at_abstract(world *w, PyTypeObject *type) {
     return ST_OK;
 }
 
+// How many fields a struct sequence has (torch.return_types, time.struct_time); -1: it is none, or
+// has some beside its items.
+static Py_ssize_t fields_of(PyTypeObject *type) {
+    if (!PyType_IsSubtype(type, &PyTuple_Type))
+        return -1;
+    PyObject *shown = PyDict_GetItemString(raw_type_dict(type), "n_sequence_fields");
+    PyObject *all = PyDict_GetItemString(raw_type_dict(type), "n_fields");
+    Py_ssize_t count = shown && all ? PyLong_AsSsize_t(shown) : -1;
+    bool same = count >= 0 && PyLong_AsSsize_t(all) == count;
+    PyErr_Clear();
+    return same ? count : -1;
+}
+
+// The items are only moved.
+static PyObject *make_fields(world *w, PyObject *class, PyObject *items, Py_ssize_t count) {
+    PyObject *opened = door_open(w, items);
+    if (opened == NULL)
+        return NULL;
+    bool plain = PyTuple_CheckExact(opened) || PyList_CheckExact(opened);
+    if (!plain || PySequence_Fast_GET_SIZE(opened) != count)
+        return world_break(w, REASON_NATIVE_CALL, "%s of a %s object",
+                           ((PyTypeObject *)class)->tp_name, Py_TYPE(opened)->tp_name);
+    return call_native(w, class, &opened, 1, NULL, false);
+}
+
 static PyObject *call_builtin_class(world *w, PyObject *class, PyObject *const *args, size_t given,
                                     PyObject *keywords) {
     const rule *row = rule_of(class);
     if (row != NULL)
         return rule_call(w, row, class, args, given, keywords);
+    Py_ssize_t fields = fields_of((PyTypeObject *)class);
+    if (fields >= 0 && given == 1 && keywords == NULL)
+        return make_fields(w, class, args[0], fields);
     return world_break(w, REASON_NATIVE_CALL, "%s", ((PyTypeObject *)class)->tp_name);
 }
 

@@ -24,21 +24,10 @@ static PyTypeObject *const plain_types[] = {
 
 // The same for types that no symbol names.
 static const char *const plain_names[] = {
-    "functools.partial",
-    "collections.deque",
-    "collections.defaultdict",
-    "re.Pattern",
-    "re.Match",
-    "datetime.date",
-    "datetime.datetime",
-    "datetime.time",
-    "datetime.timedelta",
-    "types.SimpleNamespace",
-    "_contextvars.ContextVar",
-    "ContextVar",
-    "decimal.Decimal",
-    "array.array",
-    "functools._lru_cache_wrapper",
+    "functools.partial",  "collections.deque",     "collections.defaultdict", "re.Pattern",
+    "re.Match",           "datetime.date",         "datetime.datetime",       "datetime.time",
+    "datetime.timedelta", "types.SimpleNamespace", "_contextvars.ContextVar", "ContextVar",
+    "decimal.Decimal",    "array.array",
 };
 
 static bool is_plain(PyTypeObject *owner) {
@@ -47,7 +36,8 @@ static bool is_plain(PyTypeObject *owner) {
             return true;
     if (raw_is_python_class(owner))
         return false;
-    if (owner == word.method_wrapper || owner == call_compiled_type)
+    if (owner == word.method_wrapper || owner == call_compiled_type || owner == word.cached ||
+        owner == word.tuple_getter)
         return true;
     if (PyType_FastSubclass(owner, Py_TPFLAGS_BASE_EXC_SUBCLASS))
         return true;

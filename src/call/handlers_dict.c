@@ -453,17 +453,26 @@ static PyObject *fill_from_keys(world *w, PyObject *class, PyObject *keys, PyObj
     return dict;
 }
 
+static bool takes_names(PyObject *callable) {
+    return Py_IS_TYPE(callable, &PyClassMethodDescr_Type) &&
+           PyDescr_TYPE(callable) == &PyODict_Type;
+}
+
 HANDLER(dict_fromkeys) {
     if (given == 0)
         return MISUSE();
     PyObject *class = door_open(w, args[0]);
     if (!class)
         return NULL;
-    if (!handler_takes(given, keywords, 2, 3))
+    PyObject *named = NULL;
+    if (given == 2 && keywords && PyTuple_GET_SIZE(keywords) == 1 && takes_names(callable))
+        named = handler_keyword(args, given, keywords, "value");
+    if (!named && !handler_takes(given, keywords, 2, 3))
         return MISUSE();
+    PyObject *value = named ? named : given == 3 ? args[2] : Py_None;
     if (PyType_Check(class) && class != (PyObject *)&PyDict_Type &&
         PyType_IsSubtype((PyTypeObject *)class, &PyDict_Type))
-        return fill_from_keys(w, class, args[1], given == 3 ? args[2] : Py_None);
+        return fill_from_keys(w, class, args[1], value);
     rule plain = *rule_of(callable);
     plain.kind = RULE_STRUCT;
     plain.first = P_ITER | R_GATHER | R_SELF;

@@ -9,6 +9,7 @@
 #include "src/call/descr.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
+#include "src/call/special.h"
 #include "src/call/words.h"
 
 #define MISUSE() handler_misuse(w, callable, args, given, keywords)
@@ -203,6 +204,28 @@ HANDLER(globals) {
     return n ? names_as_object(w, n) : NULL;
 }
 
+// --- the thread ---
+
+static bool thread_is(PyObject *object, void *data) {
+    (void)object;
+    return PyThread_get_thread_ident() == (unsigned long)(uintptr_t)data;
+}
+
+static PyObject *thread_text(const char *source, void *data) {
+    (void)source;
+    return PyUnicode_FromFormat("threading.get_ident() == %zu", (size_t)(uintptr_t)data);
+}
+
+HANDLER(thread_ident) {
+    static const guard_custom guard = {.name = "thread", .check = thread_is, .text = thread_text};
+    if (!handler_takes(given, keywords, 0, 0))
+        return MISUSE();
+    unsigned long ident = PyThread_get_thread_ident();
+    if (guard_add_custom(w->guards, NULL, &guard, (void *)(uintptr_t)ident) != ST_OK)
+        return NULL;
+    return PyLong_FromUnsignedLong(ident);
+}
+
 // --- what always breaks ---
 
 HANDLER(address) {
@@ -228,7 +251,8 @@ HANDLER(id) {
     record *r = record_of(w, o);
     if (r && is_lasting(r))
         return record_identity(w, r) == ST_OK ? PyLong_FromVoidPtr(r->outside) : NULL;
-    if (PyType_Check(o) && !raw_is_python_class((PyTypeObject *)o))
+    bool only = o == Py_None || PyBool_Check(o) || o == Py_Ellipsis || o == Py_NotImplemented;
+    if (only || (PyType_Check(o) && !raw_is_python_class((PyTypeObject *)o)))
         return PyLong_FromVoidPtr(o);
     if (r || value_immutable(o) || PyType_Check(o) || PyCFunction_Check(o) || PyMethod_Check(o) ||
         is_trampoline(o))
@@ -362,17 +386,46 @@ static PyObject *hash_by_method(world *w, PyObject *function, PyObject *o) {
     return result;
 }
 
+static bool hash_lasts(world *w, PyObject *o);
+
+static bool hashes_last(world *w, PyObject *o) {
+    PyObject *item;
+    bool all = true;
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < PyTuple_GET_SIZE(o); i++)
+        all = all && hash_lasts(w, PyTuple_GET_ITEM(o, i));
+    for (Py_ssize_t at = 0; PyFrozenSet_CheckExact(o) && raw_set_next(o, &at, &item);)
+        all = all && hash_lasts(w, item);
+    return all;
+}
+
+// Whether a hash is the same in every call: of values, of an object whose __hash__ is Python code
+// (which is interpreted), of one that a guard lets pass by its identity.
+static bool hash_lasts(world *w, PyObject *o) {
+    if (value_immutable(o))
+        return true;
+    if (is_standin(o) || is_address(o))
+        return false;
+    if (PyTuple_CheckExact(o) || PyFrozenSet_CheckExact(o))
+        return hashes_last(w, o);
+    if (special_is_python(w, o, SPECIAL_hash) == 1)
+        return true;
+    record *r = record_of(w, o);
+    bool known = r && (r->identity || r->pinned);
+    return (known || PyType_Check(o)) && Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash;
+}
+
 HANDLER(hash) {
     if (!handler_takes(given, keywords, 1, 1))
         return MISUSE();
     PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
     if (!o)
         return NULL;
-    status st = PyTuple_Check(o) ? protocol_open_elements(w, &o, P_HASH) : ST_OK;
+    bool holds = PyTuple_Check(o) || PyFrozenSet_Check(o);
+    status st = holds ? protocol_open_elements(w, &o, P_HASH) : ST_OK;
     if (st == ST_OK && raw_is_python_class(Py_TYPE(o)) && !is_standin(o))
         result = hash_by_method(w, callable, o);
     else if (st == ST_OK &&
-             (value_immutable(o) || Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented))
+             (hash_lasts(w, o) || Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented))
         result = call_native(w, callable, &o, 1, NULL, false);
     else if (st == ST_OK)
         world_break(w, REASON_ADDRESS, "hash() of a %s object", Py_TYPE(o)->tp_name);
@@ -519,6 +572,39 @@ HANDLER(property_delete) {
     if (result)
         Py_SETREF(result, Py_NewRef(Py_None));
     return result;
+}
+
+// --- other descriptors ---
+
+// torch.Tensor.shape.__get__(x): as x.shape, if that is what it is.
+static PyObject *get_of_standin(world *w, PyObject *raw, PyObject *o) {
+    bool named = PyObject_TypeCheck(raw, &PyGetSetDescr_Type) ||
+                 PyObject_TypeCheck(raw, &PyMethodDescr_Type);
+    if (named && _PyType_Lookup(world_tensors->type_of(o), PyDescr_NAME(raw)) == raw)
+        return world_tensors->get(w, o, PyDescr_NAME(raw));
+    return world_break(w, REASON_NATIVE_CALL, "a descriptor's __get__ of a tensor");
+}
+
+// What is found on a type does this by itself; here the program asks for it.
+HANDLER(descriptor_get) {
+    if (!handler_takes(given, keywords, 2, 3))
+        return MISUSE();
+    PyObject *raw = door_open(w, args[0]);
+    int none = raw ? door_is(w, args[1], Py_None) : -1;
+    PyObject *o = none == 0 ? door_open(w, args[1]) : NULL;
+    if (none < 0 || (none == 0 && !o))
+        return NULL;
+    if (o && is_standin(o))
+        return get_of_standin(w, raw, o);
+    PyObject *type = none && given == 3 ? door_open(w, args[2]) : NULL;
+    if (none && (!type || !PyType_Check(type)))
+        return w->broken || PyErr_Occurred()
+                   ? NULL
+                   : world_break(w, REASON_NATIVE_CALL, "a descriptor's __get__ of no class");
+    descr d;
+    if (descr_of(w, raw, raw, &d) != ST_OK)
+        return NULL;
+    return descr_get(w, &d, o, none ? (PyTypeObject *)type : Py_TYPE(o));
 }
 
 // --- partial, weak references, context variables ---

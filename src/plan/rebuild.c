@@ -59,9 +59,16 @@ status rebuild_each(builder *b, PyObject *const *items, Py_ssize_t count, operan
 
 // --- keys ---
 
+// torch.Size: hashed and compared as any tuple, of values.
+static bool is_tuple_key(PyObject *key) {
+    return PyTuple_Check(key) && Py_TYPE(key)->tp_hash == PyTuple_Type.tp_hash &&
+           Py_TYPE(key)->tp_richcompare == PyTuple_Type.tp_richcompare && constant_is(key);
+}
+
 hashing rebuild_hashing(builder *b, PyObject *key) {
     record *r = record_of(b->w, key);
-    if (raw_key_simple(key) || is_standin(key) || (r && r->kind == RECORD_TENSOR))
+    if (raw_key_simple(key) || is_tuple_key(key) || is_standin(key) ||
+        (r && r->kind == RECORD_TENSOR))
         return HASH_AGAIN;
     return r ? HASH_KNOWN : HASH_NEVER;
 }

@@ -123,6 +123,8 @@ bool raw_cached_parts(PyObject *o, raw_cached *parts); // false for others
 PyObject *raw_cached_result(PyObject *link);           // NULL for others
 // The dict behind a dict view, the mapping behind a mappingproxy; NULL for others.
 PyObject *raw_view_mapping(PyObject *o);
+// The descriptor of a bound slot wrapper; NULL for others.
+PyObject *raw_wrapper_descriptor(PyObject *o);
 // What a bound method or a bound C method is bound to; NULL for others.
 PyObject *raw_method_self(PyObject *o);
 // One of a function's fields by its Python name; NULL for others, and for what would have to be

@@ -296,6 +296,10 @@ PyObject *raw_view_mapping(PyObject *o) {
     return Py_IS_TYPE(o, &PyDictProxy_Type) ? ((mapping_proxy *)o)->mapping : NULL;
 }
 
+PyObject *raw_wrapper_descriptor(PyObject *o) {
+    return Py_IS_TYPE(o, method_wrapper_type) ? ((method_wrapper *)o)->descriptor : NULL;
+}
+
 PyObject *raw_method_self(PyObject *o) {
     if (PyMethod_Check(o))
         return PyMethod_GET_SELF(o);

@@ -129,6 +129,19 @@ status check_c_method(world *w, source *s, PyObject *method) {
     return guard_add_custom(w->guards, s, &custom, ((PyCFunctionObject *)method)->m_ml);
 }
 
+static bool wrapper_check(PyObject *o, void *data) {
+    return o != NULL && raw_wrapper_descriptor(o) == data;
+}
+
+static PyObject *wrapper_text(const char *s, void *data) {
+    return PyUnicode_FromFormat("%s.__name__ == %R", s, PyDescr_NAME(data));
+}
+
+status check_wrapper(world *w, source *s, PyObject *method) {
+    static const guard_custom custom = {"wrapper", wrapper_check, wrapper_text, NULL, drop_object};
+    return guard_add_custom(w->guards, s, &custom, Py_NewRef(raw_wrapper_descriptor(method)));
+}
+
 // --- places that are empty ---
 
 static bool cell_empty_check(PyObject *o, void *data) {

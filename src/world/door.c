@@ -201,6 +201,18 @@ static PyObject *open_c_function(world *w, source *s, PyObject *o, bool pinned) 
     return record_made(w, s, o, PyCMethod_New(f->m_ml, inside, f->m_module, class));
 }
 
+static PyObject *open_wrapper(world *w, source *s, PyObject *o) {
+    PyObject *descriptor = raw_wrapper_descriptor(o);
+    if (check_wrapper(w, s, o) != ST_OK)
+        return NULL;
+    PyObject *self = bring_part(w, SOURCE_METHOD_SELF, s, raw_method_self(o));
+    if (self == NULL)
+        return NULL;
+    if (!PyObject_TypeCheck(self, PyDescr_TYPE(descriptor)))
+        return world_break(w, REASON_PROTOCOL, "a slot of a %s object", Py_TYPE(self)->tp_name);
+    return record_made(w, s, o, PyWrapper_New(descriptor, self));
+}
+
 // A real partial of the parts as they are inside. Its own constructor would copy the keywords, and
 // they are one object with their twin.
 static PyObject *partial_of(PyObject *function, PyObject *args, PyObject *keywords) {
@@ -295,8 +307,8 @@ static PyObject *open_object(world *w, source *s, PyObject *o, bool pinned) {
         return open_by_identity(w, s, o, pinned) && door_guard_type(w, s, o) == ST_OK ? o : NULL;
     if (is_value_subclass(o))
         return open_value_subclass(w, s, o, pinned);
-    if (strcmp(t->tp_name, "method-wrapper") == 0)
-        return world_break(w, REASON_PROTOCOL, "a bound C method of type method-wrapper");
+    if (raw_wrapper_descriptor(o) != NULL)
+        return open_wrapper(w, s, o);
     if (strcmp(t->tp_name, "torch.device") == 0)
         return check_equal(w, s, o) == ST_OK ? inside_of(record_new(w, RECORD_OBJECT, s, o, o))
                                              : NULL;

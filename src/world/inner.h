@@ -62,6 +62,8 @@ int checks_setup(void);
 status check_base_value(world *w, source *s, PyObject *o);
 // A bound C method: the same C function, whatever it is bound to.
 status check_c_method(world *w, source *s, PyObject *method);
+// A bound slot wrapper: the same slot, whatever it is bound to.
+status check_wrapper(world *w, source *s, PyObject *method);
 // An immutable C object whose own == runs no Python code.
 status check_equal(world *w, source *s, PyObject *o);
 status check_cell_empty(world *w, source *s);

@@ -147,6 +147,7 @@ typedef struct world {
     PyObject *stop_detail, *stop_stack; // strong
     bool identity_mattered;             // distinctness of all records is to be guarded
     bool class_written;                 // some class has held-back changes
+    bool addressed;                     // id() of something made inside was asked for
     bool mutated_tensor;                // one that came from outside, or what shares its memory
     bool random;                        // the graph draws random numbers
     bool whole;       // it may not break: what is better done outside is done all the same

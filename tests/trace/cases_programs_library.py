@@ -3,10 +3,13 @@ classes, proxies, signatures."""
 
 import collections
 import copy
+import dataclasses
 import functools
 import inspect
 import operator
+import os
 import sys
+import time
 import types
 from collections.abc import Callable
 
@@ -562,4 +565,139 @@ def recursion_limit(call):
     finally:
         sys.setrecursionlimit(limit)
     call(f)
+    call.traced(f)
+
+
+def hashes_of_what_holds_objects(call):
+    @dataclasses.dataclass(frozen=True)
+    class Inner:
+        x: float
+
+    @dataclasses.dataclass(frozen=True)
+    class Outer:
+        inner: Inner
+        kinds: frozenset
+
+    def f(x, known):
+        o = Outer(Inner(x), frozenset([int, "a"]))
+        d = {o: 1}
+        return d[Outer(Inner(x), frozenset(["a", int]))], hash(o) == hash(known), o in {known: 2}
+
+    for x in (1.5, 1.5, 2.5):
+        call(f, x, Outer(Inner(1.5), frozenset(["a", int])))
+    call.traced(f)
+
+    def by_address(o):
+        return hash((o, object())) % 2 < 2
+
+    call(by_address, object())
+
+
+def text_of_a_dataclass(call):
+    @dataclasses.dataclass
+    class Point:
+        x: object
+        y: object = None
+
+    def f(p, x):
+        return f"{p} {Point(x)!r}"
+
+    p = Point(1, [2])
+    call(f, p, 1)
+    call(f, p, 1)  # the set of what is being shown has gaps now
+    call.again(f, p, 1)
+    p.y.append(3)
+    call(f, p, 2)
+    p.y = p
+    call(f, p, 2)
+    call.traced(f)
+
+
+def descriptors_asked_by_hand(call):
+    class A:
+        __slots__ = ("s", "__dict__")
+        n = 1
+
+        def m(self):
+            return self.s
+
+        @classmethod
+        def c(cls):
+            return cls
+
+        @staticmethod
+        def t():
+            return "t"
+
+    dict_of = type.__dict__["__dict__"].__get__
+    slot, length = A.s, "abc".__len__
+
+    def f(a, xs):
+        own = A.__dict__
+        return (
+            slot.__get__(a),
+            slot.__get__(None, A) is slot,
+            own["c"].__get__(a)(),
+            own["t"].__get__(None, A)(),
+            str.__dict__["upper"].__get__("a", str)(),
+            dict_of(A)["n"],
+            length(),
+            list.__len__.__get__(xs)(),
+        )
+
+    a = A()
+    a.s = 3
+    call(f, a, [1])
+    call.again(f, a, [1])
+    a.s = [4]
+    call(f, a, [1, 2])
+    A.n = 2
+    call(f, a, [1, 2])
+    length = "abcd".__len__
+    call(f, a, [1, 2])
+    length = [1].__len__
+    call(f, a, [1, 2])
+    call.traced(f)
+
+
+def bound_slots(call):
+    class D(dict):
+        pass
+
+    def f(get, has, x):
+        return get("a"), has(x)
+
+    d = D(a=1)
+    for mapping in (d, d, {"a": 2}):
+        call(f, mapping.__getitem__, mapping.__contains__, "a")
+    d["a"] = [5]
+    call(f, d.__getitem__, d.__contains__, "b")
+    call.traced(f)
+
+
+def struct_sequences(call):
+    def f(x):
+        t = time.struct_time(range(9))
+        return tuple(t)[:2], t.tm_year, x
+
+    def g(x):
+        try:
+            return os.terminal_size((x, x)), os.terminal_size([x, 2]).columns
+        except TypeError as e:
+            return str(e)
+
+    call(f, 1)
+    call(g, 1)
+    call(g, [2])
+
+
+def fields_of_a_named_tuple(call):
+    P = collections.namedtuple("P", "x y")
+
+    def f(p):
+        return P.x.__doc__, P.__doc__, p.x, p._fields
+
+    call(f, P(1, [2]))
+    P.x.__doc__ = "another"
+    call(f, P(1, [2]))
     call.traced(f)

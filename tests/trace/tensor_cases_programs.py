@@ -1,6 +1,7 @@
 """Programs with tensors: training steps, in-place updates, views, containers, modules that change."""
 
 import collections
+import functools
 import math
 
 import torch
@@ -400,3 +401,63 @@ def uncaught_shape_error(call):
     call(f, torch.ones(2, 3), torch.ones(3, 2), log)
     call(f, torch.ones(2, 3), torch.ones(2, 3), log)
     call(f, torch.ones(2, 3), torch.ones(3, 2), log)
+
+
+def results_of_several_tensors_made_by_hand(call):
+    def f(x, y):
+        made = torch.return_types.max((x + 1, y))
+        listed = torch.return_types.qr([x, y * 2])
+        return made, made.values, made.indices is y, tuple(listed), len(listed)
+
+    call(f, torch.ones(2), torch.zeros(3))
+    call.again(f, torch.ones(2), torch.ones(3))
+    call.traced(f)
+
+
+def sizes_as_keys(call):
+    seen = {}
+
+    def f(x):
+        seen[x.shape] = seen.get(x.shape, 0) + 1
+        return x + seen[x.shape]
+
+    call.watch(seen)
+    call(f, torch.ones(2))
+    call(f, torch.ones(2))
+    call(f, torch.ones(3, 1))
+    call.traced(f)
+
+
+def cached_functions_of_tensors(call):
+    @functools.lru_cache
+    def mask(n):
+        return torch.ones(n).cumsum(0)
+
+    @functools.lru_cache
+    def scaled(x, k=2):
+        return x * k
+
+    @functools.lru_cache
+    def noise(n):
+        return torch.rand(n)
+
+    def f(x):
+        return x + mask(3), mask(3) is mask(3), scaled(x), scaled(x) is scaled(x)
+
+    def kept(x):
+        return x + mask(4), mask(4)
+
+    def drawn(x):
+        return (noise(3) is noise(3)) + x
+
+    call(f, torch.ones(3))
+    call(f, torch.zeros(3))
+    call.traced(f)
+    mask(4).add_(1)
+    call(kept, torch.ones(4))
+    call.again(kept, torch.ones(4))
+    mask(4).add_(1)
+    call(kept, torch.ones(4))
+    call.traced(kept)
+    call(drawn, torch.ones(3))
+    call(drawn, torch.ones(3))
