@@ -596,15 +596,15 @@ HANDLER(descriptor_get) {
         return NULL;
     if (o && is_standin(o))
         return get_of_standin(w, raw, o);
-    PyObject *type = none && given == 3 ? door_open(w, args[2]) : NULL;
-    if (none && (!type || !PyType_Check(type)))
-        return w->broken || PyErr_Occurred()
-                   ? NULL
-                   : world_break(w, REASON_NATIVE_CALL, "a descriptor's __get__ of no class");
+    PyObject *type = given == 3 ? door_open(w, args[2]) : Py_None;
+    if (type == Py_None && o)
+        type = (PyObject *)Py_TYPE(o);
+    if (!type || !PyType_Check(type))
+        return !type ? NULL : world_break(w, REASON_NATIVE_CALL, "a descriptor's __get__");
     descr d;
     if (descr_of(w, raw, raw, &d) != ST_OK)
         return NULL;
-    return descr_get(w, &d, o, none ? (PyTypeObject *)type : Py_TYPE(o));
+    return descr_get(w, &d, o, (PyTypeObject *)type);
 }
 
 // --- partial, weak references, context variables ---

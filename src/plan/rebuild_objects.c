@@ -240,7 +240,7 @@ static status rebuild_alias(builder *b, PyObject *o, operand *out) {
     return done;
 }
 
-// int | None: of two classes whose | is type's own.
+// int | None, list[int] | None: of two whose | is the one of classes and aliases.
 static status rebuild_union(builder *b, PyObject *o, operand *out) {
     PyObject *args = PyObject_GetAttrString(o, "__args__"), *make;
     if (!args || arena_own(&b->w->arena, args) != ST_OK)
@@ -252,7 +252,10 @@ static status rebuild_union(builder *b, PyObject *o, operand *out) {
         if (!number || number->nb_or != PyType_Type.tp_as_number->nb_or)
             return rebuild_refuse(b, o);
     }
-    if (!(make = PyObject_GetAttrString((PyObject *)&PyType_Type, "__or__")))
+    PyObject *module = PyImport_ImportModule("_operator");
+    make = module ? PyObject_GetAttrString(module, "or_") : NULL;
+    Py_XDECREF(module);
+    if (!make)
         return ST_ERROR;
     status done = rebuild_call(b, o, make, PySequence_Fast_ITEMS(args), 2, out);
     Py_DECREF(make);

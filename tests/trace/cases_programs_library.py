@@ -406,7 +406,8 @@ def functions_with_annotations(call):
             b: dict[str, Local],
             c: Callable[[int, Local], str],
             d: int | None = None,
-            e: type[Local] | list[int] = Local,
+            e: list[int] | None = None,
+            g: type[Local] | list[int] = Local,
             *rest: tuple[int, ...],
         ) -> tuple[list[Local], int]:
             return n, a
@@ -414,7 +415,9 @@ def functions_with_annotations(call):
         return inner([1], {}, len), list[int] == list[int], list[int] == list[str]
 
     def g(n):
-        def inner(a: list[n], b: Callable[[int], n], c: n | None) -> dict[str, list[n]]:
+        def inner(
+            a: list[n], b: Callable[[int], n], c: n | None, d: list[n] | None
+        ) -> dict[str, list[n]]:
             return n
 
         return inner.__annotations__, inner
@@ -638,6 +641,8 @@ def descriptors_asked_by_hand(call):
             slot.__get__(a),
             slot.__get__(None, A) is slot,
             own["c"].__get__(a)(),
+            own["c"].__get__(a, int)(),
+            own["c"].__get__(A, None)() is type,
             own["t"].__get__(None, A)(),
             str.__dict__["upper"].__get__("a", str)(),
             dict_of(A)["n"],
