@@ -386,28 +386,29 @@ static PyObject *hash_by_method(world *w, PyObject *function, PyObject *o) {
     return result;
 }
 
-static bool hash_lasts(world *w, PyObject *o);
+// How many objects are looked at: sets of sets of sets are large.
+enum { MANY = 1000 };
 
-static bool hashes_last(world *w, PyObject *o) {
+static bool hash_lasts(world *w, PyObject *o, int *left);
+
+static bool hashes_last(world *w, PyObject *o, int *left) {
     PyObject *item;
     bool all = true;
-    for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < PyTuple_GET_SIZE(o); i++)
-        all = all && hash_lasts(w, PyTuple_GET_ITEM(o, i));
-    for (Py_ssize_t at = 0; PyFrozenSet_CheckExact(o) && raw_set_next(o, &at, &item);)
-        all = all && hash_lasts(w, item);
+    for (Py_ssize_t i = 0; all && PyTuple_CheckExact(o) && i < PyTuple_GET_SIZE(o); i++)
+        all = hash_lasts(w, PyTuple_GET_ITEM(o, i), left);
+    for (Py_ssize_t at = 0; all && PyFrozenSet_CheckExact(o) && raw_set_next(o, &at, &item);)
+        all = hash_lasts(w, item, left);
     return all;
 }
 
 // Whether a hash is the same in every call: of values, of an object whose __hash__ is Python code
 // (which is interpreted), of one that a guard lets pass by its identity.
-static bool hash_lasts(world *w, PyObject *o) {
-    if (value_immutable(o))
-        return true;
-    if (is_standin(o) || is_address(o))
+static bool hash_lasts(world *w, PyObject *o, int *left) {
+    if (--*left < 0 || is_standin(o) || is_address(o))
         return false;
     if (PyTuple_CheckExact(o) || PyFrozenSet_CheckExact(o))
-        return hashes_last(w, o);
-    if (special_is_python(w, o, SPECIAL_hash) == 1)
+        return hashes_last(w, o, left);
+    if (value_immutable(o) || special_is_python(w, o, SPECIAL_hash) == 1)
         return true;
     record *r = record_of(w, o);
     bool known = r && (r->identity || r->pinned);
@@ -420,12 +421,13 @@ HANDLER(hash) {
     PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
     if (!o)
         return NULL;
-    bool holds = PyTuple_Check(o) || PyFrozenSet_Check(o);
-    status st = holds ? protocol_open_elements(w, &o, P_HASH) : ST_OK;
+    int left = MANY;
+    bool value = value_immutable(o), holds = PyTuple_Check(o) || PyFrozenSet_Check(o);
+    status st = holds && !value ? protocol_open_elements(w, &o, P_HASH) : ST_OK;
     if (st == ST_OK && raw_is_python_class(Py_TYPE(o)) && !is_standin(o))
         result = hash_by_method(w, callable, o);
-    else if (st == ST_OK &&
-             (hash_lasts(w, o) || Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented))
+    else if (st == ST_OK && (value || Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented ||
+                             hash_lasts(w, o, &left)))
         result = call_native(w, callable, &o, 1, NULL, false);
     else if (st == ST_OK)
         world_break(w, REASON_ADDRESS, "hash() of a %s object", Py_TYPE(o)->tp_name);
