@@ -1,10 +1,13 @@
 // What functools.lru_cache made: a call into the result it keeps, or into a call of its function.
-// Nothing is put into the cache: a trace may be thrown away, and stand-ins do not outlive it.
+// Nothing is put into the cache: a trace may be thrown away, and stand-ins do not outlive it. And
+// functools.cached_property, without the lock that it takes on some Pythons.
 #include "src/call/cached.h"
 
+#include "src/call/attr.h"
 #include "src/call/call.h"
+#include "src/call/handlers.h"
 #include "src/call/native.h"
-#include "src/call/protocol.h"
+#include "src/call/words.h"
 
 // A call: its key as the cache makes it, and what is known of it.
 typedef struct cached_call {
@@ -239,4 +242,65 @@ PyObject *call_cached(world *w, PyObject *o, PyObject *const *args, size_t given
         result = call_by_key(w, &c, args, given, keywords);
     Py_XDECREF(c.key);
     return result;
+}
+
+// --- cached_property ---
+
+static PyObject *fill_property(world *w, PyObject *self, PyObject *o, PyObject *dict,
+                               PyObject *name) {
+    PyObject *function = handler_attr(w, self, "func");
+    PyObject *value = function ? call_any(w, function, &o, 1, NULL) : NULL;
+    if (value && op_setitem(w, dict, name, value) < 0)
+        Py_CLEAR(value);
+    Py_XDECREF(function);
+    return value;
+}
+
+// cached_property.__get__(self, o, class), but that no other thread is waited for: a trace holds no
+// lock, and what it writes is written when it has run.
+static HANDLER(cached_property_get) {
+    int whole = given == 3 && !keywords ? door_is(w, args[1], Py_None) : 1;
+    PyObject *name = whole == 0 ? handler_attr(w, args[0], "attrname") : NULL;
+    int known = name ? !door_is(w, name, Py_None) : 0;
+    if (whole < 0 || w->broken || PyErr_Occurred()) {
+        Py_XDECREF(name);
+        return NULL;
+    }
+    if (!known) { // the class itself, or an error in the library's own words
+        Py_XDECREF(name);
+        return call_function(w, callable, args, given, keywords);
+    }
+    PyObject *dict = attr_get(w, args[1], word.dict), *value = NULL;
+    int there = dict ? op_contains(w, dict, name) : -1;
+    if (there >= 0)
+        value = there ? op_getitem(w, dict, name) : fill_property(w, args[0], args[1], dict, name);
+    Py_XDECREF(dict);
+    Py_DECREF(name);
+    return value;
+}
+
+static bool takes_lock(PyObject *function) {
+    PyObject *names = PyFunction_Check(function)
+                          ? ((PyCodeObject *)PyFunction_GET_CODE(function))->co_names
+                          : NULL;
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "lock") == 0)
+            return true;
+    return false;
+}
+
+status cached_setup(void) {
+    static const rule row = {.path = "functools.cached_property.__get__",
+                             .kind = RULE_HANDLED,
+                             .handler = handle_cached_property_get};
+    PyObject *module = PyImport_ImportModule("functools");
+    PyObject *class = module ? PyObject_GetAttrString(module, "cached_property") : NULL;
+    PyObject *get = class ? PyObject_GetAttrString(class, "__get__") : NULL;
+    status st = get ? ST_OK : ST_ERROR;
+    if (get && takes_lock(get))
+        st = rules_add(get, &row);
+    Py_XDECREF(get);
+    Py_XDECREF(class);
+    Py_XDECREF(module);
+    return st;
 }

@@ -3,5 +3,8 @@
 
 #include "src/world/world.h"
 
+// Rows for Python functions of functools. Before the first trace.
+status cached_setup(void);
+
 PyObject *call_cached(world *w, PyObject *o, PyObject *const *args, size_t given,
                       PyObject *keywords);

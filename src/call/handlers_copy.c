@@ -44,13 +44,6 @@ static int has_slots(world *w, PyTypeObject *type) {
     return 0;
 }
 
-static bool is_plain_object(PyTypeObject *type) {
-    PyTypeObject *base = type;
-    while (raw_is_python_class(base))
-        base = base->tp_base;
-    return base != type && base == &PyBaseObject_Type;
-}
-
 // --- object.__reduce_ex__ ---
 
 static PyObject *call_method(world *w, PyObject *o, const char *name) {
@@ -77,23 +70,108 @@ static PyObject *state_of(world *w, PyObject *o) {
     return dict;
 }
 
-// (copyreg.__newobj__, (class,), state, None, None), as reduce_newobj makes it.
-static PyObject *reduce_object(world *w, PyObject *o) {
-    static const char *const names[] = {"__getnewargs_ex__", "__getnewargs__"};
-    int own = overrides(w, Py_TYPE(o), "__reduce__");
-    if (own)
-        return own < 0 ? NULL : call_method(w, o, "__reduce__");
-    for (int i = 0; i < 2 && own == 0; i++)
-        own = overrides(w, Py_TYPE(o), names[i]);
+// What __new__ gets beside the class: nothing, or what a class says, as those of tuples do.
+static PyObject *args_of(world *w, PyObject *o, PyObject *class) {
+    int own = overrides(w, Py_TYPE(o), "__getnewargs_ex__");
     if (own)
         return own < 0 ? NULL : refuse(w, o);
+    own = overrides(w, Py_TYPE(o), "__getnewargs__");
+    PyObject *given = own > 0 ? call_method(w, o, "__getnewargs__") : NULL;
+    PyObject *opened = given ? door_open(w, given) : NULL, *args = NULL;
+    if (own == 0)
+        args = PyTuple_Pack(1, class);
+    else if (opened && !PyTuple_CheckExact(opened))
+        refuse(w, o);
+    else if (opened && (args = PyTuple_New(PyTuple_GET_SIZE(opened) + 1)) != NULL) {
+        PyTuple_SET_ITEM(args, 0, Py_NewRef(class));
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(opened); i++)
+            PyTuple_SET_ITEM(args, i + 1, Py_NewRef(PyTuple_GET_ITEM(opened, i)));
+    }
+    Py_XDECREF(given);
+    return args;
+}
+
+static PyObject *iterator_of(world *w, PyObject *o, bool items) {
+    PyObject *all = items ? call_method(w, o, "items") : Py_NewRef(o);
+    PyObject *iterator = all ? op_iter(w, all) : NULL;
+    Py_XDECREF(all);
+    return iterator;
+}
+
+// (make, args, state, elements of a list, items of a dict); takes the references to make and args.
+static PyObject *parts_of(world *w, PyObject *o, PyObject *make, PyObject *args) {
+    PyObject *state = args ? state_of(w, o) : NULL, *parts = NULL;
+    PyObject *elements = !state            ? NULL
+                         : PyList_Check(o) ? iterator_of(w, o, false)
+                                           : Py_NewRef(Py_None);
+    PyObject *items = !elements         ? NULL
+                      : PyDict_Check(o) ? iterator_of(w, o, true)
+                                        : Py_NewRef(Py_None);
+    if (items)
+        parts = PyTuple_Pack(5, make, args, state, elements, items);
+    Py_XDECREF(make);
+    Py_XDECREF(args);
+    Py_XDECREF(state);
+    Py_XDECREF(elements);
+    Py_XDECREF(items);
+    return parts;
+}
+
+// As reduce_newobj makes it: what copyreg.__newobj__ gets is the class, and what its __new__ takes.
+static PyObject *reduce_object(world *w, PyObject *o) {
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, new_object, 0);
     PyObject *make = s ? door_bring(w, s, new_object) : NULL;
     PyObject *class = make ? class_value(w, Py_TYPE(o)) : NULL;
-    PyObject *state = class ? state_of(w, o) : NULL;
-    PyObject *parts = state ? Py_BuildValue("O(O)OOO", make, class, state, Py_None, Py_None) : NULL;
-    Py_XDECREF(state);
-    return parts;
+    return class ? parts_of(w, o, Py_NewRef(make), args_of(w, o, class)) : NULL;
+}
+
+// odict_reduce and defdict_reduce: the class is called with nothing, or with the factory.
+static PyObject *reduce_dict(world *w, PyObject *o) {
+    PyObject *class = class_value(w, Py_TYPE(o));
+    PyObject *factory = raw_field_get(RAW_DEFAULT_FACTORY, o);
+    if (!class)
+        return NULL;
+    if (factory && is_trampoline(factory))
+        factory = trampoline_callable(factory);
+    if (factory == Py_None)
+        factory = NULL;
+    return parts_of(w, o, Py_NewRef(class), factory ? PyTuple_Pack(1, factory) : PyTuple_New(0));
+}
+
+// The C __reduce__ that a class has in place of object's: 1, 0, -1.
+static int reduces_as_dict(world *w, PyObject *o) {
+    PyObject *name = PyUnicode_InternFromString("__reduce__"), *raw = NULL;
+    if (!name)
+        return -1;
+    type_lookup(w, Py_TYPE(o), name, &raw);
+    Py_DECREF(name);
+    if (w->broken || PyErr_Occurred())
+        return -1;
+    bool c = raw && Py_IS_TYPE(raw, &PyMethodDescr_Type);
+    return c && (PyDescr_TYPE(raw) == &PyODict_Type ||
+                 strcmp(PyDescr_TYPE(raw)->tp_name, "collections.defaultdict") == 0);
+}
+
+// Python classes whose content is the instance dict, what __getnewargs__ gives, elements or items;
+// others may have more, of which CPython says that it cannot be taken along.
+static bool is_whole(PyTypeObject *type) {
+    PyTypeObject *base = type;
+    while (raw_is_python_class(base))
+        base = base->tp_base;
+    return base != type &&
+           (base == &PyBaseObject_Type || base == &PyList_Type || base == &PyDict_Type ||
+            base == &PyTuple_Type || base == &PyUnicode_Type || base == &PyLong_Type ||
+            base == &PyFloat_Type || base == &PyBytes_Type);
+}
+
+static PyObject *reduce_any(world *w, PyObject *o) {
+    int dict = reduces_as_dict(w, o);
+    if (dict)
+        return dict < 0 ? NULL : reduce_dict(w, o);
+    int own = overrides(w, Py_TYPE(o), "__reduce__");
+    if (own)
+        return own < 0 ? NULL : call_method(w, o, "__reduce__");
+    return is_whole(Py_TYPE(o)) ? reduce_object(w, o) : refuse(w, o);
 }
 
 // set.__reduce__: its elements as a list.
@@ -116,7 +194,7 @@ HANDLER(reduce_ex) {
         return PyErr_Occurred() ? NULL : refuse(w, o);
     if (PyAnySet_CheckExact(o))
         return reduce_set(w, o);
-    return is_plain_object(Py_TYPE(o)) ? reduce_object(w, o) : refuse(w, o);
+    return reduce_any(w, o);
 }
 
 // --- copy.deepcopy ---

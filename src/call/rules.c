@@ -2,6 +2,7 @@
 // functions, slot wrappers and types to rows.
 #include "src/call/rules.h"
 
+#include "src/call/cached.h"
 #include "src/call/handlers.h"
 
 // Shorthands of the table: protocols that native code carries on into elements of elements.
@@ -364,6 +365,8 @@ int rules_setup(void) {
         end = raised_setup();
     if (end == ST_OK)
         end = copy_setup();
+    if (end == ST_OK)
+        end = cached_setup();
     table.ready = end == ST_OK;
     return end == ST_OK ? 0 : -1;
 }

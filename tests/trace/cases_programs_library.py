@@ -320,6 +320,98 @@ def copies_that_classes_have_a_say_in(call):
     call(f, Empty())
 
 
+def copies_of_containers_of_other_classes(call):
+    class L(list):
+        pass
+
+    class D(dict):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, [value])
+
+    class M(collections.OrderedDict):
+        pass
+
+    class S(str):
+        pass
+
+    class E(Exception):
+        pass
+
+    P = collections.namedtuple("P", "x y")
+
+    def f(o):
+        return copy.copy(o), copy.deepcopy(o), copy.deepcopy(o) is o
+
+    xs, d, m, s = L([1, [2]]), D(a=1), M(b=[1], a=2), S("text")
+    for o in (xs, d, m, s):
+        o.extra = [3]
+    m.move_to_end("b")
+    for o in (
+        xs,
+        d,
+        m,
+        s,
+        P(1, [2]),
+        P(1, 2),
+        collections.OrderedDict(a=[1]),
+        collections.defaultdict(list, a=[1]),
+        collections.Counter("aab"),
+        collections.deque([1, [2]], maxlen=3),
+        {1, 2},
+        frozenset([P(1, 2)]),
+        E("a", [1]),
+    ):
+        call(f, o)
+        call(f, o)
+
+
+def cached_properties(call):
+    class A:
+        n = 1
+
+        @functools.cached_property
+        def v(self):
+            return [self.n]
+
+        @functools.cached_property
+        def raising(self):
+            raise KeyError("no")
+
+    class Slots:
+        __slots__ = ()
+
+        @functools.cached_property
+        def v(self):
+            return 1
+
+    def inside():
+        a = A()
+        return a.v, a.v is a.v, a
+
+    def outside(a):
+        try:
+            return a.v, a.v is a.v, a.raising
+        except KeyError as e:
+            return str(e), A.v is A.__dict__["v"]
+
+    def slots(o):
+        try:
+            return o.v
+        except TypeError as e:
+            return str(e)
+
+    call(inside)
+    call(inside)
+    call.traced(inside)
+    a = A()
+    call(outside, a)
+    call(outside, a)
+    A.n = 2
+    call(outside, a)
+    call(outside, A())
+    call(slots, Slots())
+
+
 def deep_copy_with_a_memo(call):
     def f(x, memo):
         return copy.deepcopy(x, memo), len(memo)
