@@ -159,12 +159,20 @@ static bool is_plain(world *w, PyObject *o) {
     return !record_itself(w, o) || PyType_Check(o) || PyCFunction_Check(o);
 }
 
+// A pattern reads the text in a subclass of str as it is; that text was guarded when it came in.
+static bool is_text_for_pattern(const ready *c, PyObject *o) {
+    return PyUnicode_Check(o) &&
+           strcmp(c->row->owner ? c->row->owner->tp_name : "", "re.Pattern") == 0;
+}
+
 static status open_argument(ready *c, PyObject **o, unsigned mask) {
     unsigned protocols = mask & ~(unsigned)R_FLAGS;
     if (!protocols && !(mask & (R_OPEN | R_PLAIN)))
         return ST_OK;
     TRY(protocol_open(c->w, o, P_NONE));
     if (*o == Py_None)
+        return ST_OK;
+    if ((mask & R_PLAIN) && is_text_for_pattern(c, *o))
         return ST_OK;
     if ((mask & R_PLAIN) && !is_plain(c->w, *o))
         return refuse(c, *o);

@@ -165,8 +165,8 @@ typedef struct world {
     VEC(root) roots;    // what frames that go on held
     map held;           // of that, the objects to which others had references, too
     PyObject *cached; // list (arena's): (function, key, result) of calls that lru_cache would keep
-    int quiet;          // frames go to CPython: torch's own Python code, imports, signal handlers
-    int depth;          // nested interpreter calls made by the call room
+    int quiet;        // frames go to CPython: torch's own Python code, imports, signal handlers
+    int depth;        // nested interpreter calls made by the call room
 } world;
 
 // The trace of this thread, or NULL. (Stand-ins that native code uses have no other way to it.)

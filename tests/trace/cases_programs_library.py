@@ -8,6 +8,7 @@ import functools
 import inspect
 import operator
 import os
+import re
 import sys
 import time
 import types
@@ -798,3 +799,16 @@ def fields_of_a_named_tuple(call):
     P.x.__doc__ = "another"
     call(f, P(1, [2]))
     call.traced(f)
+
+
+def patterns_on_subclasses_of_str(call):
+    class Version(str):
+        pass
+
+    def f(v):
+        found = re.search(r"(\d+)\.(\d+)", v)
+        return found.groups(), found.string is v, re.split(r"\.", v), re.sub("2", "3", v)
+
+    for text in ("2.11.0", "2.11.0", "2.12"):
+        call(f, Version(text))
+    call(f, "2.12")
