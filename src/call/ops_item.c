@@ -171,8 +171,28 @@ static PyObject *getitem_opened(world *w, PyObject *container, PyObject *key) {
                                      : getitem_natively(w, container, key);
 }
 
+// Of a tuple of values only the item that is asked for is looked at. NULL without an exception: it
+// is no such tuple, or has no such item.
+static PyObject *item_of_tuple(world *w, PyObject *container, PyObject *key) {
+    bool tuple = is_lazy(container) && PyTuple_CheckExact(((lazy *)container)->outside);
+    PyObject *index = tuple ? door_open(w, key) : NULL;
+    if (index == NULL || !PyLong_CheckExact(index))
+        return NULL;
+    Py_ssize_t count = door_items(w, container), i = PyLong_AsSsize_t(index);
+    if (count < 0 || PyErr_Occurred()) {
+        if (!w->broken && PyErr_ExceptionMatches(PyExc_OverflowError))
+            PyErr_Clear();
+        return NULL;
+    }
+    i += i < 0 ? count : 0;
+    return i >= 0 && i < count ? door_item(w, container, i) : NULL;
+}
+
 PyObject *op_getitem(world *w, PyObject *container, PyObject *key) {
     keyed e = {0};
+    PyObject *item = item_of_tuple(w, container, key);
+    if (item != NULL || w->broken || PyErr_Occurred())
+        return item;
     int by_key = keyed_of(w, container, key, &e);
     if (by_key)
         return by_key < 0 ? NULL : keyed_get(w, container, &e);

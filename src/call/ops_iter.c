@@ -176,7 +176,23 @@ static PyObject *open_iterable(world *w, PyObject *o) {
     return opened;
 }
 
+// Items of a tuple of values are not looked at: 1 if it was one, 0, -1.
+static int unpack_values(world *w, PyObject *sequence, int count, PyObject **top) {
+    Py_ssize_t length = door_items(w, sequence);
+    if (length != count)
+        return w->broken || PyErr_Occurred() ? -1 : 0;
+    for (int i = 0; i < count; i++)
+        if ((top[-1 - i] = door_item(w, sequence, i)) == NULL) {
+            drop_all(top, i);
+            return -1;
+        }
+    return 1;
+}
+
 int op_unpack(world *w, PyObject *sequence, int before, int after, PyObject **top) {
+    int done = after < 0 ? unpack_values(w, sequence, before, top) : 0;
+    if (done)
+        return done < 0 ? -1 : 0;
     PyObject *o = open_iterable(w, sequence);
     if (o == NULL)
         return -1;

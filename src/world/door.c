@@ -451,6 +451,24 @@ PyTypeObject *door_type(world *w, PyObject *o) {
     return Py_TYPE(l->outside);
 }
 
+Py_ssize_t door_items(world *w, PyObject *o) {
+    lazy *l = (lazy *)o;
+    if (!is_lazy(o) || l->inside != NULL || !PyTuple_CheckExact(l->outside) ||
+        PyTuple_GET_SIZE(l->outside) == 0 || !value_immutable(l->outside))
+        return -1;
+    Py_ssize_t length = PyTuple_GET_SIZE(l->outside);
+    if (door_type(w, o) == NULL ||
+        guard_add(w->guards, GUARD_LENGTH, l->source, NULL, NULL, length) != ST_OK)
+        return -1;
+    return length;
+}
+
+PyObject *door_item(world *w, PyObject *o, Py_ssize_t index) {
+    lazy *l = (lazy *)o;
+    source *s = guard_source(w->guards, SOURCE_TUPLE_ITEM, l->source, NULL, index);
+    return s ? door_load(w, s, PyTuple_GET_ITEM(l->outside, index)) : NULL;
+}
+
 static bool is_keyed(PyTypeObject *t) {
     return t == &PyDict_Type || t == &PyODict_Type || t == type_defaultdict;
 }

@@ -249,6 +249,11 @@ int door_truth(world *w, PyObject *o);
 // guarded; also of an opened dict twin. NULL without an exception if it is no such dict.
 record *door_dict(world *w, PyObject *o);
 
+// How many items a lazy tuple of values has that was not opened, type and length guarded; -1
+// without an exception if it is none. And one of its items, not looked at.
+Py_ssize_t door_items(world *w, PyObject *o);
+PyObject *door_item(world *w, PyObject *o, Py_ssize_t index);
+
 // The record of an outside object, twin or stand-in; NULL: made inside (or immutable).
 record *record_of(const world *w, PyObject *o);
 // What an outside object is in place of is about to be changed.

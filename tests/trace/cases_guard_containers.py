@@ -798,3 +798,37 @@ def keys_are_not_asked_to_be_told_apart(call):
         del d["between"]
         call(names_and_questions, d)
         call(names_and_questions, d)
+
+
+def items_of_a_tuple_of_values(call):
+    def f(t):
+        return t[1], t[-1] if len(t) > 2 else None
+
+    def unpacked(t):
+        a, b = t
+        return [b]
+
+    call(f, (1, 2, 3))
+    call.again(f, (9, 2, 3))
+    call(f, (1, 5, 3))
+    call(f, (1, 5))
+    call(f, (1,))
+    call(f, (1, 2.0, 3))
+    call(unpacked, (1, 2))
+    call.again(unpacked, (3, 2))
+    call.again(unpacked, (3, "other"))
+    call(unpacked, (3, [4]))
+    call(unpacked, (1, 2, 3))
+    call(unpacked, [1, 2])
+
+
+def item_of_a_tuple_and_then_the_whole(call):
+    def f(t):
+        first = t[0]
+        return first, t, t[0] is first, hash(t) == hash((first, *t[1:])), {t: 1}
+
+    call(f, (1000, "a"))
+    call.again(f, (1000, "a"))
+    call(f, (1000, "b"))
+    call(f, (1001, "b"))
+    call.traced(f)
