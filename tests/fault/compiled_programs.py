@@ -49,6 +49,36 @@ def main(o, xs, log, d, s, q, b):
     b.extend(b"more")
     return count(2), len(xs), sorted(d)
 """,
+    "library": """
+import copy, functools, operator, types
+
+class Config:
+    def __init__(self, n):
+        self.n, self.sizes = n, [n, (1, [2])]
+
+@functools.lru_cache
+def kept(n):
+    return n, "kept"
+
+@functools.lru_cache
+def missed(n, k=1):
+    return n + k
+
+kept(1), kept(2)
+
+def make(n, token):
+    return Config(n), n, [token], OrderedDict(b=n, a=token)
+
+def main(c, n, log, o):
+    def inner(a: list[int], b: dict[str, int] | None = None) -> tuple[int, ...]:
+        return a
+    d = copy.deepcopy(c)
+    log.append(d)
+    seen = {id(c): 1, id(d): 2}
+    o |= {"c": kept(n)}
+    log.append((inner, inner([n]), missed(n), missed(n, k=3), o | {"z": n}))
+    return seen[id(d)], types.MappingProxyType({"a": n})["a"], copy.copy(c), hash((c.n, "a")) == 3
+""",
     "calls": """
 class Base:
     scale = 2
