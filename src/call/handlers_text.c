@@ -210,3 +210,48 @@ HANDLER(pattern_sub) {
     PyMem_Free(items);
     return result;
 }
+
+// --- re._compile ---
+
+// What a pattern is compiled to depends on nothing but the text and the flags, and re keeps it: it
+// is compiled for real, and given out by every call. Not where that prints, warns or asks the
+// locale.
+static bool compiles_quietly(PyObject *text, PyObject *flags) {
+    enum { TEMPLATE = 1, LOCALE = 4, DEBUG = 128 };
+    if ((!PyUnicode_CheckExact(text) && !PyBytes_CheckExact(text)) || !PyLong_Check(flags))
+        return false;
+    long bits = PyLong_AsLong(flags);
+    PyErr_Clear();
+    return bits >= 0 && !(bits & (TEMPLATE | LOCALE | DEBUG));
+}
+
+static HANDLER(re_compile) {
+    PyObject *text = handler_takes(given, keywords, 2, 2) ? door_open(w, args[0]) : NULL;
+    PyObject *flags = text ? door_open(w, args[1]) : NULL, *pattern = NULL;
+    if (w->broken || PyErr_Occurred())
+        return NULL;
+    if (flags && compiles_quietly(text, flags)) {
+        PyObject *both[] = {text, flags};
+        w->quiet++;
+        pattern = PyObject_Vectorcall(callable, both, 2, NULL);
+        w->quiet--;
+        PyErr_Clear(); // what it refuses is refused in the trace again
+    }
+    if (!pattern)
+        return call_function(w, callable, args, given, keywords);
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, pattern, 0);
+    PyObject *loaded = s ? door_load(w, s, pattern) : NULL;
+    Py_DECREF(pattern);
+    return loaded;
+}
+
+status text_setup(void) {
+    static const rule row = {
+        .path = "re._compile", .kind = RULE_HANDLED, .handler = handle_re_compile};
+    PyObject *module = PyImport_ImportModule("re");
+    PyObject *function = module ? PyObject_GetAttrString(module, "_compile") : NULL;
+    status st = function ? rules_add(function, &row) : ST_ERROR;
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    return st;
+}

@@ -237,14 +237,33 @@ static bool changes_self(const rule *row) {
     return false;
 }
 
+// OrderedDict's own pop, popitem and setdefault go by the class's way of items: where a subclass
+// has none of its own, that is OrderedDict's.
+static int is_plain_ordered(ready *c, PyObject *self) {
+    static const special ids[] = {SPECIAL_getitem, SPECIAL_setitem, SPECIAL_delitem,
+                                  SPECIAL_contains, SPECIAL_missing};
+    const char *name = strrchr(c->row->path, '.') + 1;
+    if (!PyODict_Check(self) || c->row->owner != &PyODict_Type ||
+        (strcmp(name, "pop") != 0 && strcmp(name, "popitem") != 0 &&
+         strcmp(name, "setdefault") != 0))
+        return 0;
+    int own = 0;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(ids) && own == 0; i++)
+        own = special_is_python(c->w, self, ids[i]);
+    return own < 0 ? -1 : !own;
+}
+
 static status check_self(ready *c, PyObject *self) {
     const rule *row = c->row;
     if (is_standin(self))
         return refuse(c, self);
     if (PyType_Check(self) && Py_IS_TYPE(row->object, &PyClassMethodDescr_Type))
         return row->first & R_SELF && self != (PyObject *)row->owner ? refuse(c, self) : ST_OK;
-    if (row->first & R_SELF && !Py_IS_TYPE(self, row->owner))
-        return refuse(c, self);
+    if (row->first & R_SELF && !Py_IS_TYPE(self, row->owner)) {
+        int plain = is_plain_ordered(c, self);
+        if (plain <= 0)
+            return plain == 0 ? refuse(c, self) : c->w->broken ? ST_BREAK : ST_ERROR;
+    }
     // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it: they
     // must not write, and see an order that only one made inside shares with the original.
     if (row->owner == &PyDict_Type && PyODict_Check(self) &&

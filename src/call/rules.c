@@ -367,6 +367,8 @@ int rules_setup(void) {
         end = copy_setup();
     if (end == ST_OK)
         end = cached_setup();
+    if (end == ST_OK)
+        end = text_setup();
     table.ready = end == ST_OK;
     return end == ST_OK ? 0 : -1;
 }

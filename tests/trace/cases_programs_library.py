@@ -812,3 +812,46 @@ def patterns_on_subclasses_of_str(call):
     for text in ("2.11.0", "2.11.0", "2.12"):
         call(f, Version(text))
     call(f, "2.12")
+
+
+def patterns_compiled_inside(call):
+    def f(pattern, text, flags):
+        try:
+            found = re.match(pattern, text, flags)
+            return found and found.groups(), re.compile(pattern, flags), re.findall(pattern, text)
+        except re.error as e:
+            return str(e)
+
+    re.purge()
+    for pattern in (r"(\w+)-(\d)", r"(\w+)-(\d)", "[", b"x", re.compile("a")):
+        call(f, pattern, "abc-1" if pattern != b"x" else b"x", 0)
+    call(f, "A(b)", "ab", re.IGNORECASE)
+    call.again(f, "A(b)", "ab", re.IGNORECASE)
+
+
+def items_taken_from_subclasses_of_ordered_dict(call):
+    class M(collections.OrderedDict):
+        pass
+
+    class Own(collections.OrderedDict):
+        def __delitem__(self, key):
+            super().__delitem__(key)
+            super().__setitem__("deleted", key)
+
+        def __missing__(self, key):
+            return "missing"
+
+    def f(m):
+        out = [m.pop("a"), m.pop("q", 3), m.setdefault("n", [1]), m.setdefault("b", 5)]
+        out.append(m.popitem())
+        try:
+            m.pop("never")
+        except KeyError as e:
+            out.append(e.args)
+        return out, m
+
+    for cls in (M, Own):
+        call(f, cls(a=1, b=2, c=3))
+        call(f, cls(c=1, a=[2], b=3))
+    M.__contains__ = lambda self, key: True
+    call(f, M(a=1, b=2, c=3))
