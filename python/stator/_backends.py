@@ -62,6 +62,10 @@ class PlaceSource(Source):
     def __repr__(self) -> str:
         return f"PlaceSource({self.text!r})"
 
+    # Guards of shapes name it, and compiled graphs are kept on disk with their guards.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PlaceSource, (self.text,)
+
 
 def _set_attribute(name: str, function: Callable[[PlaceSource], Any]) -> None:
     # What were methods in older versions of torch are properties in newer ones.

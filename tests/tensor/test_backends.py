@@ -2,6 +2,7 @@
 """Handing graphs over: real example inputs, labels, torch's own backends."""
 
 import operator
+import pickle
 
 import pytest
 
@@ -41,6 +42,16 @@ def test_placeholders_are_labelled():
     assert all(isinstance(value, torch.Tensor) for value in recorder.examples[0])
     assert recorder.examples[0][0] is module[0].weight
     assert type(recorder.examples[0][2]) is torch.Tensor
+
+
+def test_sources_survive_pickling():
+    """Inductor keeps graphs on disk, and with them the places that its guards name."""
+    recorder = Recorder()
+    compiled(with_module, recorder)(x())
+    source = next(iter(recorder.graphs[0].graph.find_nodes(op="placeholder")))._dynamo_source
+    again = pickle.loads(pickle.dumps(source))
+    assert again == source
+    assert again.name == source.name
 
 
 def test_nodes_carry_meta_and_lines():
