@@ -78,8 +78,16 @@ def make_mode() -> FakeTensorMode:
     return _Mode()
 
 
+def _fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
+    inference = tensor.is_inference()
+    if inference == torch.is_inference_mode_enabled():
+        return mode.from_tensor(tensor, static_shapes=True)
+    with torch.inference_mode(inference):  # a fake is what the mode makes it that is on
+        return mode.from_tensor(tensor, static_shapes=True)
+
+
 def fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
-    fake = mode.from_tensor(tensor, static_shapes=True)
+    fake = _fake_of(mode, tensor)
     mode.stator_inputs.add(_storage(fake))
     return fake
 
@@ -158,14 +166,45 @@ def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
     return found
 
 
+class _Entered(threading.local):
+    """Inference modes that a trace or a graph has entered, innermost last."""
+
+    def __init__(self) -> None:
+        self.contexts: list[Any] = []
+
+
+_entered = _Entered()
+
+
+# Nodes, too. What is entered is known here, so that it can be left when a graph fails.
+
+
+def enter_inference(mode: bool) -> Any:
+    context = torch._C._InferenceMode(mode)
+    context.__enter__()
+    _entered.contexts.append(context)
+    return context
+
+
+def exit_inference(context: Any) -> None:
+    context.__exit__(None, None, None)
+    _entered.contexts.pop()
+
+
+def leave_inference(depth: int) -> None:
+    while len(_entered.contexts) > depth:
+        exit_inference(_entered.contexts[-1])
+
+
 def save_state() -> tuple[Any, ...]:
-    """The state, and last the calls of C functions that set it."""
+    """The state, and last the calls that set it."""
     grad, autocast, cache = (
         torch.is_grad_enabled(),
         _autocast_state(),
         torch.is_autocast_cache_enabled(),
     )
     setters: list[tuple[Any, tuple[Any, ...]]] = [
+        (leave_inference, (len(_entered.contexts),)),
         (torch._C._set_grad_enabled, (grad,)),
         (torch.set_autocast_cache_enabled, (cache,)),
     ]
@@ -393,8 +432,12 @@ _STATE = _words("""
     torch._C._set_multithreading_enabled
 """)
 
-# Python functions that do so: the trace stops before they are called, and they run for real.
-_RUN_FOR_REAL = (torch.inference_mode.__enter__, torch.inference_mode.__exit__)
+# Python functions that do so, and their nodes. Those of objects that were entered before the trace
+# run for real.
+_INFERENCE: tuple[tuple[Any, Row], ...] = (
+    (torch.inference_mode.__enter__, ("enter_inference", enter_inference)),
+    (torch.inference_mode.__exit__, ("exit_inference", exit_inference)),
+)
 
 _REFUSED = _words("""
     torch.autograd.backward torch.autograd.grad torch.Tensor torch._C.TensorBase
@@ -481,8 +524,7 @@ def _listed() -> Iterator[tuple[Any, Row]]:
     yield torch.nn.Module.__getattr__, ("module_get", None)
     yield torch.autocast.__enter__, ("enter_autocast", modes._enter_autocast)
     yield torch.autocast.__exit__, ("exit_autocast", modes._exit_autocast)
-    for function in _RUN_FOR_REAL:
-        yield function, ("state", f"torch.{function.__qualname__}")
+    yield from _INFERENCE
 
 
 def rows() -> list[tuple[Any, Row]]:
@@ -568,14 +610,15 @@ def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
     functions = (make_mode, fake_of, run, refusal, key_bits, state_refusal, save_state,
                  state_switches, autocast_now, leave_autocast, return_to_autocast,
-                 _exit_autocast)  # fmt: skip
+                 _exit_autocast, enter_inference, exit_inference, leave_inference)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves
     glue: dict[str, Any] = {function.__name__: function for function in functions}
-    for helper in (_autocast_state, _set_autocast, *_RUN_FOR_REAL):
+    for helper in (_autocast_state, _set_autocast, *(function for function, _ in _INFERENCE)):
         _engine.skip_code(helper.__code__)
     glue["dispatch_modes"] = torch._C._len_torch_dispatch_stack
     glue["pop_dispatch_mode"] = torch._C._pop_torch_dispatch_stack
+    glue["is_grad_enabled"] = torch.is_grad_enabled
     glue["restore_state"] = _engine.torch_restore_state
     glue["enter_autocast"] = torch.amp.autocast_mode._enter_autocast
     glue["exit_autocast"] = torch.amp.autocast_mode._exit_autocast

@@ -80,8 +80,9 @@ typedef struct torch_trace {
     struct alias_group *group; // of all inputs
     uint64_t keys[2];          // the thread's dispatch keys when it began
     void *state;               // borrowed from the guards: what the state guard compares with
-    PyObject *asked;    // strong: dict of what was asked, (function, *args) → answer, or NULL
-    PyObject *contexts; // strong: list of autocast contexts entered or left, see state.c; or NULL
+    PyObject *asked;     // strong: dict of what was asked, (function, *args) → answer, or NULL
+    PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL
+    PyObject *inference; // strong: list of inference modes entered and not left, or NULL
 } torch_trace;
 
 // The world's, made at first need together with the guard of torch's state. NULL with an exception
@@ -195,6 +196,8 @@ PyObject *state_set(world *w, const row *r, call_args a);
 PyObject *state_asked(world *w, const row *r, call_args a);
 PyObject *autocast_enter(world *w, const row *r, call_args a);
 PyObject *autocast_exit(world *w, const row *r, call_args a);
+PyObject *inference_enter(world *w, const row *r, call_args a);
+PyObject *inference_exit(world *w, const row *r, call_args a);
 // Whether torch's state is as it was when the trace began.
 bool state_unchanged(torch_trace *t);
 // The end of a trace that has set the state: the graph gets nodes that put it back, and the world

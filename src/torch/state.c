@@ -176,9 +176,12 @@ static int restore_depth(PyObject *wanted) {
     return now ? 0 : -1;
 }
 
+// Of the setters one is Python code, which must not be interrupted on the way.
 static int restore_all(PyObject *state) {
     PyObject *depth = PyTuple_GET_ITEM(state, 3), *setters = PyTuple_GET_ITEM(state, 4);
     int failed = restore_depth(depth);
+    quiet q;
+    quiet_begin(&q);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(setters); i++) {
         PyObject *setter = PyTuple_GET_ITEM(setters, i);
         PyObject *done =
@@ -186,10 +189,10 @@ static int restore_all(PyObject *state) {
         Py_XDECREF(done);
         failed = done ? failed : -1;
     }
+    quiet_end(&q);
     return PyLong_AsLong(depth) == 0 && count(facts.clear_cache, NULL) < 0 ? -1 : failed;
 }
 
-// C functions only: Python code could be interrupted on the way.
 PyObject *state_put_back(PyObject *state) {
     if (!PyTuple_Check(state) || PyTuple_GET_SIZE(state) != 5) {
         PyErr_SetString(PyExc_TypeError, "no state of torch's");
@@ -244,6 +247,16 @@ static PyObject *plain_tuple(world *w, PyObject *const *items, size_t count) {
     return result;
 }
 
+// Grad mode that is as it is to be: no node, as in Dynamo.
+static bool sets_nothing(const row *r, PyObject *args) {
+    if (r->callable != facts.set_grad || PyTuple_GET_SIZE(args) != 1)
+        return false;
+    PyObject *now = PyObject_CallNoArgs(glue_function("is_grad_enabled"));
+    Py_XDECREF(now); // a bool
+    PyErr_Clear();
+    return now == PyTuple_GET_ITEM(args, 0);
+}
+
 PyObject *state_set(world *w, const row *r, call_args a) {
     torch_trace *t = trace_of(w);
     if (!t || state_save(t) != ST_OK)
@@ -252,10 +265,11 @@ PyObject *state_set(world *w, const row *r, call_args a) {
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
     w->writes++;
     PyObject *args = plain_tuple(w, a.args, a.given);
+    bool idle = args && sets_nothing(r, args);
     PyObject *result = args ? PyObject_CallObject(r->callable, args) : NULL;
-    node *n = result ? record_setter(w, r->callable, args) : NULL;
+    node *n = result && !idle ? record_setter(w, r->callable, args) : NULL;
     Py_XDECREF(args);
-    if (!n)
+    if (!n && !idle)
         Py_CLEAR(result);
     Py_XDECREF(n);
     return result;
@@ -272,10 +286,11 @@ static PyObject *switched_to(PyObject *o) {
     return PyTuple_GET_ITEM(n->args, 0);
 }
 
-// As Dynamo's cleanup_graph: a switch away and, next to it, the switch back.
+// As Dynamo's cleanup_graph: a switch away and, next to it, the switch back. (Inference mode is
+// such a switch, too: then all stay.)
 status state_tidy(world *w, torch_trace *t) {
     PyObject *nodes = w->graph->nodes;
-    PyObject *grad = t->before ? PyTuple_GET_ITEM(t->before, 0) : NULL;
+    PyObject *grad = t->before && !t->inference ? PyTuple_GET_ITEM(t->before, 0) : NULL;
     for (Py_ssize_t i = 0; grad && i + 1 < PyList_GET_SIZE(nodes);) {
         PyObject *to = switched_to(PyList_GET_ITEM(nodes, i));
         PyObject *back = to ? switched_to(PyList_GET_ITEM(nodes, i + 1)) : NULL;
@@ -577,6 +592,84 @@ PyObject *autocast_exit(world *w, const row *r, call_args a) {
     return done == ST_OK ? Py_NewRef(Py_False) : NULL;
 }
 
+// --- inference mode ---
+
+static status inference_push(world *w, torch_trace *t, PyObject *self, PyObject *context, node *n) {
+    if (!t->inference && !(t->inference = PyList_New(0)))
+        return ST_ERROR;
+    PyObject *entry = PyTuple_Pack(3, self, context, n);
+    int failed = entry ? PyList_Append(t->inference, entry) : -1;
+    Py_XDECREF(entry);
+    return failed < 0 ? ST_ERROR : world_born(w, context);
+}
+
+static PyObject *inference_top(const torch_trace *t) {
+    Py_ssize_t count = t->inference ? PyList_GET_SIZE(t->inference) : 0;
+    return count ? PyList_GET_ITEM(t->inference, count - 1) : NULL;
+}
+
+// What __enter__ keeps in the object is torch's own guard, which nobody could make again: a trace
+// that ends before the mode is left is done again, and breaks before it is entered.
+static status inference_begin(world *w, torch_trace *t, PyObject *function, PyObject *self,
+                              PyObject *mode) {
+    static PyObject *name;
+    if (!name && !(name = PyUnicode_InternFromString("_inference_mode_context")))
+        return ST_ERROR;
+    PyObject *context = call_quietly(function, mode);
+    node *n = context ? record_setter(w, function, mode) : NULL;
+    status done = n ? inference_push(w, t, self, context, n) : ST_ERROR;
+    if (done == ST_OK && attr_set(w, self, name, context) < 0)
+        done = ST_ERROR;
+    Py_XDECREF(context);
+    Py_XDECREF(n);
+    return done;
+}
+
+PyObject *inference_enter(world *w, const row *r, call_args a) {
+    static const char *const names[] = {"mode"};
+    torch_trace *t = trace_of(w);
+    PyObject *self = t && a.given == 1 ? door_open(w, a.args[0]) : NULL;
+    PyObject *mode = self && state_save(t) == ST_OK ? read_fields(w, self, names, 1) : NULL;
+    if (!mode)
+        return NULL;
+    world_touch(w);
+    status done = inference_begin(w, t, r->extra, self, mode);
+    Py_DECREF(mode);
+    return done == ST_OK ? Py_NewRef(Py_None) : NULL;
+}
+
+PyObject *inference_exit(world *w, const row *r, call_args a) {
+    torch_trace *t = trace_of(w);
+    PyObject *self = t && a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    PyObject *top = self ? inference_top(t) : NULL;
+    if (self && (!top || PyTuple_GET_ITEM(top, 0) != self))
+        return world_break(w, REASON_TORCH_STATE, "torch.inference_mode.__exit__");
+    if (!top)
+        return NULL;
+    world_touch(w);
+    PyObject *context = PyTuple_Pack(1, PyTuple_GET_ITEM(top, 1));
+    PyObject *done = context ? call_quietly(r->extra, context) : NULL;
+    PyObject *args = done ? PyTuple_Pack(1, PyTuple_GET_ITEM(top, 2)) : NULL;
+    node *n = args ? record_setter(w, r->extra, args) : NULL;
+    Py_ssize_t count = PyList_GET_SIZE(t->inference);
+    bool fine = n && PyList_SetSlice(t->inference, count - 1, count, NULL) == 0;
+    Py_XDECREF(context);
+    Py_XDECREF(done);
+    Py_XDECREF(args);
+    Py_XDECREF(n);
+    return fine ? Py_NewRef(Py_None) : NULL;
+}
+
+static status inference_left(world *w, torch_trace *t) {
+    if (!inference_top(t))
+        return ST_OK;
+    PyObject *context = PyTuple_GET_ITEM(PyList_GET_ITEM(t->inference, 0), 1);
+    world_break(w, REASON_TORCH_STATE, "inference mode is entered, and not left in the same piece");
+    const uint64_t *born = map_get(&w->born, map_key(context));
+    w->again = born ? *born : 0;
+    return ST_BREAK;
+}
+
 // --- the end of a trace ---
 
 // A node that undoes a context's; neither, if nothing has come between.
@@ -621,8 +714,9 @@ static status note_switches(world *w, torch_trace *t, PyObject *now) {
 }
 
 static bool is_setter(const node *n) {
-    static const char *const names[] = {"enter_autocast", "exit_autocast", "_exit_autocast",
-                                        "leave_autocast", "return_to_autocast"};
+    static const char *const names[] = {"enter_autocast", "exit_autocast",      "_exit_autocast",
+                                        "leave_autocast", "return_to_autocast", "enter_inference",
+                                        "exit_inference"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (n->target == glue_function(names[i]))
             return true;
@@ -640,6 +734,7 @@ static status drop_setters(world *w) {
 }
 
 status state_leave(world *w, torch_trace *t) {
+    TRY(inference_left(w, t));
     PyObject *now = count(facts.decrement, NULL) < 0 ? NULL : state_now();
     status done = now ? note_switches(w, t, now) : ST_ERROR;
     while (done == ST_OK && top_context(t))

@@ -197,6 +197,10 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return autocast_enter(w, r, a);
     case KIND_EXIT_AUTOCAST:
         return autocast_exit(w, r, a);
+    case KIND_ENTER_INFERENCE:
+        return inference_enter(w, r, a);
+    case KIND_EXIT_INFERENCE:
+        return inference_exit(w, r, a);
     case KIND_MODULE_GET:
         return call_module_get(w, r, a);
     case KIND_ITERATE:

@@ -29,6 +29,7 @@ static void sever(world *w) {
     map_clear(&t->looked);
     Py_XDECREF(t->asked);
     Py_XDECREF(t->contexts);
+    Py_XDECREF(t->inference);
     Py_XDECREF(t->mode);
     PyMem_Free(t);
 }

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import stator
-from tests.tensor.helpers import assert_same, check, compiled, count
+from tests.tensor.helpers import Recorder, assert_same, check, compiled, count
 
 
 def x(grad=True):
@@ -252,3 +252,124 @@ def test_a_graph_that_raises_leaves_the_state_as_it_was(backend):
     for index in (good, bad, good, bad):
         assert_same(fast(x(), index), f(x(), index))
         assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+
+
+# -- inference mode --
+
+
+def in_inference(x):
+    with torch.inference_mode():
+        y = x * 2
+        inside = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    return y, y.is_inference(), inside, torch.is_inference_mode_enabled(), x * 3
+
+
+@torch.inference_mode()
+def decorated_inference(x):
+    return x * 2
+
+
+def inference_off_within(x):
+    with torch.inference_mode(), torch.no_grad():
+        a = x + 1
+        with torch.inference_mode(False):
+            b = x + 2
+        c = x + 3
+    return a, b, c, x.is_inference(), a.is_inference(), b.is_inference()
+
+
+def inference_left_by_an_error(x):
+    try:
+        with torch.inference_mode():
+            y = x + 1
+            raise ValueError
+    except ValueError:
+        return x * 2, y.is_inference(), torch.is_grad_enabled()
+
+
+def one_context_twice(x):
+    context = torch.inference_mode()
+    with context:
+        a = x + 1
+    with context:
+        b = x + 2
+    return a, b
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        in_inference,
+        decorated_inference,
+        inference_off_within,
+        inference_left_by_an_error,
+        one_context_twice,
+    ],
+)
+def test_inference_mode(function):
+    fast = check(function, x())
+    want = [
+        t.is_inference() for t in torch.utils._pytree.tree_leaves(function(x())) if is_tensor(t)
+    ]
+    got = [t.is_inference() for t in torch.utils._pytree.tree_leaves(fast(x())) if is_tensor(t)]
+    assert got == want
+    check(function, x(False), backend=lambda module, examples: module.forward)
+
+
+def is_tensor(value):
+    return isinstance(value, torch.Tensor)
+
+
+def test_a_break_in_inference_mode():
+    def f(x):
+        with torch.inference_mode():
+            y = x + 1
+            stator.graph_break()
+            y = y * 2
+        return y, y.is_inference(), x + 1
+
+    check(f, x(), fullgraph=False, calls=3)
+
+
+def test_a_context_from_outside_is_left_as_it_was_entered():
+    context = torch.inference_mode()
+
+    def f(x):
+        with context:
+            return x + 1
+
+    fast = compiled(f, fullgraph=False)
+    for _ in range(3):
+        assert fast(x()).is_inference()
+        assert not torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda module, examples: module.forward])
+def test_inference_mode_is_left_when_the_graph_fails(backend):
+    def f(x):
+        with torch.no_grad(), torch.inference_mode():
+            return torch.linalg.cholesky(x + 0)
+
+    fast = compiled(f, backend)
+    assert fast(torch.eye(2)).is_inference()
+    with pytest.raises(torch.linalg.LinAlgError):
+        fast(-torch.eye(2))
+    assert not torch.is_inference_mode_enabled()
+    assert torch.is_grad_enabled()
+
+
+def test_grad_mode_that_is_set_already_is_no_node():
+    recorder = Recorder()
+
+    def f(x):
+        with torch.enable_grad():
+            y = x * 2
+        return y
+
+    check(f, x(), backend=recorder)
+    assert [
+        node.name
+        for node in recorder.graphs[0].graph.find_nodes(
+            op="call_function", target=torch._C._set_grad_enabled
+        )
+    ] == []
