@@ -349,7 +349,7 @@ def _reset_guarded_backend_cache() -> None:
 
 
 def _set_stance(stance: Any) -> Any:
-    if _engine.tracing():
+    if _engine.within():
         raise RuntimeError("attempted to set_stance in a torch.compile region")
     _stance.change(stance.stance, stance.backend)
     return _originals["set_stance"](stance)

@@ -159,7 +159,7 @@ _REFUSED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "subprocess": (("Popen.__init__", "FILE_IO", "starts a process"),),
     "torch._dynamo.decorators": (
         ("graph_break", "GRAPH_BREAK", ""),
-        ("skip_frame", "GRAPH_BREAK", ""),
+        ("skip_frame", "SKIP_FRAME", ""),
         ("step_unsupported", "GRAPH_BREAK", ""),
     ),
 }

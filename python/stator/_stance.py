@@ -93,7 +93,7 @@ class set_stance:  # the name is torch's
     def __init__(self, stance: str = "default", *, force_backend: Any = None) -> None:
         if force_backend is not None and stance != "default":
             raise RuntimeError("non-default stance cannot have force_backend set")
-        if _engine.tracing():
+        if _engine.within():
             raise RuntimeError("attempted to set_stance in a compiled region")
         self.stance = stance, force_backend
         self.before = change(*self.stance)

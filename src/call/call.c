@@ -17,6 +17,7 @@
 
 PyTypeObject *call_compiled_type;
 PyObject *(*call_compiled_function)(PyObject *compiled);
+bool (*call_compiled_strict)(PyObject *compiled);
 PyObject *(*call_function)(world *w, PyObject *function, PyObject *const *args, size_t given,
                            PyObject *keywords);
 
@@ -242,7 +243,11 @@ static PyObject *call_compiled(world *w, PyObject *o, PyObject *const *args, siz
     PyObject *function = call_compiled_function(o);
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
     PyObject *opened = s ? door_bring(w, s, function) : NULL;
-    return opened ? call_python(w, opened, args, given, keywords) : NULL;
+    bool strict = call_compiled_strict(o);
+    w->strict += strict;
+    PyObject *result = opened ? call_python(w, opened, args, given, keywords) : NULL;
+    w->strict -= strict;
+    return result;
 }
 
 static PyObject *call_object_once(world *w, PyObject *o, PyObject *const *args, size_t given,

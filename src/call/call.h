@@ -32,6 +32,7 @@ extern PyObject *(*call_function)(world *w, PyObject *function, PyObject *const 
 // them calls the function. Set by src/hook, whose objects they are.
 extern PyTypeObject *call_compiled_type;
 extern PyObject *(*call_compiled_function)(PyObject *compiled);
+extern bool (*call_compiled_strict)(PyObject *compiled); // its breaks are errors
 
 // A native call with the engine's checks around it: a break in a callback is seen even if native
 // code swallowed it, and an exception that a stand-in may have caused is not believed if

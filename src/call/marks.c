@@ -92,6 +92,19 @@ static PyObject *handle_graph_break(world *w, PyObject *callable, PyObject *cons
                        text && PyUnicode_CheckExact(text) ? text : NULL, "graph_break()");
 }
 
+// `skip_frame(msg)`: nothing of the frame is compiled, from where the trace began. Of a frame that
+// was called in the trace only the call itself is CPython's: nobody could tell.
+static PyObject *handle_skip_frame(world *w, PyObject *callable, PyObject *const *args,
+                                   size_t given, PyObject *keywords) {
+    (void)callable, (void)args, (void)given, (void)keywords;
+    world_break(w, REASON_SKIP_FRAME, "skip_frame()");
+    if (w->run == w->root) {
+        Py_CLEAR(w->image);
+        w->again = 0;
+    }
+    return NULL;
+}
+
 // --- assume_constant_result ---
 
 // The real object that an argument stands for; new reference.
@@ -176,6 +189,8 @@ static PyObject *seen(world *w, PyObject *dict, PyObject *key) {
 }
 
 bool mark_strict(world *w) {
+    if (w->strict_break)
+        return true;
     for (uint32_t i = 0; i < marks.strict.count; i += 2)
         if (seen(w, marks.strict.items[i], marks.strict.items[i + 1]) == Py_True)
             return true;
@@ -237,6 +252,8 @@ static PyObject *refuse(PyObject *module, PyObject *args) {
     *row = (rule){.path = path_text, .kind = RULE_OPAQUE, .why = why_text, .reason = found};
     if (found == REASON_GRAPH_BREAK)
         *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_graph_break};
+    if (found == REASON_SKIP_FRAME)
+        *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_skip_frame};
     if (rules_add(callable, row) != ST_OK) {
         PyMem_Free(row);
         return NULL;

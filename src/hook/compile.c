@@ -433,7 +433,12 @@ static PyObject *set_chooser(PyObject *Py_UNUSED(module), PyObject *callable) {
     return before;
 }
 
+static PyObject *within(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+    return PyBool_FromLong(hook_compiles() || world_here != NULL);
+}
+
 PyMethodDef compile_methods[] = {
+    {"within", within, METH_NOARGS, "Whether this is run by a compiled call, traced or not."},
     {"set_library", set_library, METH_O,
      "Folders (a tuple of str) whose functions are compiled only as a part of what calls them."},
     {"set_chooser", set_chooser, METH_O,
@@ -462,9 +467,14 @@ static PyObject *function_of(PyObject *o) {
     return ((compiled *)o)->function;
 }
 
+static bool is_strict(PyObject *o) {
+    return ((compiled *)o)->compiler->fullgraph;
+}
+
 int compile_setup(PyObject *module) {
     call_compiled_type = &compiled_type;
     call_compiled_function = function_of;
+    call_compiled_strict = is_strict;
     drive_setup();
     torch_quiet_enter = quiet_enter;
     torch_quiet_leave = quiet_leave;

@@ -84,6 +84,10 @@ void hook_leave(const hook_scope *before) {
         uninstall(PyInterpreterState_Get());
 }
 
+bool hook_compiles(void) {
+    return mode == HOOK_COMPILE;
+}
+
 hook_mode hook_swap(hook_mode wanted) {
     hook_mode before = mode;
     mode = wanted;

@@ -36,3 +36,5 @@ typedef enum hook_reach {
 int hook_skip(PyCodeObject *code, hook_reach reach);
 
 bool hook_installed(void);
+// Whether this thread runs the uncompiled parts of a compiled call.
+bool hook_compiles(void);

@@ -222,6 +222,7 @@ static void break_with(world *w, reason why, const char *format, va_list argumen
     if (!w->broken) {
         w->broken = true;
         w->reason = why;
+        w->strict_break = w->strict > 0;
         w->detail = PyUnicode_FromFormatV(format, arguments);
         w->stack = world_stack(w);
         PyErr_Clear(); // a break without its text is still a break

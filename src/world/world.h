@@ -150,9 +150,11 @@ typedef struct world {
     bool addressed;                     // id() of something made inside was asked for
     bool mutated_tensor;                // one that came from outside, or what shares its memory
     bool random;                        // the graph draws random numbers
-    bool whole;       // it may not break: what is better done outside is done all the same
-    bool interrupted; // a signal handler raised: its exception is the user's, not the trace's
-    void *torch;      // src/torch's own state for this trace, or NULL
+    int strict;        // callables of other compiles are being called that must not break
+    bool strict_break; // it broke in one
+    bool whole;        // it may not break: what is better done outside is done all the same
+    bool interrupted;  // a signal handler raised: its exception is the user's, not the trace's
+    void *torch;       // src/torch's own state for this trace, or NULL
     // strong: how torch's state is set as the trace leaves it, or NULL. A tuple of (C function,
     // arguments, C function that undoes it, arguments).
     PyObject *switches;

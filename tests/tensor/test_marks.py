@@ -320,6 +320,47 @@ def test_error_on_graph_break(strict):
     assert stator.compile(h, backend="eager")(torch.ones(1)) == 3
 
 
+def test_a_whole_function_called_by_another_stays_whole():
+    @stator.compile(backend="eager", fullgraph=True)
+    def inner(x):
+        stator.graph_break()
+        return x + 1
+
+    def outer(x, flag):
+        return inner(x * 2) if flag else x
+
+    fast = stator.compile(outer, backend="eager")
+    assert fast(torch.ones(1), False) == 1
+    with pytest.raises(stator.Unsupported):
+        fast(torch.ones(1), True)
+
+    def breaks_elsewhere(x):
+        y = stator.compile(lambda x: x + 1, backend="eager", fullgraph=True)(x)
+        stator.graph_break()
+        return y * 2
+
+    assert stator.compile(breaks_elsewhere, backend="eager")(torch.ones(1)) == 4
+
+
+def test_skip_frame():
+    def f(x):
+        y = x + 1
+        torch._dynamo.skip_frame()
+        return y * 2
+
+    def g(x):
+        y = x - 1
+        stator.graph_break()
+        y = y + 1
+        torch._dynamo.skip_frame()
+        return y * 2
+
+    assert graphs_of(f, torch.ones(2)) == 0
+    assert graphs_of(g, torch.ones(2)) == 1
+    assert "[SKIP_FRAME]" in why(f, torch.ones(2))
+    assert graphs_of(lambda x: f(x) + 1, torch.ones(2)) > 1  # as a part of another: a break
+
+
 # -- set_stance --
 
 
@@ -347,6 +388,23 @@ def test_set_stance():
     assert fast(x, 2) == -1
     stator.set_stance("default")
     assert fast(x, 2) == 3
+
+
+def test_no_stance_is_set_by_compiled_code(surface):
+    set_stance = torch.compiler.set_stance if surface == "installed" else stator.set_stance
+
+    def f(x, off):
+        torch._dynamo.skip_frame()
+        if off:
+            stator.disable(set_stance)("default")
+        else:
+            set_stance("default")
+        return x + 1
+
+    fast = stator.compile(f, backend="eager")
+    with pytest.raises(RuntimeError, match="attempted to set_stance in a"):
+        fast(torch.ones(1), False)
+    assert fast(torch.ones(1), True) == 2
 
 
 def test_eager_then_compile():
