@@ -180,7 +180,7 @@ _entered = _Entered()
 
 
 def enter_inference(mode: bool) -> Any:
-    context = torch._C._InferenceMode(mode)
+    context: Any = torch._C._InferenceMode(mode)
     context.__enter__()
     _entered.contexts.append(context)
     return context
@@ -619,6 +619,7 @@ def settings() -> dict[str, Any]:
     glue["dispatch_modes"] = torch._C._len_torch_dispatch_stack
     glue["pop_dispatch_mode"] = torch._C._pop_torch_dispatch_stack
     glue["is_grad_enabled"] = torch.is_grad_enabled
+    glue["assert_async"] = torch._assert_async
     glue["restore_state"] = _engine.torch_restore_state
     glue["enter_autocast"] = torch.amp.autocast_mode._enter_autocast
     glue["exit_autocast"] = torch.amp.autocast_mode._exit_autocast

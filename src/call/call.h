@@ -44,6 +44,10 @@ PyObject *op_unary(world *w, unaryfunc function, PyObject *o);
 PyObject *op_binary(world *w, int kind, PyObject *left, PyObject *right);
 PyObject *op_compare(world *w, PyObject *left, PyObject *right, int kind);
 int op_truth(world *w, PyObject *o);
+// The same for what an instruction decides by: a tensor that is asserted becomes a node.
+int op_condition(world *w, PyObject *o);
+// Whether the innermost frame's instruction is an assertion's, with a message that can be a node's.
+bool op_asserts(world *w);
 int op_contains(world *w, PyObject *container, PyObject *value);
 PyObject *op_getitem(world *w, PyObject *container, PyObject *key);
 int op_setitem(world *w, PyObject *container, PyObject *key, PyObject *value); // NULL deletes

@@ -2,6 +2,10 @@
 // order.
 #include "src/py/operators.h"
 
+#include "src/interp/run.h"
+
+#include "src/call/marks.h"
+
 #include "src/torch/room.h"
 
 static bool is_number(PyObject *o) {
@@ -110,4 +114,60 @@ PyObject *operator_iterate(world *w, PyObject *o) {
     PyObject *result = rows ? PyObject_GetIter(rows) : NULL;
     Py_XDECREF(rows);
     return result;
+}
+
+// --- assertions ---
+
+static long count_of(standin *s) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *count = PyObject_CallMethod(s->fake, "numel", NULL);
+    quiet_end(&q);
+    long found = count ? PyLong_AsLong(count) : -1;
+    PyErr_Clear();
+    Py_XDECREF(count);
+    return found;
+}
+
+static bool is_on_cpu(standin *s) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *device = PyObject_GetAttrString(s->fake, "device");
+    PyObject *type = device ? PyObject_GetAttrString(device, "type") : NULL;
+    quiet_end(&q);
+    bool found = type && PyUnicode_CompareWithASCIIString(type, "cpu") == 0;
+    PyErr_Clear();
+    Py_XDECREF(device);
+    Py_XDECREF(type);
+    return found;
+}
+
+// What has more elements than one, or none, has no truth: torch says so, when it is asked. A device
+// that finds an assertion false is lost to the process: not where the program handles exceptions.
+int operator_check(world *w, PyObject *o, PyObject *message) {
+    torch_trace *t = trace_of(w);
+    if (!t)
+        return -1;
+    if (count_of((standin *)o) != 1)
+        return 0;
+    if (!w->whole && !is_on_cpu((standin *)o) && !world_nobody_handles(w))
+        return 0;
+    PyObject *args[] = {o, message};
+    PyObject *done = record_function(w, glue_function("assert_async"), args, 2);
+    if (!done)
+        return -1;
+    Py_DECREF(done);
+    if (!t->asserted)
+        t->asserted = w->run->started;
+    return 1;
+}
+
+// A graph that fails is run again as Python, which raises an AssertionError; torch's own error is
+// another. Where no break is wanted, that one has to do.
+status operator_checked(world *w, const torch_trace *t) {
+    if (!t->asserted || w->whole || !(w->mutated_tensor || w->random) || mark_strict(w))
+        return ST_OK;
+    world_break(w, REASON_TENSOR_TRUTH, "an assertion, in a graph that cannot be run twice");
+    w->again = t->asserted;
+    return ST_BREAK;
 }

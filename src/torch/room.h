@@ -81,6 +81,7 @@ typedef struct torch_trace {
     uint64_t keys[2];          // the thread's dispatch keys when it began
     void *state;               // borrowed from the guards: what the state guard compares with
     PyObject *asked;     // strong: dict of what was asked, (function, *args) → answer, or NULL
+    uint64_t asserted;   // when the first assertion became a node, see operators.c; 0: never
     PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL
     PyObject *inference; // strong: list of inference modes entered and not left, or NULL
 } torch_trace;
@@ -188,6 +189,9 @@ PyObject *operator_getitem(world *w, PyObject *o, PyObject *key);
 int operator_setitem(world *w, PyObject *o, PyObject *key, PyObject *value);
 PyObject *operator_iterate(world *w, PyObject *o);
 Py_ssize_t operator_length(world *w, PyObject *o);
+int operator_check(world *w, PyObject *o, PyObject *message);
+// An assertion's graph can be run twice, or the trace is done again and breaks before it.
+status operator_checked(world *w, const torch_trace *t);
 
 // --- torch's state (state.c) ---
 

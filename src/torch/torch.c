@@ -44,6 +44,7 @@ static status end(world *w) {
     torch_trace *t = w->torch;
     if (!t)
         return ST_OK;
+    TRY(operator_checked(w, t));
     TRY(inputs_sort(w));
     if (!t->before)
         return ST_OK;
@@ -127,6 +128,7 @@ const tensor_ops torch_ops = {
     .compare = compare,
     .getitem = operator_getitem,
     .setitem = operator_setitem,
+    .check = operator_check,
     .node_of = node_of,
     .sever = sever,
     .end = end,

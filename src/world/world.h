@@ -367,6 +367,8 @@ typedef struct tensor_ops {
     PyObject *(*compare)(world *w, PyObject *left, PyObject *right, int kind);
     PyObject *(*getitem)(world *w, PyObject *o, PyObject *key);
     int (*setitem)(world *w, PyObject *o, PyObject *key, PyObject *value);
+    // A node that fails if the tensor is not true: 1; 0: there is none for such a tensor; -1.
+    int (*check)(world *w, PyObject *standin, PyObject *message);
     // The graph input or node a stand-in stands for; borrowed.
     node *(*node_of)(PyObject *standin);
     void (*sever)(world *w); // the trace ends

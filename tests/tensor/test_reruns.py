@@ -1,11 +1,14 @@
 # ruff: noqa: E402
 """A graph that raises when it runs: the program itself runs again, if nothing was left behind."""
 
+import traceback
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.tensor.helpers import compiled
+from tests.tensor import asserting
+from tests.tensor.helpers import Recorder, compiled, count
 
 
 def x():
@@ -72,3 +75,61 @@ def test_nothing_is_done_twice(name):
     torch.manual_seed(0)
     LEAVES_SOMETHING[name](once)
     torch.testing.assert_close(mine, once)
+
+
+# -- assertions: nodes, that make the graph fail --
+
+
+IN_ONE_GRAPH = [
+    asserting.with_message,
+    asserting.without_message,
+    asserting.of_a_tensor_itself,
+    asserting.in_a_with_block,
+    asserting.handled,
+    asserting.in_a_callee,
+]
+IN_PIECES = [
+    asserting.makes_its_message,
+    asserting.negated,
+    asserting.of_two,
+    asserting.of_many,
+    asserting.then_writes,
+    asserting.then_draws,
+]
+
+
+def outcome(f, x):
+    torch.manual_seed(0)
+    try:
+        return f(x), x, None, []
+    except (AssertionError, RuntimeError) as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)]
+        return None, x, (type(error), str(error)), lines[-1]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", IN_ONE_GRAPH + IN_PIECES)
+def test_assertions(function, backend):
+    fast = compiled(function, backend, fullgraph=function in IN_ONE_GRAPH)
+    outcome(fast, torch.ones(3))
+    assert count(fast) == 1 or function in IN_PIECES
+    for value in (torch.ones(3), -torch.ones(3), torch.ones(3) * 2, torch.zeros(3), torch.ones(3)):
+        got, want = outcome(fast, value.clone()), outcome(function, value.clone())
+        torch.testing.assert_close(got[:2], want[:2], rtol=0, atol=0)
+        assert got[2:] == want[2:]
+
+
+def test_an_assertion_is_a_node():
+    recorder = Recorder()
+    compiled(asserting.with_message, recorder)(torch.ones(3))
+    (node,) = recorder.graphs[0].graph.find_nodes(op="call_function", target=torch._assert_async)
+    assert node.args[1] == "not positive"
+
+
+def test_a_whole_graph_asserts_what_it_may_not_run_twice():
+    fast = compiled(asserting.then_writes)
+    assert fast(torch.ones(3)).sum() == 12
+    x = -torch.ones(3)
+    with pytest.raises(RuntimeError, match="not positive"):
+        fast(x)
+    assert x.sum() == -3

@@ -1,0 +1,58 @@
+// `assert tensor`: the check becomes a node, and the trace goes on as if it held. Where it does not
+// hold the graph fails, and CPython runs the frame, which raises as it would have.
+#include "src/interp/run.h"
+
+#include "src/call/call.h"
+
+// The n-th instruction after one, or NULL.
+static const insn *after(const code *c, const insn *i, int n) {
+    return i + n < c->insns + c->count ? i + n : NULL;
+}
+
+static bool is_op(const insn *i, op wanted, int32_t arg) {
+    return i != NULL && i->op == wanted && i->arg == arg;
+}
+
+// The instruction that jumps over the raise, if it is the truth of this one's value that decides.
+static const insn *jump_of(const code *c, const insn *i) {
+    bool gives_truth = i->op == OP_TO_BOOL || (i->op == OP_COMPARE_OP && i->extra != 0);
+    const insn *jump = gives_truth ? after(c, i, 1) : i;
+    return jump != NULL && jump->op == OP_POP_JUMP_IF_TRUE ? jump : NULL;
+}
+
+// What the frame's current instruction asserts would be reported with this text (borrowed); NULL:
+// it asserts nothing, or makes its message when it fails.
+static PyObject *message_of(const run *r) {
+    static PyObject *none;
+    const code *c = r->code;
+    const insn *now = code_at(c, py_frame_lasti(r->frame)), *jump = now ? jump_of(c, now) : NULL;
+    if (jump == NULL || !is_op(after(c, jump, 1), OP_LOAD_ASSERTION_ERROR, 0))
+        return NULL;
+    if (none == NULL && (none = PyUnicode_InternFromString("assertion error")) == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    if (is_op(after(c, jump, 2), OP_RAISE_VARARGS, 1))
+        return none;
+    const insn *text = after(c, jump, 2);
+    if (text == NULL || text->op != OP_LOAD_CONST || !is_op(after(c, jump, 3), OP_CALL, 0) ||
+        !is_op(after(c, jump, 4), OP_RAISE_VARARGS, 1))
+        return NULL;
+    PyObject *message = PyTuple_GET_ITEM(c->py->co_consts, text->arg);
+    return PyUnicode_CheckExact(message) ? message : NULL;
+}
+
+bool op_asserts(world *w) {
+    return w->run != NULL && world_tensors != NULL && message_of(w->run) != NULL;
+}
+
+int op_condition(world *w, PyObject *o) {
+    bool tensor = is_lazy(o) ? world_has_tensor(((lazy *)o)->outside) : is_standin(o);
+    if (!tensor || !op_asserts(w))
+        return op_truth(w, o);
+    PyObject *opened = door_open(w, o);
+    if (opened == NULL)
+        return -1;
+    int done = is_standin(opened) ? world_tensors->check(w, opened, message_of(w->run)) : 0;
+    return done == 0 ? op_truth(w, opened) : done;
+}
