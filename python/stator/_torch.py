@@ -271,6 +271,102 @@ def return_to_autocast(device: str, enabled: bool, dtype: torch.dtype, cache: bo
     _set_autocast(device, enabled, dtype, cache)
 
 
+# -- in place of torch's own: traced instead of what they stand for --
+
+
+class _Range(torch.profiler.record_function):
+    """`record_function` marks time for a profiler. While none is on, it does nothing.
+
+    `run_callbacks_on_exit` is off meanwhile, so that torch's own `__exit__` does nothing either.
+    """
+
+    def begin(self, name: str, args: str | None = None) -> None:
+        self.name = name
+        self.args = args
+        self.run_callbacks_on_exit = True
+        self.record = None
+        if _MONITORED:
+            self._cupti_monitor_external_id = None
+
+    def enter(self) -> Any:
+        if torch._C._autograd._profiler_enabled():
+            return _enter_range(self)
+        self.record = None
+        self.run_callbacks_on_exit = False
+        return self
+
+    def exit(self, exc_type: Any, exc_value: Any, traceback: Any) -> Any:
+        if self.run_callbacks_on_exit or self.record is not None:  # entered for real
+            return _exit_range(self, exc_type, exc_value, traceback)
+        self.run_callbacks_on_exit = True
+        return None
+
+
+_RANGES: tuple[tuple[Any, Row], ...] = (
+    (torch.profiler.record_function.__init__, ("instead", _Range.begin)),
+    (torch.profiler.record_function.__enter__, ("instead", _Range.enter)),
+    (torch.profiler.record_function.__exit__, ("instead", _Range.exit)),
+)
+_MONITORED = (
+    "_cupti_monitor_external_id" in torch.profiler.record_function.__init__.__code__.co_names
+)
+
+
+def _enter_range(self: Any) -> Any:
+    return torch.profiler.record_function.__enter__(self)  # type: ignore[no-untyped-call]
+
+
+def _exit_range(self: Any, *raised: Any) -> Any:
+    return torch.profiler.record_function.__exit__(self, *raised)
+
+
+# `value` is a tensor: torch's functions take its number, which a trace does not know. Their kernels
+# multiply by it first, and round as the product of tensors does; but for types that are short.
+
+
+def _is_factor(value: Any, *tensors: Any) -> bool:
+    long = value.dtype == torch.float32 or value.dtype == torch.float64
+    same = all(tensor.dtype == value.dtype for tensor in tensors)
+    return long and same and value.dim() == 0 and not value.requires_grad
+
+
+def _addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    if _is_factor(value, self, tensor1, tensor2):
+        return self.addcdiv(value * tensor1, tensor2)
+    return self.addcdiv(tensor1, tensor2, value=value.item())
+
+
+def _addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    if _is_factor(value, self, tensor1, tensor2):
+        return self.addcdiv_(value * tensor1, tensor2)
+    return self.addcdiv_(tensor1, tensor2, value=value.item())
+
+
+def _addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    if _is_factor(value, self, tensor1, tensor2):
+        return self.addcmul(value * tensor1, tensor2)
+    return self.addcmul(tensor1, tensor2, value=value.item())
+
+
+def _addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    if _is_factor(value, self, tensor1, tensor2):
+        return self.addcmul_(value * tensor1, tensor2)
+    return self.addcmul_(tensor1, tensor2, value=value.item())
+
+
+_SCALED: tuple[tuple[Any, Row], ...] = (
+    (torch.addcdiv, ("scaled", (None, _addcdiv))),
+    (torch.addcmul, ("scaled", (None, _addcmul))),
+    *(
+        (
+            getattr(torch._C.TensorBase, function.__name__[1:]),
+            ("scaled", (function.__name__[1:], function)),
+        )
+        for function in (_addcdiv, _addcdiv_, _addcmul, _addcmul_)
+    ),
+)
+
+
 # -- callables --
 
 
@@ -406,6 +502,7 @@ _CONSTANTS: dict[str, Any] = {
     "torch._dynamo.eval_frame._is_in_optimized_module": True,
     "torch.nn.modules.activation._is_make_fx_tracing": True,
     "torch._C._log_api_usage_once": None,
+    "torch._C._is_torch_function_mode_enabled": False,
     "torch._C._log_api_usage_metadata": None,
 }
 
@@ -525,6 +622,10 @@ def _listed() -> Iterator[tuple[Any, Row]]:
     yield torch.autocast.__enter__, ("enter_autocast", modes._enter_autocast)
     yield torch.autocast.__exit__, ("exit_autocast", modes._exit_autocast)
     yield from _INFERENCE
+    yield from _RANGES
+    yield from _SCALED
+    yield _enter_range, ("state", "torch.profiler.record_function, and a profiler is on")
+    yield _exit_range, ("state", "torch.profiler.record_function, entered before")
 
 
 def rows() -> list[tuple[Any, Row]]:

@@ -1,5 +1,6 @@
 // Torch's callables: which of them become nodes, which are answered at once, which stop the trace.
 // The rows come from the Python glue, by object; methods of tensors are found by their descriptors.
+#include "src/call/handlers.h"
 #include "src/call/marks.h"
 #include "src/call/rules.h"
 
@@ -166,6 +167,28 @@ static PyObject *call_module_get(world *w, const row *r, call_args a) {
     return result;
 }
 
+static bool stands_for_tensor(PyObject *o) {
+    return is_lazy(o) ? torch_ops.is_tensor(((lazy *)o)->outside) : is_tensor_standin(o);
+}
+
+// Its value becomes the instruction's as that of the callable would have.
+static PyObject *call_instead(world *w, PyObject *function, call_args a) {
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
+    PyObject *opened = s ? door_bring(w, s, function) : NULL;
+    w->thin = w->tail;
+    return opened ? call_any(w, opened, a.args, a.given, a.keywords) : NULL;
+}
+
+static PyObject *call_scaled(world *w, const row *r, call_args a) {
+    PyObject *name = PyTuple_GET_ITEM(r->extra, 0);
+    PyObject *value = handler_keyword(a.args, a.given, a.keywords, "value");
+    if (value && stands_for_tensor(value))
+        return call_instead(w, PyTuple_GET_ITEM(r->extra, 1), a);
+    if (name == Py_None)
+        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, a);
+    return record_call(w, NODE_CALL_METHOD, name, r->callable, a);
+}
+
 // What to say is a text, or (reason, text) where the kind's usual reason says too little.
 static PyObject *refuse(world *w, const row *r, reason usual) {
     if (!PyTuple_Check(r->extra))
@@ -203,6 +226,10 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return inference_exit(w, r, a);
     case KIND_MODULE_GET:
         return call_module_get(w, r, a);
+    case KIND_INSTEAD:
+        return call_instead(w, r->extra, a);
+    case KIND_SCALED:
+        return call_scaled(w, r, a);
     case KIND_ITERATE:
         return call_iterate(w, a);
     case KIND_OFFSET:
@@ -285,10 +312,6 @@ static bool is_bound_to_ours(PyObject *callable) {
     PyTypeObject *type = Py_TYPE(self);
     return is_tensor_standin(self) || type == facts.size || type == facts.dtype ||
            type == facts.device;
-}
-
-static bool stands_for_tensor(PyObject *o) {
-    return is_lazy(o) ? torch_ops.is_tensor(((lazy *)o)->outside) : is_tensor_standin(o);
 }
 
 // int(x), float(x), …: the method of that name, which knows the values of constants.

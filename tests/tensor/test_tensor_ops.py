@@ -690,3 +690,23 @@ def test_gradients():
         if call is loss:
             want = found
         assert_same(found, want)
+
+
+@pytest.mark.parametrize("name", ["addcdiv", "addcdiv_", "addcmul", "addcmul_"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_tensor_as_factor(name, dtype):
+    def f(a, b, c, value):
+        return getattr(a, name)(b, c, value=value)
+
+    def g(a, b, c, value):
+        return getattr(torch, name.rstrip("_"))(a, b, c, value=value)
+
+    torch.manual_seed(0)
+    tensors = [torch.randn(100, dtype=dtype) for _ in range(3)]
+    check(f, *tensors, torch.tensor(0.3, dtype=dtype))
+    check(g, *tensors, torch.tensor(0.3, dtype=dtype))
+    check(f, *tensors, 0.3)
+    check(f, *tensors, torch.tensor(2), fullgraph=False)  # of another type: its number is taken
+    short = [tensor.bfloat16() for tensor in tensors]
+    check(f, *short, torch.tensor(0.3, dtype=torch.bfloat16), fullgraph=False)
+    check(f, *tensors, torch.ones(1, dtype=dtype, requires_grad=True)[0].detach())

@@ -373,3 +373,78 @@ def test_grad_mode_that_is_set_already_is_no_node():
             op="call_function", target=torch._C._set_grad_enabled
         )
     ] == []
+
+
+# -- ranges of the profiler --
+
+
+def in_ranges(x):
+    with torch.profiler.record_function("outer"):
+        y = x * 2
+        with torch.autograd.profiler.record_function("inner", "text"):
+            y = y + 1
+    return y
+
+
+@torch.profiler.record_function("decorated")
+def decorated_by_a_range(x):
+    return x * 2
+
+
+def range_left_by_an_error(x):
+    try:
+        with torch.profiler.record_function("failing"):
+            raise ValueError
+    except ValueError:
+        return x * 2
+
+
+@pytest.mark.parametrize("function", [in_ranges, decorated_by_a_range, range_left_by_an_error])
+def test_ranges_are_nothing_without_a_profiler(function):
+    fast = check(function, x())
+    nodes = fast.compiler.entries()[0]["graph"]
+    assert "profiler" not in str(nodes)
+
+
+def names_of_ranges(profile):
+    own = ("outer", "inner", "decorated", "kept")
+    return sorted(event.name for event in profile.events() if event.name in own)
+
+
+@pytest.mark.parametrize("function", [in_ranges, decorated_by_a_range])
+def test_ranges_reach_a_profiler(function):
+    fast = compiled(function, fullgraph=False)
+    assert_same(fast(x()), function(x()))
+    for _ in range(2):
+        with torch.profiler.profile() as want:
+            function(x())
+        with torch.profiler.profile() as got:
+            fast(x())
+        assert names_of_ranges(got) == names_of_ranges(want) != []
+    assert_same(fast(x()), function(x()))
+
+
+def test_a_break_in_a_range():
+    def f(x):
+        with torch.profiler.record_function("outer"):
+            y = x * 2
+            stator.graph_break()
+            y = y + 1
+        return y
+
+    check(f, x(), fullgraph=False, calls=3)
+
+    def g(x, context):
+        with context:
+            if x.sum() > 100:
+                raise ValueError
+            return x + 1
+
+    kept = torch.profiler.record_function("kept")
+    fast = compiled(g, fullgraph=False)
+    for _ in range(3):
+        fast(x(), kept)
+    with torch.profiler.profile() as profile:
+        fast(x(), kept)
+        g(x(), kept)
+    assert names_of_ranges(profile) == ["kept", "kept"]
