@@ -27,7 +27,8 @@ static int keyed(world *w, PyObject *dict, PyObject *key, names **n, PyObject **
     *opened = native_open(w, key, P_HASH);
     if (!*opened)
         return -1;
-    if (raw_key_simple(*opened) && !is_standin(*opened) && (*n = names_of_dict(w, r)))
+    bool simple = raw_key_simple(*opened) && !is_standin(*opened);
+    if ((simple || names_have_tensor(w, r, *opened)) && (*n = names_of_dict(w, r)))
         return 1;
     Py_CLEAR(*opened);
     return went_wrong(w) ? -1 : 0;

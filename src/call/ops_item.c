@@ -29,8 +29,9 @@ static int keyed_of(world *w, PyObject *container, PyObject *key, keyed *e) {
     e->key = native_open(w, key, P_HASH);
     if (e->key == NULL)
         return -1;
-    bool simple = raw_key_simple(e->key) && !is_standin(e->key);
-    if (simple && PyObject_Hash(e->key) != -1)
+    bool tensor = names_have_tensor(w, r, e->key);
+    bool simple = tensor || (raw_key_simple(e->key) && !is_standin(e->key));
+    if (tensor || (simple && PyObject_Hash(e->key) != -1))
         e->names = names_of_dict(w, r);
     if (simple && e->names != NULL)
         return 1;

@@ -321,6 +321,7 @@ static status keep_objects(guard_program *p, map *known, step *s) {
     case STEP_CHECK + GUARD_MRO:
         return keep_items(p, known, s);
     case SOURCE_ITEM:
+    case SOURCE_TENSOR_ITEM:
     case STEP_CHECK + GUARD_ABSENT:
     case STEP_CHECK + GUARD_TYPE:
     case STEP_CHECK + GUARD_IS:

@@ -13,6 +13,7 @@ typedef struct death {
 static bool forget_object(step *s, PyObject *o) {
     switch (s->op) {
     case SOURCE_ITEM:
+    case SOURCE_TENSOR_ITEM:
     case STEP_CHECK + GUARD_ABSENT:
     case STEP_CHECK + GUARD_TYPE:
     case STEP_CHECK + GUARD_IS:

@@ -286,6 +286,7 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
     case SOURCE_SLOT:
         return slot(parent, index);
     case SOURCE_ITEM:
+    case SOURCE_TENSOR_ITEM:
         return dict_item(parent, key, hint);
     case SOURCE_DICT_KEY:
         return raw_dict_key(parent, index);

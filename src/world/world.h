@@ -296,6 +296,8 @@ PyObject *address_new(world *w, PyObject *o);
 // --- dicts and instance dicts (names.c) ---
 
 names *names_of_dict(world *w, record *dict);
+// Whether an outside dict has a tensor from outside as a key: it can be read by it.
+bool names_have_tensor(const world *w, const record *dict, PyObject *key);
 // Instance dict half of an outside object; NULL without an exception if it has no dict. If the dict
 // exists as an object with a record of its own, it is that record's.
 names *names_of_object(world *w, record *object);
