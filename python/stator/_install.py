@@ -74,7 +74,7 @@ class TorchPolicy(_policy.Policy):
         if config.disable:
             self._nothing_compiled(code, "Dynamo tracing is disabled")
             return False
-        if not _stance.may_compile(code, reasons):
+        if self._left(code, offset) or not _stance.may_compile(code, reasons):
             return False
         if reasons:
             self._recompiles(code, reasons)

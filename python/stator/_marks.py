@@ -160,7 +160,7 @@ _REFUSED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "torch._dynamo.decorators": (
         ("graph_break", "GRAPH_BREAK", ""),
         ("skip_frame", "SKIP_FRAME", ""),
-        ("step_unsupported", "GRAPH_BREAK", ""),
+        ("step_unsupported", "STEP", ""),
     ),
 }
 
@@ -187,11 +187,21 @@ def register() -> None:
         _register_torch()
 
 
+def _substitute(function: Any) -> Any:
+    """What `torch.compiler.substitute_in_graph` was given for a function, by others than torch."""
+    from torch._dynamo.variables import PolyfilledFunctionVariable
+
+    wrapped = PolyfilledFunctionVariable._get_polyfill_handlers().get(function)
+    found = getattr(wrapped, "__torch_dynamo_polyfill__", None)
+    return None if getattr(found, "__module__", "torch.").startswith("torch.") else found
+
+
 def _register_torch() -> None:
     import torch._dynamo
     from torch._dynamo import decorators, eval_frame, trace_rules
 
     _engine.mark_ids(trace_rules._allowed_callable_ids(), trace_rules._disallowed_callable_ids())
+    _engine.mark_substitutes(trace_rules._polyfilled_function_ids(), _substitute)
     _engine.mark_strict_at(vars(torch._dynamo.utils), "_error_on_graph_break")
     wrapper = eval_frame.DisableContext()(lambda: None)
     _engine.skip_code(wrapper.__code__, _BELOW)

@@ -60,13 +60,19 @@ class Policy:
         self.fullgraph = fullgraph
         self._warned = False
         self._reasons: list[str] = []  # why there were recompiles
+        self._stepped: set[CodeType] = set()  # left to CPython behind a break
 
     # A call that no entry fits: false leaves it to CPython, an error goes to the caller.
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool:
         _ended.why = None
+        if self._left(code, offset):
+            return False
         if len(self._reasons) < 4 * RECOMPILE_LIMIT:
             self._reasons += reasons[:1]
         return _stance.may_compile(code, reasons) and self._within_limit(code, entries)
+
+    def _left(self, code: CodeType, offset: int) -> bool:
+        return offset > 0 and code in self._stepped
 
     def _within_limit(self, code: CodeType, entries: int) -> bool:
         if entries < RECOMPILE_LIMIT:
@@ -91,6 +97,8 @@ class Policy:
     ) -> None:
         if self.fullgraph or strict:
             raise unsupported(text, reason)
+        if reason == "STEP" and stack is not None and len(stack) == 1:
+            self._stepped.add(code)
         _ended.why = text, stack
 
     def made(self, code: CodeType, offset: int, graph: Any) -> None:

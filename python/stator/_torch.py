@@ -719,6 +719,7 @@ def settings() -> dict[str, Any]:
         _engine.skip_code(helper.__code__)
     glue["dispatch_modes"] = torch._C._len_torch_dispatch_stack
     glue["pop_dispatch_mode"] = torch._C._pop_torch_dispatch_stack
+    glue["grad_mode_file"] = torch.no_grad.__enter__.__code__.co_filename
     glue["is_grad_enabled"] = torch.is_grad_enabled
     glue["assert_async"] = torch._assert_async
     glue["restore_state"] = _engine.torch_restore_state

@@ -1,6 +1,7 @@
 // Marks on functions: turns a call of a marked callable into a break with its own reason, or into
 // the constant that it gives. Marks are attributes that torch's decorators set, or members of
 // torch's sets of ids; they are read when a call is traced, and not guarded.
+#include "src/call/call.h"
 #include "src/call/handlers.h"
 #include "src/call/marks.h"
 
@@ -18,7 +19,8 @@ static struct {
     MARK_WORDS(WORD)
 #undef WORD
     PyObject *allowed, *disallowed; // strong: sets of ids, or NULL
-    VEC(PyObject *) strict;         // strong: dict and key, in turns
+    PyObject *substituted, *find; // strong: a set of ids, and what gives a function for one of them
+    VEC(PyObject *) strict;       // strong: dict and key, in turns
 } marks;
 
 // --- reading marks ---
@@ -105,6 +107,13 @@ static PyObject *handle_skip_frame(world *w, PyObject *callable, PyObject *const
     return NULL;
 }
 
+// `step_unsupported(msg)`: a break; the policy leaves what follows to CPython.
+static PyObject *handle_step(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                             PyObject *keywords) {
+    (void)callable, (void)args, (void)given, (void)keywords;
+    return world_break(w, REASON_STEP, "step_unsupported()");
+}
+
 // --- assume_constant_result ---
 
 // The real object that an argument stands for; new reference.
@@ -163,9 +172,40 @@ static PyObject *call_marked(world *w, PyObject *function, PyObject *const *args
     return NULL;
 }
 
+// What the user has given to be traced in a callable's place; new reference, NULL without an
+// exception if there is none. What has a rule needs none.
+static PyObject *substitute_of(world *w, PyObject *callable) {
+    if (!in_set(w, marks.substituted, callable) || rule_of(callable) != NULL)
+        return NULL;
+    w->quiet++;
+    PyObject *found = PyObject_CallOneArg(marks.find, outside_of(w, callable));
+    w->quiet--;
+    if (found == Py_None)
+        Py_CLEAR(found);
+    return found;
+}
+
+static PyObject *call_substitute(world *w, PyObject *callable, PyObject *function,
+                                 PyObject *const *args, size_t given, PyObject *keywords) {
+    record *r = record_of(w, callable);
+    if (r != NULL && record_identity(w, r) != ST_OK)
+        return NULL;
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
+    PyObject *opened = s ? door_bring(w, s, function) : NULL;
+    w->thin = w->tail;
+    return opened ? call_any(w, opened, args, given, keywords) : NULL;
+}
+
 PyObject *mark_call(world *w, PyObject *callable, PyObject *const *args, size_t given,
                     PyObject *keywords, bool *handled) {
     *handled = true;
+    PyObject *substitute = substitute_of(w, callable);
+    if (substitute != NULL || PyErr_Occurred()) {
+        PyObject *result =
+            substitute ? call_substitute(w, callable, substitute, args, given, keywords) : NULL;
+        Py_XDECREF(substitute);
+        return result;
+    }
     if (in_set(w, marks.disallowed, callable) && rule_of(callable) == NULL)
         return world_break(w, REASON_DISALLOWED, "%S", callable);
     *handled = false;
@@ -223,6 +263,16 @@ static PyObject *mark_ids(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *mark_substitutes(PyObject *module, PyObject *args) {
+    PyObject *ids, *find;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O", &PySet_Type, &ids, &find))
+        return NULL;
+    Py_XSETREF(marks.substituted, Py_NewRef(ids));
+    Py_XSETREF(marks.find, Py_NewRef(find));
+    Py_RETURN_NONE;
+}
+
 static PyObject *mark_strict_at(PyObject *module, PyObject *args) {
     PyObject *dict, *key;
     (void)module;
@@ -252,6 +302,8 @@ static PyObject *refuse(PyObject *module, PyObject *args) {
     *row = (rule){.path = path_text, .kind = RULE_OPAQUE, .why = why_text, .reason = found};
     if (found == REASON_GRAPH_BREAK)
         *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_graph_break};
+    if (found == REASON_STEP)
+        *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_step};
     if (found == REASON_SKIP_FRAME)
         *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_skip_frame};
     if (rules_add(callable, row) != ST_OK) {
@@ -268,6 +320,8 @@ PyMethodDef marks_methods[] = {
      "graph_break(msg='')\n--\n\nBreaks a graph here; does nothing in code that is not compiled."},
     {"tracing", tracing, METH_NOARGS, "Whether this is run by a trace."},
     {"mark_ids", mark_ids, METH_VARARGS, "mark_ids(allowed, disallowed): sets of callables' ids."},
+    {"mark_substitutes", mark_substitutes, METH_VARARGS,
+     "mark_substitutes(ids, find): find(callable) is what is traced in its place, or None."},
     {"mark_strict_at", mark_strict_at, METH_VARARGS,
      "mark_strict_at(dict, key): breaks are errors while dict[key] is True."},
     {"refuse", refuse, METH_VARARGS, "refuse(callable, path, reason, why): its calls break."},

@@ -2,6 +2,8 @@
 // end. What the program would have left set becomes calls of C functions, for the plan.
 #include "src/py/raised.h"
 
+#include "src/interp/run.h"
+
 #include "src/call/attr.h"
 
 #include "src/torch/room.h"
@@ -247,9 +249,12 @@ static PyObject *plain_tuple(world *w, PyObject *const *items, size_t count) {
     return result;
 }
 
-// Grad mode that is as it is to be: no node, as in Dynamo.
-static bool sets_nothing(const row *r, PyObject *args) {
-    if (r->callable != facts.set_grad || PyTuple_GET_SIZE(args) != 1)
+// torch.no_grad and its kin set grad mode to what it is: no node, as in Dynamo.
+static bool sets_nothing(const world *w, const row *r, PyObject *args) {
+    if (r->callable != facts.set_grad || PyTuple_GET_SIZE(args) != 1 || !w->run)
+        return false;
+    PyObject *file = w->run->code->py->co_filename;
+    if (PyUnicode_Compare(file, glue_function("grad_mode_file")) != 0)
         return false;
     PyObject *now = PyObject_CallNoArgs(glue_function("is_grad_enabled"));
     Py_XDECREF(now); // a bool
@@ -265,7 +270,7 @@ PyObject *state_set(world *w, const row *r, call_args a) {
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
     w->writes++;
     PyObject *args = plain_tuple(w, a.args, a.given);
-    bool idle = args && sets_nothing(r, args);
+    bool idle = args && sets_nothing(w, r, args);
     PyObject *result = args ? PyObject_CallObject(r->callable, args) : NULL;
     node *n = result && !idle ? record_setter(w, r->callable, args) : NULL;
     Py_XDECREF(args);

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zlib
 
 import pytest
 
@@ -359,6 +360,37 @@ def test_skip_frame():
     assert graphs_of(g, torch.ones(2)) == 1
     assert "[SKIP_FRAME]" in why(f, torch.ones(2))
     assert graphs_of(lambda x: f(x) + 1, torch.ones(2)) > 1  # as a part of another: a break
+
+
+def test_step_unsupported():
+    def f(x):
+        y = x + 1
+        torch._dynamo.decorators.step_unsupported()
+        return y * 2
+
+    backend = Recorder()
+    fast = stator.compile(f, backend=backend)
+    for _ in range(3):
+        assert fast(torch.ones(1)) == 4
+    assert len(backend.graphs) == 1
+    assert "[STEP]" in why(f, torch.ones(1))
+
+
+def test_substitute_in_graph(surface):
+    native = {"alone": zlib.crc32, "installed": zlib.adler32}[surface]  # once for each is allowed
+
+    def f(x, text):
+        return x * (native(text) % 7)
+
+    assert reasons_of(f, torch.ones(1), b"text") != []
+
+    @torch.compiler.substitute_in_graph(native, skip_signature_check=True)
+    def substitute(data):
+        return sum(data)
+
+    fast = stator.compile(f, backend="eager", fullgraph=True)
+    assert fast(torch.ones(1), b"text") == sum(b"text") % 7
+    assert f(torch.ones(1), b"text") == native(b"text") % 7
 
 
 # -- set_stance --
