@@ -354,6 +354,66 @@ def _addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
     return self.addcmul_(tensor1, tensor2, value=value.item())
 
 
+# What is asked for is so already, or known; else the method itself is called, and breaks.
+
+
+def _requires_grad_(self: Any, requires_grad: bool = True) -> Any:
+    if self.requires_grad == requires_grad:
+        return self
+    return _set_requires_grad(self, requires_grad)
+
+
+def _set_requires_grad(self: Any, requires_grad: bool) -> Any:
+    return self.requires_grad_(requires_grad)
+
+
+_TYPES = {
+    dtype: torch.empty(0, dtype=dtype).type()
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8,
+                  torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool,
+                  torch.complex64, torch.complex128)
+}  # fmt: skip
+
+
+def _type(self: Any, dtype: Any = None, non_blocking: bool = False, **others: Any) -> Any:
+    if dtype is None and self.device.type == "cpu" and self.dtype in _TYPES:
+        return _TYPES[self.dtype]
+    if isinstance(dtype, torch.dtype) and not others:
+        return self.to(dtype, non_blocking=non_blocking)
+    return _type_of(self, dtype, non_blocking, others)
+
+
+def _type_of(self: Any, dtype: Any, non_blocking: bool, others: Any) -> Any:
+    return self.type(dtype, non_blocking, **others)
+
+
+def _group_tensors(lists: Any, with_indices: bool = False) -> Any:
+    """Of one device and type. (Torch gives groups in no order, and has errors of its own.)"""
+    if not lists or not lists[0]:
+        return _group_by_torch(lists, with_indices)
+    kinds = []
+    for tensors in lists:
+        if len(tensors) != len(lists[0]):
+            return _group_by_torch(lists, with_indices)
+        for tensor in tensors:
+            kinds.append(None if tensor is None else (tensor.device, tensor.dtype))
+            if kinds[-1] is None or kinds[-1] != kinds[0]:
+                return _group_by_torch(lists, with_indices)
+    indices = list(range(len(lists[0]))) if with_indices else []
+    return {kinds[0]: ([list(tensors) for tensors in lists], indices)}
+
+
+def _group_by_torch(lists: Any, with_indices: bool) -> Any:
+    return torch._C._group_tensors_by_device_and_dtype(lists, with_indices)
+
+
+_FOR_REAL = (_set_requires_grad, _type_of, _group_by_torch)
+_INSTEAD: tuple[tuple[Any, Row], ...] = (
+    (torch._C.TensorBase.requires_grad_, ("instead", _requires_grad_)),
+    (torch._C.TensorBase.type, ("instead", _type)),
+    (torch._C._group_tensors_by_device_and_dtype, ("instead", _group_tensors)),
+)
+
 _SCALED: tuple[tuple[Any, Row], ...] = (
     (torch.addcdiv, ("scaled", (None, _addcdiv))),
     (torch.addcmul, ("scaled", (None, _addcmul))),
@@ -441,6 +501,8 @@ _ATTRIBUTES: dict[str, Any] = {
     **dict.fromkeys(("grad", "_grad"), "grad"),
     **dict.fromkeys(("_version", "_cdata"), "value"),
     "is_leaf": "leaf",
+    "grad_fn": "no history",
+    "retains_grad": "no record",
     "data": torch._C._autograd._get_data_attr,  # type: ignore[attr-defined]
 }  # fmt: skip
 
@@ -624,6 +686,9 @@ def _listed() -> Iterator[tuple[Any, Row]]:
     yield from _INFERENCE
     yield from _RANGES
     yield from _SCALED
+    yield from _INSTEAD
+    for function in _FOR_REAL:
+        yield function, ("refused", f"torch's {function.__code__.co_names[-1]}")
     yield _enter_range, ("state", "torch.profiler.record_function, and a profiler is on")
     yield _exit_range, ("state", "torch.profiler.record_function, entered before")
 

@@ -11,10 +11,17 @@ static bool hashed_by_identity(PyTypeObject *type) {
            type->tp_richcompare == PyBaseObject_Type.tp_richcompare;
 }
 
+static PyTypeObject *another_plain; // borrowed: it lives as long as the process
+
+void raw_key_type(PyTypeObject *type) {
+    another_plain = type;
+}
+
 static bool plain_immutable(PyTypeObject *type) {
-    return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyFloat_Type ||
-           type == &PyBytes_Type || type == &PyBool_Type || type == &PyComplex_Type ||
-           type == Py_TYPE(Py_None) || type == &PyRange_Type || type == &PyCFunction_Type;
+    return type == another_plain || type == &PyUnicode_Type || type == &PyLong_Type ||
+           type == &PyFloat_Type || type == &PyBytes_Type || type == &PyBool_Type ||
+           type == &PyComplex_Type || type == Py_TYPE(Py_None) || type == &PyRange_Type ||
+           type == &PyCFunction_Type;
 }
 
 enum { DEEPEST = 100 }; // tuples in tuples; keeps the C stack safe

@@ -26,6 +26,8 @@ raw raw_dict_get_identical(PyObject *dict, PyObject *key, Py_ssize_t *hint, PyOb
 
 // Whether a key can be hashed and compared without running code.
 bool raw_key_simple(PyObject *key);
+// One more C type of which that is so: torch.device.
+void raw_key_type(PyTypeObject *type);
 
 // Entries in the order of iteration, an OrderedDict's own order included. All zero is the start.
 typedef struct raw_cursor {

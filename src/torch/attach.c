@@ -222,6 +222,7 @@ PyObject *attach(PyObject *module, PyObject *settings) {
     if (attach_all(settings) < 0)
         return NULL;
     source_read_tensor = input_attribute;
+    raw_key_type(facts.device);
     world_tensors = &torch_ops;
     Py_RETURN_NONE;
 }

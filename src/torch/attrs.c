@@ -30,6 +30,20 @@ static PyObject *leafness(world *w, standin *s, PyObject *name) {
     return from_fake(w, s, name);
 }
 
+// A leaf has none. What others have is an object of C++'s.
+static PyObject *history(world *w, standin *s, PyObject *name) {
+    static PyObject *leaf;
+    if (!leaf && !(leaf = PyUnicode_InternFromString("is_leaf")))
+        return NULL;
+    PyObject *known = leafness(w, s, leaf);
+    if (!known || known == Py_False) {
+        Py_XDECREF(known);
+        return known ? world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name) : NULL;
+    }
+    Py_DECREF(known);
+    return Py_NewRef(Py_None);
+}
+
 // The gradient that a tensor from outside has: from outside as well.
 static PyObject *gradient(world *w, standin *s, PyObject *name) {
     record *r = record_of(w, (PyObject *)s);
@@ -53,6 +67,10 @@ static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) 
         return from_node(w, s, name);
     if (is_text(how, "leaf"))
         return leafness(w, s, name);
+    if (is_text(how, "no history"))
+        return history(w, s, name);
+    if (is_text(how, "no record") && !s->input)
+        return from_fake(w, s, name);
     if (is_text(how, "grad"))
         return gradient(w, s, name);
     if (is_text(how, "value"))

@@ -479,7 +479,7 @@ REFUSED = {
     "hook": lambda x: x.requires_grad_().register_hook(print) and x,
     "parameter": lambda x: nn.Parameter(x),
     "seed": lambda x: (torch.manual_seed(0), torch.rand(2))[1],
-    "type": lambda x: x.type(),
+    "type": lambda x: x.type(torch.DoubleTensor),
     "deepcopy": lambda x: __import__("copy").deepcopy(x),
     "Tensor": lambda x: torch.Tensor([1, 2]),
 }
@@ -710,3 +710,72 @@ def test_a_tensor_as_factor(name, dtype):
     short = [tensor.bfloat16() for tensor in tensors]
     check(f, *short, torch.tensor(0.3, dtype=torch.bfloat16), fullgraph=False)
     check(f, *tensors, torch.ones(1, dtype=dtype, requires_grad=True)[0].detach())
+
+
+def test_what_is_so_already():
+    def f(x):
+        y = x.detach().requires_grad_(False)
+        return x.requires_grad_(x.requires_grad) is x, y, y.grad_fn, y.retains_grad
+
+    check(f, torch.ones(3))
+    check(f, torch.ones(3, requires_grad=True))
+
+    def g(x):
+        return x.detach().requires_grad_(), (x * 2).grad_fn is None, x.grad_fn, x.retains_grad
+
+    check(g, torch.ones(3), fullgraph=False)
+    fast = compiled(lambda x: x.grad_fn is None, fullgraph=False)
+    leaf = torch.ones(3, requires_grad=True)
+    assert [fast(leaf), fast(leaf * 2), fast(leaf)] == [True, False, True]
+
+
+def test_names_of_types():
+    def f(x):
+        return x.type(), x.type(torch.float64), x.type(x.dtype) is x, x.type(dtype=torch.int32)
+
+    for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64):
+        check(f, torch.ones(3, dtype=dtype))
+    check(lambda x: x.type("torch.LongTensor"), torch.ones(3), fullgraph=False)
+    check(lambda x: x.type(torch.DoubleTensor), torch.ones(3), fullgraph=False)
+
+
+def test_groups_of_tensors():
+    def f(lists, indices):
+        return torch._C._group_tensors_by_device_and_dtype(lists, indices)
+
+    a, b = torch.ones(2), torch.zeros(3)
+    for lists in ([[a, b]], [[a, b], [b, a]]):
+        check(f, lists, True)
+        check(f, lists, False)
+    check(f, [[a, b.double()], [a, b.double()]], True, fullgraph=False)
+    check(f, [[a, b], [a, None]], False, fullgraph=False)
+    for lists in ([[]], [[None, a]], [[a, b], [a]]):
+        with pytest.raises(RuntimeError):
+            f(lists, False)
+        with pytest.raises(RuntimeError):
+            compiled(f, fullgraph=False)(lists, False)
+
+
+def test_gradients_are_clipped_in_one_graph():
+    def run(compile):
+        torch.manual_seed(0)
+        net = torch.nn.Linear(4, 3)
+        clip = torch.nn.utils.clip_grad_norm_
+        clip = compiled(clip) if compile else clip
+        norms = []
+        for _ in range(2):
+            net(torch.randn(2, 4)).sum().backward()
+            norms.append(clip(list(net.parameters()), 0.5))
+        return norms, [p.grad for p in net.parameters()]
+
+    assert_same(run(True), run(False))
+
+
+def test_devices_as_keys():
+    def f(x, d):
+        made = {(x.device, x.dtype): x * 2}
+        return made, d[x.device], d.get(torch.device("meta"))
+
+    fast = compiled(f)
+    for d in ({torch.device("cpu"): 1}, {torch.device("cpu"): 2, torch.device("meta"): 3}):
+        assert_same(fast(torch.ones(2), d), f(torch.ones(2), d))
