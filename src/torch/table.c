@@ -173,6 +173,8 @@ static bool stands_for_tensor(PyObject *o) {
 
 // Its value becomes the instruction's as that of the callable would have.
 static PyObject *call_instead(world *w, PyObject *function, call_args a) {
+    if (!w->run) // nobody to interpret it
+        return world_break(w, REASON_TENSOR_OPERATION, "%S", function);
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
     PyObject *opened = s ? door_bring(w, s, function) : NULL;
     w->thin = w->tail;

@@ -207,6 +207,10 @@ CASES = {
         (lambda: collections.defaultdict(list), "k", 0, GONE, []),
         (lambda: collections.OrderedDict(k=1), "k", 0, 1, [(change("o.move_to_end('k')"), 1)]),
     ],
+    "TENSOR_ITEM": [
+        (lambda: {"k": 1}, "k", 0, 1, [(change("o['k'] = 2"), 2), (change("o.clear()"), GONE)]),
+        (lambda: {"k": 1}, "j", 0, GONE, [(change("o['j'] = 2"), 2)]),
+    ],
     "DICT_KEY": [
         (lambda: {"a": 1, "b": 2}, None, 1, "b", [(change("o['a'] = o.pop('a')"), "a")]),
         (lambda: {"a": 1}, None, 1, GONE, [(change("o[7] = 1"), 7)]),
@@ -526,7 +530,16 @@ INDEXES = [0, 1, 2, -1, 8, 16, 24, 10**9, -(10**9), 2**62, -(2**62)]
 @pytest.mark.parametrize("kind", SOURCES)
 def test_no_source_minds_what_it_is_read_from(kind):
     objects, keys = zoo(), KEYS
-    if kind in ("KWDEFAULT", "FUNCTION_ATTR", "FIELD", "TYPE_ATTR", "ATTR", "ITEM", "TENSOR_ATTR"):
+    if kind in (
+        "KWDEFAULT",
+        "FUNCTION_ATTR",
+        "FIELD",
+        "TYPE_ATTR",
+        "ATTR",
+        "ITEM",
+        "TENSOR_ITEM",
+        "TENSOR_ATTR",
+    ):
         indexes = [0]
     else:
         keys, indexes = ["a"], INDEXES

@@ -111,7 +111,7 @@ STOPPED = {
         lambda x: x.resize_(2),
     ],
     "ATTRIBUTE": [
-        lambda x: x.grad_fn,
+        lambda x: x._base,
         lambda x: setattr(x, "data", x),
         lambda x: setattr(x.clone(), "mine", 1),
         lambda x: (x + 1).__dict__,
