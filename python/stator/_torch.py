@@ -114,6 +114,12 @@ def run(
         _running.fakes = False
 
 
+def takes_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> bool:
+    """Whether it can be set, as far as torch's setter asks."""
+    same = tensor.dtype == gradient.dtype and tensor.device == gradient.device
+    return same and tensor.shape == gradient.shape and tensor.layout == gradient.layout
+
+
 def refusal(tensor: torch.Tensor) -> str | None:
     """Why a tensor of a plain class cannot be an input."""
     if tensor.layout is not torch.strided:
@@ -774,7 +780,7 @@ _DEVICES = {"cpu": 0, "meta": 14}
 
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
-    functions = (make_mode, fake_of, run, refusal, key_bits, state_refusal, save_state,
+    functions = (make_mode, fake_of, run, refusal, takes_gradient, key_bits, state_refusal, save_state,
                  state_switches, autocast_now, leave_autocast, return_to_autocast,
                  _exit_autocast, enter_inference, exit_inference, leave_inference)  # fmt: skip
     for function in functions:

@@ -357,6 +357,16 @@ static int write_slot(running *r, const step *s) {
     return 0;
 }
 
+// By torch's own C functions: tensors of other classes have no stand-ins.
+static int write_gradient(running *r, PyObject *tensor, PyObject *gradient) {
+    PyObject *old = PyObject_GetAttrString(tensor, "grad");
+    if (!old)
+        return -1;
+    hold(r, old);
+    Py_DECREF(old);
+    return PyObject_SetAttrString(tensor, "grad", gradient);
+}
+
 static int write_cell(running *r, const step *s) {
     PyObject *cell = get(r, s->a);
     hold(r, PyCell_GET(cell));
@@ -484,6 +494,8 @@ static int run_step(running *r, const step *s) {
         return fill_generator(r, s);
     case STEP_STATE:
         return write_state(s);
+    case STEP_GRAD_SET:
+        return write_gradient(r, a, b);
     case STEP_BYTES_SLICE:
         return write_bytes(a, s);
     case STEP_LIST_SLICE:

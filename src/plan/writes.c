@@ -628,12 +628,31 @@ static status write_context(builder *b, const record *r) {
     return write_place(b, r, &r->content, STEP_CONTEXT_SET, STEP_CONTEXT_SET, 0, NULL);
 }
 
+// What it displaces may die of it.
+static status write_gradient(builder *b, const record *r) {
+    if (!r->content.pending)
+        return ST_OK;
+    PyObject *name = PyUnicode_InternFromString("grad"), *kept = NULL;
+    source *s = name ? guard_source(b->w->guards, SOURCE_TENSOR_GRAD, r->source, name, 0) : NULL;
+    PyObject *old = s ? source_read(SOURCE_TENSOR_GRAD, r->outside, name, 0, &kept) : NULL;
+    status done = old ? deaths_guard(b, s, old, DEATH_ITSELF, NULL, 0, 0) : ST_ERROR;
+    Py_XDECREF(name);
+    Py_XDECREF(kept);
+    TRY(done);
+    step set = step_of(STEP_GRAD_SET, -1, OPERAND_NONE, OPERAND_NONE);
+    TRY(build_load(b, r->source, &set.a));
+    TRY(rebuild(b, r->content.pending, &set.b));
+    return write_step(b, set, NULL, 1);
+}
+
 // --- the whole ---
 
 // Those that can fail for other reasons than memory, or allocate much, come before all others.
 static status write_first(builder *b, const record *r) {
     if (r->kind == RECORD_BYTEARRAY && r->inside)
         return write_bytearray(b, r);
+    if (r->kind == RECORD_TENSOR)
+        return write_gradient(b, r);
     return r->kind == RECORD_CONTEXT_VAR ? write_context(b, r) : ST_OK;
 }
 

@@ -49,6 +49,8 @@ static PyObject *gradient(world *w, standin *s, PyObject *name) {
     record *r = record_of(w, (PyObject *)s);
     if (!r || s->type == NULL)
         return world_break(w, REASON_ATTRIBUTE, "%U of a tensor made in the trace", name);
+    if (grad_pending(r))
+        return Py_NewRef(grad_pending(r));
     source *from = guard_source(w->guards, SOURCE_TENSOR_GRAD, r->source, name, 0);
     PyObject *kept = NULL;
     PyObject *value = from ? source_read(SOURCE_TENSOR_GRAD, r->outside, name, 0, &kept) : NULL;
@@ -160,6 +162,31 @@ PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name) {
     return found ? bind(w, s, name, found, raw) : no_attribute(s, name);
 }
 
+// Whether torch takes a tensor of this kind for a gradient: the setter must not fail when it is too
+// late. 1, 0, or -1 with an exception.
+static int fits(standin *s, standin *gradient) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *args[] = {s->fake, gradient->fake};
+    PyObject *answer = PyObject_Vectorcall(glue_function("takes_gradient"), args, 2, NULL);
+    quiet_end(&q);
+    int truth = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return truth;
+}
+
+// 0 if it is held back, 1 if it is to be done for real, -1.
+static int set_gradient(world *w, standin *s, record *r, PyObject *value) {
+    PyObject *gradient = value ? door_open(w, value) : NULL;
+    if (value && !gradient)
+        return -1;
+    bool tensor = gradient && is_tensor_standin(gradient) && gradient != (PyObject *)s;
+    int taken = gradient == Py_None ? 1 : tensor ? fits(s, (standin *)gradient) : 0;
+    if (taken <= 0)
+        return taken < 0 ? -1 : 1;
+    return grad_set(w, r, gradient) == ST_OK ? 0 : -1;
+}
+
 int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
     standin *s = (standin *)o;
     PyObject *raw = NULL;
@@ -167,6 +194,11 @@ int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
     record *r = record_of(w, o);
     if (!found && (PyErr_Occurred() || w->broken))
         return -1;
+    if (found && r && is_text(name, "grad") && Py_TYPE(raw) == &PyGetSetDescr_Type) {
+        int done = set_gradient(w, s, r, value);
+        if (done <= 0)
+            return done;
+    }
     if ((found && is_data_descriptor(raw)) || !r) {
         world_break(w, REASON_ATTRIBUTE, "Tensor.%U is set", name);
         return -1;

@@ -109,6 +109,17 @@ status slot_set(world *w, record *r, PyObject *descriptor, PyObject *value) {
     return p ? place_write(w, p, value) : ST_ERROR;
 }
 
+// --- gradients ---
+
+PyObject *grad_pending(const record *tensor) {
+    return tensor->content.pending;
+}
+
+status grad_set(world *w, record *tensor, PyObject *value) {
+    world_touch(w);
+    return place_write(w, &tensor->content, value);
+}
+
 // --- context variables ---
 
 static record *context_record(world *w, PyObject *variable) {

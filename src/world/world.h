@@ -332,6 +332,9 @@ PyObject *cell_get(world *w, PyObject *cell);
 status cell_set(world *w, PyObject *cell, PyObject *value); // NULL: empties
 PyObject *slot_get(world *w, record *r, PyObject *descriptor);
 status slot_set(world *w, record *r, PyObject *descriptor, PyObject *value);
+// The gradient of a tensor from outside: what was set, borrowed, or NULL; and setting it.
+PyObject *grad_pending(const record *tensor);
+status grad_set(world *w, record *tensor, PyObject *value);
 // What a context variable was set to; NULL without an exception if it is not set (guarded): then
 // its own default, or the caller's, counts.
 PyObject *context_get(world *w, PyObject *variable);

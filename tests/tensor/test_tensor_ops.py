@@ -2,6 +2,7 @@
 """What programs do with tensors, eager beside compiled: values, metadata, identities, mutations."""
 
 import operator
+import weakref
 
 import pytest
 
@@ -779,3 +780,123 @@ def test_devices_as_keys():
     fast = compiled(f)
     for d in ({torch.device("cpu"): 1}, {torch.device("cpu"): 2, torch.device("meta"): 3}):
         assert_same(fast(torch.ones(2), d), f(torch.ones(2), d))
+
+
+# -- gradients that are set --
+
+
+def set_to_none(net, x):
+    net.zero_grad()
+    return [p.grad for p in net.parameters()]
+
+
+def scaled(net, x):
+    for p in net.parameters():
+        p.grad = p.grad * 2
+    return [p.grad + 1 for p in net.parameters()]
+
+
+def made_and_changed(net, x):
+    made = torch.ones(3, 4)
+    net.weight.grad = made
+    made.add_(1)
+    return net.weight.grad is made
+
+
+def taken_and_put_back(net, x):
+    kept = net.weight.grad
+    net.weight.grad = None
+    none = net.weight.grad
+    net.weight.grad = kept
+    return none, net.weight.grad is kept
+
+
+def set_before_a_break(net, x):
+    net.weight.grad = None
+    stator.graph_break()
+    return net.weight.grad, net.bias.grad
+
+
+def of_another_shape(net, x):
+    try:
+        net.weight.grad = torch.ones(5)
+    except RuntimeError:
+        return x + 1
+
+
+def of_another_type(net, x):
+    try:
+        net.weight.grad = 3
+    except TypeError:
+        return x + 1
+
+
+def deleted(net, x):
+    del net.weight.grad
+    return net.weight.grad
+
+
+def of_a_tensor_made_inside(net, x):
+    y = x * 1
+    y.grad = torch.ones_like(y)
+    return y.grad
+
+
+@pytest.mark.parametrize(
+    "function, whole",
+    [
+        (set_to_none, True),
+        (scaled, True),
+        (made_and_changed, True),
+        (taken_and_put_back, True),
+        (set_before_a_break, False),
+        (of_another_shape, False),
+        (of_another_type, False),
+        (deleted, False),
+        (of_a_tensor_made_inside, False),
+    ],
+)
+def test_gradients_are_set(function, whole):
+    def run(compile):
+        torch.manual_seed(0)
+        net, x, seen = torch.nn.Linear(4, 3), torch.randn(2, 4), []
+        call = compiled(function, fullgraph=whole) if compile else function
+        for _ in range(3):
+            net(x).sum().backward()
+            seen.append(call(net, x))
+            seen.append([None if p.grad is None else p.grad.clone() for p in net.parameters()])
+        if compile and whole:
+            assert count(call) == 1
+        return seen
+
+    assert_same(run(True), run(False))
+
+
+def test_a_gradient_of_what_may_be_the_same_tensor():
+    def f(a, b):
+        a.grad = torch.ones(2)
+        return b.grad is None
+
+    fast = compiled(f)
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    assert fast(a, b)
+    assert b.grad is None
+    b.grad = None
+    assert not fast(b, b)
+
+
+def test_a_gradient_that_someone_watches():
+    seen = []
+
+    def f(a):
+        a.grad = None
+        return len(seen)
+
+    fast = compiled(f, fullgraph=False)
+    a = torch.ones(2, requires_grad=True)
+    a.grad = torch.ones(2)
+    assert fast(a) == 0
+    a.grad = torch.ones(2)
+    watch = weakref.ref(a.grad, lambda reference: seen.append(reference))
+    assert fast(a) == 1
+    assert watch() is None
