@@ -26,6 +26,8 @@ typedef struct value {
 // Remembers where an opened value came from, in case its identity is asked for; only for a NaN does
 // it guard anything.
 status value_note(world *w, source *s, PyObject *o);
+// The same of a key of a dict, or an element of a set.
+status value_note_key(world *w, source *s, PyObject *o);
 bool value_has_nan(PyObject *o);
 
 // The type of what is at `s` is guarded, and known to the world.

@@ -297,7 +297,7 @@ static status know_methods(world *w, PyObject *key) {
 
 PyObject *open_key(world *w, source *s, PyObject *key) {
     if (value_immutable(key))
-        return !value_has_nan(key) || value_note(w, s, key) == ST_OK ? key : NULL;
+        return value_note_key(w, s, key) == ST_OK ? key : NULL;
     PyObject *inside = door_bring(w, s, key);
     return inside && know_methods(w, inside) == ST_OK ? inside : NULL;
 }

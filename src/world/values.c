@@ -111,20 +111,39 @@ static status note_nan_items(world *w, source *s, PyObject *tuple) {
     return ST_OK;
 }
 
-status value_note(world *w, source *s, PyObject *o) {
-    if (is_unique(o))
-        return ST_OK;
+// A place where this very object was found.
+static value *add_place(world *w, source *s, PyObject *o) {
     uint64_t *known = map_get(&w->values, map_key(o));
     value *v = arena_new(&w->arena, value);
     if (v == NULL || world_keep(w, Py_NewRef(o)) == NULL)
-        return ST_ERROR;
+        return NULL;
     *v = (value){.source = s, .object = o, .next = known ? (value *)(uintptr_t)*known : NULL};
-    TRY(map_put(&w->values, map_key(o), map_key(v)));
+    return map_put(&w->values, map_key(o), map_key(v)) == ST_OK ? v : NULL;
+}
+
+status value_note(world *w, source *s, PyObject *o) {
+    if (is_unique(o))
+        return ST_OK;
+    value *v = add_place(w, s, o);
+    if (v == NULL)
+        return ST_ERROR;
     if (!PyTuple_CheckExact(o))
         return is_nan(o) ? note_nan(w, s, o, v) : ST_OK;
     v->next_tuple = w->tuples;
     w->tuples = v;
     return note_nan_items(w, s, o);
+}
+
+// There may be many keys: only of those whose identity can be told is the place known, and what
+// lies in them is not looked for.
+status value_note_key(world *w, source *s, PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    if (value_has_nan(o))
+        return value_note(w, s, o);
+    if (is_unique(o) || !(t == &PyTuple_Type || t == &PyFrozenSet_Type || t == &PyRange_Type ||
+                          t == &PySlice_Type))
+        return ST_OK;
+    return add_place(w, s, o) ? ST_OK : ST_ERROR;
 }
 
 // --- identity ---
