@@ -186,9 +186,10 @@ static status write_pending(builder *b, const names *n) {
     return ST_OK;
 }
 
-// A filled dict: entries in order, then and now.
+// A filled dict: entries in order, then and now, and their places in its table (0: not known).
 typedef struct entry_list {
     PyObject **keys, **values;
+    Py_ssize_t *places;
     Py_ssize_t count;
 } entry_list;
 
@@ -196,14 +197,22 @@ static status list_entries(builder *b, PyObject *dict, entry_list *e) {
     size_t count = (size_t)PyDict_GET_SIZE(dict);
     e->keys = arena_array(&b->w->arena, PyObject *, count);
     e->values = arena_array(&b->w->arena, PyObject *, count);
-    if (!e->keys || !e->values)
+    e->places = arena_array(&b->w->arena, Py_ssize_t, count);
+    if (!e->keys || !e->values || !e->places)
         return ST_ERROR;
     raw_cursor at = {0};
     e->count = 0;
     while ((size_t)e->count < count &&
            raw_dict_next(dict, &at, &e->keys[e->count], &e->values[e->count]))
-        e->count++;
+        e->places[e->count++] = at.at;
     return ST_OK;
+}
+
+// A key that was taken out and put in again stands further back in the table: an iterator that has
+// passed its old place would meet it once more.
+static bool is_in_place(const entry_list *then, Py_ssize_t i, const entry_list *now,
+                        Py_ssize_t at) {
+    return at < now->count && now->keys[at] == then->keys[i] && now->places[at] <= then->places[i];
 }
 
 // How many of the entries now stand at the front in the order they had then: these stay in place.
@@ -212,7 +221,7 @@ static status list_entries(builder *b, PyObject *dict, entry_list *e) {
 static Py_ssize_t count_kept(const entry_list *then, const entry_list *now, bool *stays) {
     Py_ssize_t kept = 0;
     for (Py_ssize_t i = 0; i < then->count; i++) {
-        stays[i] = kept < now->count && now->keys[kept] == then->keys[i];
+        stays[i] = is_in_place(then, i, now, kept);
         kept += stays[i];
     }
     return kept;
@@ -248,7 +257,7 @@ static bool is_same(const entry_list *then, const entry_list *now) {
     if (then->count != now->count)
         return false;
     for (Py_ssize_t i = 0; i < now->count; i++) {
-        if (now->keys[i] != then->keys[i] || !twin_unchanged(now->values[i], then->values[i]))
+        if (!is_in_place(then, i, now, i) || !twin_unchanged(now->values[i], then->values[i]))
             return false;
     }
     return true;
