@@ -10,15 +10,19 @@
 
 #include "src/trace/steps.h"
 
+// Keys that are no constants come from a tuple made before, and that may have been in another
+// trace.
 PyObject *step_match_keys(world *w, PyObject *subject, PyObject *keys) {
-    PyObject *opened = Py_NewRef(subject), *values = NULL;
-    if (protocol_open(w, &opened, P_ITEM) == ST_OK) {
+    PyObject *opened = Py_NewRef(subject), *wanted = Py_NewRef(keys), *values = NULL;
+    if (protocol_open(w, &opened, P_ITEM) == ST_OK && protocol_open(w, &wanted, P_NONE) == ST_OK &&
+        protocol_open_elements(w, &wanted, P_HASH | P_EQ) == ST_OK) {
         if (PyDict_CheckExact(opened))
-            values = match_keys(opened, keys);
+            values = match_keys(opened, wanted);
         else
             world_break(w, REASON_PROTOCOL, "match on a mapping that is no dict");
     }
     Py_DECREF(opened);
+    Py_DECREF(wanted);
     return values;
 }
 

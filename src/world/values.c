@@ -140,8 +140,8 @@ status value_note_key(world *w, source *s, PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
     if (value_has_nan(o))
         return value_note(w, s, o);
-    if (is_unique(o) || !(t == &PyTuple_Type || t == &PyFrozenSet_Type || t == &PyRange_Type ||
-                          t == &PySlice_Type))
+    if (is_unique(o) ||
+        !(t == &PyTuple_Type || t == &PyFrozenSet_Type || t == &PyRange_Type || t == &PySlice_Type))
         return ST_OK;
     return add_place(w, s, o) ? ST_OK : ST_ERROR;
 }

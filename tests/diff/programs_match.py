@@ -655,3 +655,24 @@ def uncaught_in_pattern():
     match C():
         case C(x=1):
             return "no"
+
+
+class _Keys:
+    A = "a"
+    ONE = 1
+
+
+def keys_that_are_attributes():
+    def f(x):
+        match x:
+            case {_Keys.A: y, "b": z}:
+                return y, z
+            case {_Keys.ONE: y, **rest}:
+                return y, rest
+
+    def twice(x):
+        match x:
+            case {_Keys.A: y, "a": z}:
+                return y, z
+
+    return f({"a": 0, "b": 1}), f({1: 2, "a": 3}), f({}), catch(twice, {"a": 0})
