@@ -69,7 +69,7 @@ class TorchPolicy(_policy.Policy):
         self.fail_fn = fail_fn
         self.export_fn = export_fn
 
-    def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool:
+    def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _policy.end_of_trace()
         if config.disable:
             self._nothing_compiled(code, "Dynamo tracing is disabled")
@@ -79,7 +79,7 @@ class TorchPolicy(_policy.Policy):
         if reasons:
             self._recompiles(code, reasons)
         if not self._under_limit(code, entries, reasons):
-            return False
+            return None
         utils.counters["frames"]["total"] += 1
         return True
 

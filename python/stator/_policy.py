@@ -62,14 +62,17 @@ class Policy:
         self._reasons: list[str] = []  # why there were recompiles
         self._stepped: set[CodeType] = set()  # left to CPython behind a break
 
-    # A call that no entry fits: false leaves it to CPython, an error goes to the caller.
-    def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool:
+    # A call that no entry fits: false leaves it to CPython this time, None until all is forgotten;
+    # an error goes to the caller.
+    def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _ended.why = None
         if self._left(code, offset):
             return False
         if len(self._reasons) < 4 * RECOMPILE_LIMIT:
             self._reasons += reasons[:1]
-        return _stance.may_compile(code, reasons) and self._within_limit(code, entries)
+        if not _stance.may_compile(code, reasons):
+            return False
+        return True if self._within_limit(code, entries) else None
 
     def _left(self, code: CodeType, offset: int) -> bool:
         return offset > 0 and code in self._stepped

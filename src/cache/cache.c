@@ -56,7 +56,7 @@ void cache_clear(cache *c) {
     PyObject *reasons = PyList_New(0);
     c->entries = c->dead = NULL;
     c->count = c->made = c->reaching = c->drops = 0;
-    c->given_up = false;
+    c->given_up = c->off = false;
     if (!reasons)
         PyErr_Clear(); // the old ones stay
     else

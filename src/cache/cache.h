@@ -38,6 +38,7 @@ typedef struct cache {
     int reaching;      // of these, how many went on in frames below, or would have
     int drops;         // traces dropped
     bool given_up;     // limit reached: the frame runs uncompiled
+    bool off;          // and so does all that it calls
     PyObject *reasons; // strong, list of str: recompile and drop reasons, bounded
 } cache;
 

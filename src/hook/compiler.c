@@ -428,7 +428,7 @@ static bool has_graphs(const cache *k) {
 static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f,
                          PyObject **misfits) {
     if (k->given_up)
-        return OUTCOME_NATIVE;
+        return k->off ? OUTCOME_OFF : OUTCOME_NATIVE;
     // Nothing is lost, and nobody need be told; or each entry dies before it is used again.
     int alone = cache_alone(k);
     if ((alone >= c->limit && !has_graphs(k)) || k->made >= MOST_DEATHS * c->limit) {
@@ -436,10 +436,14 @@ static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f
         return OUTCOME_NATIVE;
     }
     PyObject *reasons = note_recompile(c, k, f);
-    int go = reasons == NULL ? -1 : policy_is_there(c) ? policy_miss(c, k, co, alone, reasons) : 1;
+    policy_answer go = reasons == NULL      ? POLICY_ERROR
+                       : policy_is_there(c) ? policy_miss(c, k, co, alone, reasons)
+                                            : POLICY_TRACE;
     *misfits = reasons;
-    if (go <= 0)
-        return go < 0 ? OUTCOME_ERROR : OUTCOME_OFF;
+    if (go == POLICY_NEVER)
+        k->given_up = k->off = true;
+    if (go != POLICY_TRACE)
+        return go == POLICY_ERROR ? OUTCOME_ERROR : OUTCOME_OFF;
     if (policy_is_there(c) || alone < c->limit)
         return OUTCOME_DONE;
     return warn_limit(c, k, co) < 0 ? OUTCOME_ERROR : OUTCOME_NATIVE;

@@ -31,8 +31,14 @@ static int offset_of(const cache *k) {
     return (int)(k->unit * sizeof(_Py_CODEUNIT));
 }
 
-int policy_miss(compiler *c, const cache *k, PyCodeObject *co, int entries, PyObject *reasons) {
-    return truth_of(ask(c, "miss", "OiiO", co, offset_of(k), entries, reasons));
+policy_answer policy_miss(compiler *c, const cache *k, PyCodeObject *co, int entries,
+                          PyObject *reasons) {
+    PyObject *answer = ask(c, "miss", "OiiO", co, offset_of(k), entries, reasons);
+    if (answer == Py_None) {
+        Py_DECREF(answer);
+        return POLICY_NEVER;
+    }
+    return (policy_answer)truth_of(answer);
 }
 
 int policy_broke(compiler *c, const cache *k, PyCodeObject *co, const policy_break *b) {

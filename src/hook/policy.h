@@ -16,9 +16,16 @@ static inline bool policy_is_there(const compiler *c) {
     return c->policy != NULL && c->policy != Py_None;
 }
 
-// No entry fits (there are so many that end with the frame), for these reasons. 1: trace it; 0: CPython runs
-// it this time; -1 with an exception.
-int policy_miss(compiler *c, const cache *k, PyCodeObject *co, int entries, PyObject *reasons);
+typedef enum policy_answer {
+    POLICY_ERROR = -1, // an exception is set
+    POLICY_NOT_NOW,    // CPython runs it this time
+    POLICY_TRACE,
+    POLICY_NEVER, // CPython runs it whenever no entry fits, and nobody need be asked
+} policy_answer;
+
+// No entry fits (there are so many that end with the frame), for these reasons.
+policy_answer policy_miss(compiler *c, const cache *k, PyCodeObject *co, int entries,
+                          PyObject *reasons);
 // 0, or -1 with an exception: nothing is published then, and the exception is the program's.
 int policy_broke(compiler *c, const cache *k, PyCodeObject *co, const policy_break *b);
 // An entry was added; `g` may be NULL.

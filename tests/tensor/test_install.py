@@ -368,7 +368,10 @@ def test_the_recompile_limit_is_read_when_it_matters(caplog):
     assert counter.frame_count == 2
     assert sum("recompile_limit (2)" in record.getMessage() for record in caplog.records) == 1
     recompile(fast, 4)
-    assert counter.frame_count == 4
+    assert counter.frame_count == 2  # it was reached, and stays so
+    torch._dynamo.reset()
+    recompile(fast, 4)
+    assert counter.frame_count == 6
 
 
 @recent
