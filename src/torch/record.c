@@ -141,12 +141,20 @@ static bool is_number_class(PyObject *o) {
            o == (PyObject *)&PyBool_Type || o == (PyObject *)&PyComplex_Type;
 }
 
+// Whether C code made a number type of its own out of int or float: torch.tensor(numpy.float64(1))
+// has that type's dtype.
+static bool is_c_number(PyTypeObject *t) {
+    while (raw_is_python_class(t) && t->tp_base != NULL)
+        t = t->tp_base;
+    return t != &PyLong_Type && t != &PyFloat_Type;
+}
+
 // A user's subclass of int, float or str counts as its value, unless torch would ask the class.
 static status convert_subclass(world *w, PyObject *o, pair *to) {
     PyObject *name = PyUnicode_InternFromString("__torch_function__");
     if (!name)
         return ST_ERROR;
-    bool asks = _PyType_Lookup(Py_TYPE(o), name) != NULL;
+    bool asks = is_c_number(Py_TYPE(o)) || _PyType_Lookup(Py_TYPE(o), name) != NULL;
     Py_DECREF(name);
     PyObject *value = NULL;
     if (!asks && PyLong_Check(o))

@@ -900,3 +900,14 @@ def test_a_gradient_that_someone_watches():
     watch = weakref.ref(a.grad, lambda reference: seen.append(reference))
     assert fast(a) == 1
     assert watch() is None
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "int64", "bool_"])
+def test_a_number_of_numpys_keeps_its_dtype(name):
+    numpy = pytest.importorskip("numpy")
+    value = getattr(numpy, name)(1)
+
+    def f(x, v):
+        return torch.tensor(v), torch.tensor([v, v]), torch.as_tensor(v), x * v
+
+    check(f, mat(), value, fullgraph=False)
