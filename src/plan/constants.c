@@ -8,10 +8,13 @@ static bool is_fixed_class(PyObject *o) {
     return PyType_Check(o) && !raw_is_python_class((PyTypeObject *)o);
 }
 
+// Methods are C code's own, also where their type could be changed (_random.Random). A class
+// statement makes getsets and members, which must not keep the class alive.
 static bool is_fixed_descriptor(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
-    return (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyGetSetDescr_Type ||
-            t == &PyMemberDescr_Type || t == &PyClassMethodDescr_Type) &&
+    if (t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyClassMethodDescr_Type)
+        return true;
+    return (t == &PyGetSetDescr_Type || t == &PyMemberDescr_Type) &&
            !raw_is_python_class(((PyDescrObject *)o)->d_type);
 }
 

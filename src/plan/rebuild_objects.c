@@ -111,12 +111,15 @@ static status rebuild_range(builder *b, PyObject *o, operand *out) {
     return rebuild_call(b, o, (PyObject *)&PyRange_Type, args, 3, out);
 }
 
-// The descriptor of a C type that gives this bound method.
-static PyObject *descriptor_of(PyTypeObject *type, PyObject *name, const PyMethodDef *method) {
-    for (PyTypeObject *t = type; t; t = t->tp_base) {
-        PyObject *d = raw_is_python_class(t) ? NULL : _PyType_Lookup(t, name);
-        if (d && Py_TYPE(d) == &PyMethodDescr_Type &&
-            ((PyMethodDescrObject *)d)->d_method == method)
+// The descriptor of a C type that gives this method, bound to an object or to a class.
+static PyObject *descriptor_of(PyObject *self, PyObject *name, const PyMethodDef *method) {
+    bool class = PyType_Check(self) && (method->ml_flags & METH_CLASS);
+    PyTypeObject *kind = class ? &PyClassMethodDescr_Type : &PyMethodDescr_Type;
+    PyTypeObject *type = class ? (PyTypeObject *)self : Py_TYPE(self);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+        PyTypeObject *t = (PyTypeObject *)PyTuple_GET_ITEM(type->tp_mro, i);
+        PyObject *d = PyDict_GetItemWithError(raw_type_dict(t), name);
+        if (d && Py_IS_TYPE(d, kind) && ((PyMethodDescrObject *)d)->d_method == method)
             return d;
     }
     return NULL;
@@ -133,12 +136,16 @@ static status bind(builder *b, PyObject *o, PyObject *self, PyObject *descriptor
 static status rebuild_c_method(builder *b, PyObject *o, operand *out) {
     PyMethodDef *method = ((PyCFunctionObject *)o)->m_ml;
     PyObject *self = PyCFunction_GET_SELF(o); // a module's or a fixed class's are constants
-    PyObject *name = PyType_Check(self) ? NULL : PyUnicode_InternFromString(method->ml_name);
+    PyObject *name = PyUnicode_InternFromString(method->ml_name);
     if (!name)
-        return PyErr_Occurred() ? ST_ERROR : rebuild_refuse(b, o);
-    status done = bind(b, o, self, descriptor_of(Py_TYPE(self), name, method), out);
+        return ST_ERROR;
+    status done = bind(b, o, self, descriptor_of(self, name, method), out);
     Py_DECREF(name);
     return done;
+}
+
+static status rebuild_method_wrapper(builder *b, PyObject *o, operand *out) {
+    return bind(b, o, raw_method_self(o), raw_method_wrapped(o), out);
 }
 
 static status rebuild_partial(builder *b, PyObject *o, operand *out) {
@@ -291,5 +298,7 @@ maker rebuild_maker_of(PyObject *o) {
         return rebuild_alias;
     if (strcmp(Py_TYPE(o)->tp_name, "types.UnionType") == 0)
         return rebuild_union;
+    if (raw_method_wrapped(o))
+        return rebuild_method_wrapper;
     return PyType_Check(o) ? rebuild_class : NULL;
 }

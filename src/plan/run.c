@@ -140,6 +140,8 @@ static PyObject *make_generator(const step *s) {
 }
 
 static PyObject *make_bound(PyObject *descriptor, PyObject *self) {
+    if (Py_IS_TYPE(descriptor, &PyClassMethodDescr_Type))
+        return Py_TYPE(descriptor)->tp_descr_get(descriptor, NULL, self);
     return Py_TYPE(descriptor)->tp_descr_get(descriptor, self, (PyObject *)Py_TYPE(self));
 }
 

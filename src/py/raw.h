@@ -129,6 +129,8 @@ PyObject *raw_view_mapping(PyObject *o);
 PyObject *raw_wrapper_descriptor(PyObject *o);
 // What a bound method or a bound C method is bound to; NULL for others.
 PyObject *raw_method_self(PyObject *o);
+// The descriptor that a method-wrapper (a bound slot) came from; NULL for others.
+PyObject *raw_method_wrapped(PyObject *o);
 // One of a function's fields by its Python name; NULL for others, and for what would have to be
 // made.
 PyObject *raw_function_field(PyObject *function, PyObject *name);

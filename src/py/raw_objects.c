@@ -308,6 +308,10 @@ PyObject *raw_method_self(PyObject *o) {
     return Py_IS_TYPE(o, method_wrapper_type) ? ((method_wrapper *)o)->self : NULL;
 }
 
+PyObject *raw_method_wrapped(PyObject *o) {
+    return Py_IS_TYPE(o, method_wrapper_type) ? ((method_wrapper *)o)->descriptor : NULL;
+}
+
 static PyObject *referent(PyObject *o) {
     PyObject *there = ((PyWeakReference *)o)->wr_object;
     return there == NULL || Py_REFCNT(there) <= 0 ? Py_None : there;

@@ -169,18 +169,20 @@ static PyObject *open_method(world *w, source *s, PyObject *o) {
     return self ? record_made(w, s, o, PyMethod_New(function, self)) : NULL;
 }
 
-// Whether a C function is a method of the object it holds. Others hold a module, a class, or
+// Whether a C function is a method of the object or class it holds. Others hold a module, a class, or
 // whatever C code likes to keep there (pybind11: a record of the function).
 static bool is_bound_c_method(PyObject *o) {
     PyCFunctionObject *f = (PyCFunctionObject *)o;
     PyObject *self = PyCFunction_GET_SELF(o);
-    if (self == NULL || PyModule_Check(self) || PyType_Check(self))
+    if (self == NULL || PyModule_Check(self))
         return false;
-    PyObject *mro = Py_TYPE(self)->tp_mro, *found;
+    bool class = PyType_Check(self) && (f->m_ml->ml_flags & METH_CLASS);
+    PyTypeObject *kind = class ? &PyClassMethodDescr_Type : &PyMethodDescr_Type;
+    PyObject *mro = (class ? (PyTypeObject *)self : Py_TYPE(self))->tp_mro, *found;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
         found = PyDict_GetItemString(raw_type_dict(base), f->m_ml->ml_name);
-        if (found != NULL && Py_IS_TYPE(found, &PyMethodDescr_Type) &&
+        if (found != NULL && Py_IS_TYPE(found, kind) &&
             ((PyMethodDescrObject *)found)->d_method == f->m_ml)
             return true;
     }
@@ -284,12 +286,25 @@ static bool is_value_subclass(PyObject *o) {
            PyComplex_Check(o);
 }
 
+// C types without a name here, whose objects a program makes for one use.
+static const char *const stateful[] = {
+    "_thread.lock",    "_thread.RLock",      "types.SimpleNamespace",
+    "numpy.ndarray",   "_queue.SimpleQueue", "_hashlib.HASH",
+    "re.Match",        "array.array",        "_contextvars.Context",
+    "_asyncio.Future", "_asyncio.Task",      "torch._C.Generator",
+};
+
 // C objects whose state changes as they are used: which one it is does not matter to the trace,
-// since using it breaks.
+// since using it breaks, and what can be read of it is guarded field by field.
 static bool is_stateful(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
-    return PyIter_Check(o) || t == &PyCoro_Type || t == &PyAsyncGen_Type || t == &PyFrame_Type ||
-           t == &PyTraceBack_Type || t == &PySuper_Type || t == &_PyWeakref_RefType;
+    if (PyIter_Check(o) || t == &PyCoro_Type || t == &PyAsyncGen_Type || t == &PyFrame_Type ||
+        t == &PyTraceBack_Type || t == &PySuper_Type || t == &_PyWeakref_RefType)
+        return true;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(stateful); i++)
+        if (strcmp(t->tp_name, stateful[i]) == 0)
+            return true;
+    return false;
 }
 
 static bool is_enum_member(PyObject *o) {

@@ -1,6 +1,13 @@
 """What a compiled function costs where it does not settle: nobody is asked the same question for ever."""
 
+import random
+import re
+import threading
+import types
 import warnings
+
+import pytest
+from forced import compile_breaking
 
 import stator
 from stator import _engine
@@ -75,3 +82,68 @@ def test_reasons_are_not_gathered_past_the_limit():
         for x in range(20, 40):
             assert f(x) == 2 * x
     assert len(f.metrics["recompiles"]) == seen
+
+
+# -- objects that are made for each call ------------------------------------------------------------
+
+
+def lock_it(lock):
+    with lock:
+        x = 1
+    return x + (lock is not None)
+
+
+def use_namespace(space):
+    space.b = space.a + 1
+    print(end="")
+    return space.b, sorted(vars(space))
+
+
+def draw(chance):
+    x = [1]
+    x.append(chance.randrange(10))
+    y = chance.random()
+    return len(x), y
+
+
+def match_it(found):
+    return found.group(), found.string
+
+
+MADE = {
+    "lock": (lock_it, threading.Lock),
+    "recursive lock": (lock_it, threading.RLock),
+    "condition": (lock_it, threading.Condition),
+    "namespace": (use_namespace, lambda: types.SimpleNamespace(a=1)),
+    "random numbers": (draw, lambda: random.Random(7)),
+    "match": (match_it, lambda: re.match("a*", "aab")),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_an_object_of_each_call_is_no_reason_to_trace_again(kind):
+    function, make = MADE[kind]
+    f = compile_breaking(function)
+    kept = [make() for _ in range(4)]
+    assert f(kept[0]) == function(make())
+    traces = f.metrics["traces"]
+    for each in kept[1:]:
+        assert f(each) == function(make())
+    assert f.metrics["traces"] == traces
+    assert f.metrics["drops"] == []
+
+
+def bump(a, b):
+    a.n = b.n + 1
+    b.n = 10
+    return a.n
+
+
+def test_namespaces_that_are_one_are_told_from_two():
+    f = compile_breaking(bump)
+    for n in range(3):
+        one, two, both = (types.SimpleNamespace(n=n) for _ in range(3))
+        assert f(one, two) == n + 1
+        assert (one.n, two.n) == (n + 1, 10)
+        assert f(both, both) == 10
+        assert both.n == 10

@@ -1276,3 +1276,42 @@ def deletes_everywhere():
     y = xs
     del xs
     return y, d, vars(o), catch(lambda: xs)  # noqa: F821
+
+
+# -- bound methods of C types -----------------------------------------------------------------
+
+
+class Table(dict):
+    pass
+
+
+def c_methods_kept_across_breaks():
+    xs, d, s = [], {"k": 1}, "-"
+    append, get, join = xs.append, d.get, s.join
+    length, add, has = xs.__len__, (1).__add__, d.__contains__
+    print("kept")
+    append(length())
+    append(get("k"))
+    print("used")
+    append(join(["a", "b"]))
+    return xs, add(2), has("k"), length(), append.__self__ is xs, length.__self__ is xs
+
+
+def class_methods_of_c_types():
+    plain, own, made = dict.fromkeys, Table.fromkeys, Table.__new__
+    print("kept")
+    return plain("ab"), own("ab"), type(own("a")).__name__, made(Table), own.__self__ is Table
+
+
+def random_numbers_of_ones_own():
+    import random
+
+    chance = random.Random(5)
+    bits, draw = chance.getrandbits, chance.random
+    first = bits(8), draw(), chance.randrange(100)
+    print(first)
+    state = chance.getstate()
+    second = bits(8), draw(), chance.choice("abc")
+    chance.setstate(state)
+    print("again")
+    return first, second == (bits(8), draw(), chance.choice("abc"))
