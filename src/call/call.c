@@ -338,6 +338,8 @@ PyObject *call_any(world *w, PyObject *callable, PyObject *const *args, size_t g
         result = call_by_kind(w, callable, args, given, keywords);
     if (w->broken)
         Py_CLEAR(result);
+    else if (result != NULL && !PyFunction_Check(callable))
+        native_made(w, result);
     return result;
 }
 

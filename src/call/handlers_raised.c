@@ -1,5 +1,7 @@
 // Handlers of what programs do with exceptions besides raising them: the one being handled,
 // tracebacks.
+#include "src/py/raised.h"
+
 #include "src/call/attr.h"
 #include "src/call/call.h"
 #include "src/call/descr.h"
@@ -11,10 +13,7 @@
 
 static bool nothing_handled(PyObject *object, void *data) {
     (void)object, (void)data;
-    PyObject *handled = PyErr_GetHandledException();
-    bool nothing = handled == NULL || handled == Py_None;
-    Py_XDECREF(handled); // the handler has it
-    return nothing;
+    return !py_is_handling();
 }
 
 static PyObject *nothing_handled_text(const char *source, void *data) {
@@ -26,31 +25,29 @@ static const guard_custom nothing_handled_guard = {
     .name = "handled exception", .check = nothing_handled, .text = nothing_handled_text};
 
 status raised_nothing_outside(world *w) {
+    if (w->handling)
+        return world_break_status(w, REASON_EXCEPTION_LIVES, "the one that the caller handles");
     return guard_add_custom(w->guards, NULL, &nothing_handled_guard, NULL);
 }
 
-static bool is_handled_here(world *w, PyObject *exception) {
-    if (exception != Py_None)
-        return class_value(w, Py_TYPE(exception)) != NULL;
-    return raised_nothing_outside(w) == ST_OK;
+// Asked before the native call, so that a break in it is a clean one.
+static bool is_handled_here(world *w) {
+    PyObject *exception = PyErr_GetHandledException();
+    bool none = exception == NULL || exception == Py_None;
+    bool known =
+        none ? raised_nothing_outside(w) == ST_OK : class_value(w, Py_TYPE(exception)) != NULL;
+    Py_XDECREF(exception);
+    return known;
 }
 
 HANDLER(exc_info) {
     if (!handler_takes(given, keywords, 0, 0))
         return MISUSE();
-    PyObject *all = call_native(w, callable, args, given, keywords, false);
-    if (all != NULL && !is_handled_here(w, PyTuple_GET_ITEM(all, 1)))
-        Py_CLEAR(all);
-    return all;
+    return is_handled_here(w) ? call_native(w, callable, args, given, keywords, false) : NULL;
 }
 
 HANDLER(exception) {
-    if (!handler_takes(given, keywords, 0, 0))
-        return MISUSE();
-    PyObject *handled = call_native(w, callable, args, given, keywords, false);
-    if (handled != NULL && !is_handled_here(w, handled))
-        Py_CLEAR(handled);
-    return handled;
+    return handle_exc_info(w, callable, args, given, keywords);
 }
 
 // --- the recursion limit ---

@@ -13,6 +13,22 @@ bool native_born_here(void) {
     return here;
 }
 
+// Kinds that are always made again, and those that are given out all the time.
+static bool is_common(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type ||
+           t == &PyBytes_Type || t == &PyList_Type || t == &PyTuple_Type || t == &PyDict_Type ||
+           t == &PySet_Type || o == Py_None || o == Py_NotImplemented || PyType_Check(o) ||
+           is_lazy(o) || is_standin(o);
+}
+
+void native_made(world *w, PyObject *o) {
+    if (is_common(o) || record_of(w, o) != NULL)
+        return;
+    if (world_born(w, o) != ST_OK)
+        PyErr_Clear(); // without memory it is only not known
+}
+
 static void name_of_raised(char *name, size_t size) {
     PyObject *type = PyErr_Occurred();
     PyOS_snprintf(name, size, "%.100s",

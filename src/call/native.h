@@ -16,6 +16,10 @@ bool native_born_here(void);
 // For what failed: the break goes on upwards, or the exception does. Always -1.
 int native_failed(world *w, bool suspicious);
 
+// Something came out of native code. If it may be an object that cannot be made again, when it came
+// to be is noted: where one lives at a break, the trace breaks before that.
+void native_made(world *w, PyObject *o);
+
 // Steals the result.
 static inline PyObject *native_result(world *w, PyObject *result, bool suspicious) {
     world_touch(w);

@@ -158,7 +158,10 @@ static PyObject *binary_opened(world *w, int kind, operands *p) {
     if (binary_prepare(w, kind, p) != ST_OK)
         return NULL;
     bool suspicious = is_standin(p->left) || is_standin(p->right);
-    return native_result(w, py_binary_functions[kind](p->left, p->right), suspicious);
+    PyObject *result = native_result(w, py_binary_functions[kind](p->left, p->right), suspicious);
+    if (result != NULL)
+        native_made(w, result);
+    return result;
 }
 
 PyObject *op_binary(world *w, int kind, PyObject *left, PyObject *right) {

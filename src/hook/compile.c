@@ -34,13 +34,25 @@ static PyObject *chooser;       // strong: asked before each compiled call; NULL
 
 // --- calls ---
 
+// The function whose next frame was asked for already: CPython runs it. Borrowed.
+static __attribute__((tls_model("initial-exec"))) _Thread_local PyObject *asked;
+
+static PyObject *call_asked(compiled *o, PyObject *const *args, size_t given, PyObject *keywords) {
+    asked = o->function;
+    PyObject *result = PyObject_Vectorcall(o->function, args, given, keywords);
+    asked = NULL;
+    return result;
+}
+
 static PyObject *call_natively(compiled *o, PyObject *const *args, size_t given,
                                PyObject *keywords) {
-    if (drive_compiler == o->compiler || world_tensors == NULL)
+    if (world_tensors == NULL)
         return PyObject_Vectorcall(o->function, args, given, keywords);
+    if (drive_compiler == o->compiler)
+        return call_asked(o, args, given, keywords);
     drive_scope before;
     drive_enter(&before, o->compiler);
-    PyObject *result = PyObject_Vectorcall(o->function, args, given, keywords);
+    PyObject *result = call_asked(o, args, given, keywords);
     drive_leave(&before);
     return result;
 }
@@ -180,6 +192,10 @@ PyObject *compile_frame(PyThreadState *ts, py_frame *f, bool *mine) {
     PyObject *function = py_frame_function(f);
     Py_ssize_t count = bind_count(co);
     *mine = false;
+    if (asked != NULL && asked == function) {
+        asked = NULL;
+        return NULL;
+    }
     if (c == NULL || py_frame_in_generator(f) || (co->co_flags & MAKES_GENERATOR) ||
         !(co->co_flags & CO_OPTIMIZED) || !PyFunction_Check(function) ||
         PyFunction_GET_CODE(function) != (PyObject *)co || py_frame_next(f) > 0 ||

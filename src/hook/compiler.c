@@ -351,6 +351,7 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     if (w == NULL)
         return OUTCOME_ERROR;
     w->whole = c->fullgraph;
+    w->handling = py_is_handling();
     force_break(c, k, w);
     trace_end end = trace_once(c, w, f, below, out);
     for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !is_strict(c, w); i++) {
@@ -361,6 +362,7 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
             break;
         c->restarts++;
         world_again(next, w);
+        next->handling = w->handling;
         world_free(w);
         w = next;
         end = trace_once(c, w, f, below, out);

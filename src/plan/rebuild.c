@@ -19,10 +19,14 @@ status rebuild_refuse(builder *b, PyObject *o) {
 }
 
 // Broken off before it was made, a trace need not make it again.
-status rebuild_refuse_for(builder *b, PyObject *o, reason why) {
+static void break_before(builder *b, PyObject *o) {
     const uint64_t *born = map_get(&b->w->born, map_key(o));
     if (born)
         b->w->again = *born;
+}
+
+status rebuild_refuse_for(builder *b, PyObject *o, reason why) {
+    break_before(b, o);
     return world_break_status(b->w, why, "%s", Py_TYPE(o)->tp_name);
 }
 
@@ -628,10 +632,12 @@ static status check_kind(builder *b, PyObject *o) {
     if (PyCoro_CheckExact(o) || PyAsyncGen_CheckExact(o))
         return world_break_status(b->w, REASON_GENERATOR, "gives out a %s", t->tp_name);
     if (raw_is_python_class(t) && (t->tp_finalize || t->tp_del))
-        return world_break_status(b->w, REASON_FINALIZER, "%s", t->tp_name);
-    if (t == &PyGen_Type ? rebuild_weakly_known(o) : has_weak_references(o))
+        return rebuild_refuse_for(b, o, REASON_FINALIZER);
+    if (t == &PyGen_Type ? rebuild_weakly_known(o) : has_weak_references(o)) {
+        break_before(b, o);
         return world_break_status(b->w, REASON_REBUILD, "%s with a weak reference to it",
                                   t->tp_name);
+    }
     return ST_OK;
 }
 

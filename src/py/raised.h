@@ -74,3 +74,11 @@ static inline void py_forget(py_raised r) {
     PyErr_Clear();
     py_put_on(current);
 }
+
+// Whether some frame of this thread handles an exception.
+static inline bool py_is_handling(void) {
+    PyObject *handled = PyErr_GetHandledException();
+    bool some = handled != NULL && handled != Py_None;
+    Py_XDECREF(handled); // the handler has it
+    return some;
+}

@@ -153,6 +153,7 @@ typedef struct world {
     int strict;        // callables of other compiles are being called that must not break
     bool strict_break; // it broke in one
     bool whole;        // it may not break: what is better done outside is done all the same
+    bool handling;     // whoever called the first frame handles an exception
     bool interrupted;  // a signal handler raised: its exception is the user's, not the trace's
     void *torch;       // src/torch's own state for this trace, or NULL
     // strong: how torch's state is set as the trace leaves it, or NULL. A tuple of (C function,

@@ -2,9 +2,11 @@
 
 import random
 import re
+import sys
 import threading
 import types
 import warnings
+import weakref
 
 import pytest
 from forced import compile_breaking
@@ -147,3 +149,81 @@ def test_namespaces_that_are_one_are_told_from_two():
         assert (one.n, two.n) == (n + 1, 10)
         assert f(both, both) == 10
         assert both.n == 10
+
+
+# -- what cannot be made again ----------------------------------------------------------------------
+
+PATTERN = re.compile("a+")
+
+
+class Base:
+    def name(self):
+        return "base"
+
+
+class Derived(Base):
+    def name(self):
+        above = super()
+        print(end="")
+        return above.name() + "!"
+
+
+class Watched:
+    pass
+
+
+def a_match():
+    found = PATTERN.match("aab")
+    print(end="")
+    return found.group()
+
+
+def a_super_object():
+    return Derived().name()
+
+
+def a_union():
+    kinds = int | str
+    print(end="")
+    return kinds is not None
+
+
+def a_watched_object():
+    watched = Watched()
+    weak = weakref.ref(watched)
+    print(end="")
+    return weak() is watched
+
+
+@pytest.mark.parametrize("function", [a_match, a_super_object, a_union, a_watched_object])
+def test_what_cannot_be_made_again_is_made_behind_a_break(function):
+    f = compile_breaking(function)
+    assert f() == function()
+    traces = f.metrics["traces"]
+    assert f() == f() == function()
+    assert f.metrics["drops"] == []
+    assert f.metrics["entries"] > 0
+    assert f.metrics["traces"] == traces
+
+
+def what_is_handled(out):
+    out.append(sys.exc_info()[0])
+    return sys.exc_info()[1]
+
+
+def test_a_call_from_a_handler_is_traced_once():
+    f = compile_breaking(what_is_handled)
+    for _ in range(4):
+        out = []
+        try:
+            raise KeyError("k")
+        except KeyError as e:
+            assert f(out) is e and out == [KeyError]
+    traces = f.metrics["traces"]
+    assert f([]) is None
+    try:
+        raise OSError
+    except OSError as e:
+        assert f([]) is e
+    assert f.metrics["traces"] == traces
+    assert f.metrics["drops"] == []
