@@ -5,6 +5,7 @@
 #include "src/py/frame.h"
 
 enum { MOST_REASONS = 64 };
+enum { VARIES = 4 }; // entries that a number made not to fit
 
 static void entry_free(entry *e) {
     for (int i = 0; i < e->looked; i++)
@@ -57,6 +58,7 @@ void cache_clear(cache *c) {
     c->entries = c->dead = NULL;
     c->count = c->made = c->reaching = c->drops = 0;
     c->given_up = c->off = false;
+    c->varying_count = 0;
     if (!reasons)
         PyErr_Clear(); // the old ones stay
     else
@@ -237,4 +239,40 @@ PyObject *cache_reasons(cache *c, guard_frame *f) {
         Py_CLEAR(reasons);
     PyMem_Free(all);
     return reasons;
+}
+
+static bool is_varying(const cache *c, Py_ssize_t slot) {
+    for (int i = 0; i < c->varying_count; i++)
+        if (c->varying[i] == slot)
+            return true;
+    return false;
+}
+
+// The number, if that is what keeps the entry from fitting: else -1.
+static Py_ssize_t misfit_of(const entry *e, guard_frame *f, PyObject **regs) {
+    int failed = -1;
+    Py_ssize_t slot;
+    if (guard_check(e->guards, f, regs, &failed) || !guard_is_number(e->guards, failed, &slot))
+        return -1;
+    return slot;
+}
+
+void cache_find_varying(cache *c, guard_frame *f) {
+    Py_ssize_t seen[16];
+    int count = 0;
+    PyObject **regs = PyMem_New(PyObject *, (size_t)cache_registers(c) + 1);
+    if (!regs)
+        return;
+    for (const entry *e = c->entries; e && count < (int)Py_ARRAY_LENGTH(seen); e = e->next) {
+        Py_ssize_t slot = misfit_of(e, f, regs);
+        if (slot < 0 || is_varying(c, slot))
+            continue;
+        seen[count++] = slot;
+        int times = 0;
+        for (int i = 0; i < count; i++)
+            times += seen[i] == slot;
+        if (times == VARIES && c->varying_count < (int)Py_ARRAY_LENGTH(c->varying))
+            c->varying[c->varying_count++] = slot;
+    }
+    PyMem_Free(regs);
 }

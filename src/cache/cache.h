@@ -40,6 +40,10 @@ typedef struct cache {
     bool given_up;     // limit reached: the frame runs uncompiled
     bool off;          // and so does all that it calls
     PyObject *reasons; // strong, list of str: recompile and drop reasons, bounded
+    // Slots (LOCAL's index) with a number that was another one in so many entries that no more are
+    // made for it: a trace breaks where it is looked at.
+    Py_ssize_t varying[8];
+    int varying_count;
 } cache;
 
 // The cache of a compiled callable and a code object; made when missing. NULL with an exception.
@@ -64,6 +68,9 @@ int cache_alone(const cache *c);
 int cache_note(cache *c, PyObject *reason);
 // Why none of the entries for this place fits now: new list of str.
 PyObject *cache_reasons(cache *c, guard_frame *f);
+
+// Looks for slots whose number is what keeps entries from fitting.
+void cache_find_varying(cache *c, guard_frame *f);
 
 // An entry that is being run is not freed meanwhile, whoever resets the cache.
 void cache_hold(entry *e);

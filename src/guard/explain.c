@@ -344,3 +344,13 @@ PyObject *guard_reason(const guard_program *p, int failed, guard_frame *f) {
         drop_registers(p, regs);
     return reason;
 }
+
+bool guard_is_number(const guard_program *p, int failed, Py_ssize_t *slot) {
+    const step *s = !p->dead && failed >= 0 && failed < p->count ? &p->steps[failed] : NULL;
+    if (!s || s->op != STEP_CHECK + GUARD_VALUE || s->a < 0)
+        return false;
+    const step *load = &p->steps[p->loads[s->a]];
+    *slot = load->index;
+    return load->op == SOURCE_LOCAL &&
+           (PyFloat_CheckExact(s->object) || PyLong_CheckExact(s->object));
+}

@@ -350,6 +350,8 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     world *w = world_new();
     if (w == NULL)
         return OUTCOME_ERROR;
+    w->varying = k->varying;
+    w->varying_count = k->varying_count;
     w->whole = c->fullgraph;
     w->handling = py_is_handling();
     force_break(c, k, w);
@@ -363,6 +365,8 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
         c->restarts++;
         world_again(next, w);
         next->handling = w->handling;
+        next->varying = w->varying;
+        next->varying_count = w->varying_count;
         world_free(w);
         w = next;
         end = trace_once(c, w, f, below, out);
@@ -437,6 +441,8 @@ static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f
         k->given_up = true;
         return OUTCOME_NATIVE;
     }
+    if (k->unit > 0 && !c->fullgraph)
+        cache_find_varying(k, f);
     PyObject *reasons = note_recompile(c, k, f);
     policy_answer go = reasons == NULL      ? POLICY_ERROR
                        : policy_is_there(c) ? policy_miss(c, k, co, alone, reasons)

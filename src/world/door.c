@@ -80,7 +80,19 @@ status door_guard_type(world *w, source *s, PyObject *object) {
 
 // --- one function a kind of object; each gives the inside object, borrowed ---
 
+// One entry for each number that comes would be made in vain.
+static bool is_varying(const world *w, const source *s, PyObject *o) {
+    if (s->kind != SOURCE_LOCAL || !(PyFloat_CheckExact(o) || PyLong_CheckExact(o)))
+        return false;
+    for (int i = 0; i < w->varying_count; i++)
+        if (w->varying[i] == s->index)
+            return true;
+    return false;
+}
+
 static status open_value(world *w, source *s, PyObject *o) {
+    if (is_varying(w, s, o))
+        return world_break_status(w, REASON_VARYING, "%U", s->key);
     TRY(guard_add(w->guards, GUARD_VALUE, s, NULL, o, 0));
     return value_note(w, s, o);
 }

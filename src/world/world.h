@@ -153,6 +153,8 @@ typedef struct world {
     int strict;        // callables of other compiles are being called that must not break
     bool strict_break; // it broke in one
     bool whole;        // it may not break: what is better done outside is done all the same
+    const Py_ssize_t *varying; // borrowed: slots of the first frame (LOCAL's index) whose number
+    int varying_count;         // is another one each time
     bool handling;     // whoever called the first frame handles an exception
     bool interrupted;  // a signal handler raised: its exception is the user's, not the trace's
     void *torch;       // src/torch's own state for this trace, or NULL

@@ -227,3 +227,54 @@ def test_a_call_from_a_handler_is_traced_once():
         assert f([]) is e
     assert f.metrics["traces"] == traces
     assert f.metrics["drops"] == []
+
+
+# -- numbers that are others each time --------------------------------------------------------------
+
+
+def sum_of_times(numbers):
+    total = 0.0
+    for number in numbers:
+        total = total + next(number)
+        if total > 100:
+            total = total - 100
+    return total
+
+
+def test_numbers_from_outside_need_no_entry_each():
+    f = compile_breaking(sum_of_times)
+    for start in range(0, 80, 8):
+        numbers = [start + i / 8 for i in range(8)]
+        got = f([iter([number]) for number in numbers])
+        assert got == sum_of_times([iter([number]) for number in numbers])
+    traces = f.metrics["traces"]
+    assert any("VARYING" in text for text in f.metrics["breaks"])
+    for start in range(100, 200, 8):
+        numbers = [start + i / 16 for i in range(8)]
+        got = f([iter([number]) for number in numbers])
+        assert got == sum_of_times([iter([number]) for number in numbers])
+    assert f.metrics["traces"] <= traces + 2  # the other arm, where the sums above met it rarely
+
+
+def test_few_numbers_have_an_entry_each():
+    def f(it):
+        n = next(it)
+        return [n] * n
+
+    fast = compile_breaking(f)
+    for n in (1, 2, 3, 1, 2, 3):
+        assert fast(iter([n])) == [n] * n
+    assert not any("VARYING" in text for text in fast.metrics["breaks"])
+
+
+def test_a_varying_number_is_still_the_number():
+    def f(it, out):
+        n = next(it)
+        out.append(n)
+        return n + 1 if n % 2 else -n
+
+    fast = compile_breaking(f)
+    for n in [*range(20), 1 << 70, -5, *range(20)]:
+        out = []
+        assert fast(iter([n]), out) == f(iter([n]), [])
+        assert out == [n]
