@@ -36,18 +36,34 @@ static int is_subclass(world *w, PyTypeObject *type, PyTypeObject *of) {
     return PyType_IsSubtype(type, of);
 }
 
-// What an object that lies about its class says: o.__class__, opened and borrowed from the world.
-// NULL, without an exception, if its type leaves that to object.
-static PyTypeObject *claimed_class(world *w, PyObject *o, PyTypeObject *type) {
+// Whether o.__class__ is what object says it is: 1, 0, -1.
+static int has_plain_class(world *w, PyTypeObject *type) {
     descr d, plain;
+    way get;
+    if (type == &_PyWeakref_ProxyType || type == &_PyWeakref_CallableProxyType)
+        return 0;
+    if (descr_find(w, type, word.class_, &d) != ST_OK ||
+        descr_find(w, &PyBaseObject_Type, word.class_, &plain) != ST_OK)
+        return -1;
+    if (d.raw != plain.raw || !raw_is_python_class(type))
+        return d.raw == plain.raw;
+    if (way_find(w, type, word.getattribute, NULL, &get) != ST_OK)
+        return -1;
+    return get.native != NULL; // C code's own ways all find it on the type
+}
+
+// What an object that lies about its class says: o.__class__, opened and borrowed from the world.
+// NULL, without an exception, if its type leaves that to object, or if it has none.
+static PyTypeObject *claimed_class(world *w, PyObject *o, PyTypeObject *type) {
     if (type == &_PyWeakref_ProxyType || type == &_PyWeakref_CallableProxyType) {
         world_break(w, REASON_NATIVE_CALL, "the class of a weak proxy");
         return NULL;
     }
-    if (descr_find(w, type, word.class_, &d) != ST_OK ||
-        descr_find(w, &PyBaseObject_Type, word.class_, &plain) != ST_OK || d.raw == plain.raw)
+    if (has_plain_class(w, type) != 0)
         return NULL;
     PyObject *value = attr_get(w, o, word.class_);
+    if (!value && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+        PyErr_Clear();
     PyObject *class = value ? door_open(w, value) : NULL;
     if (class)
         class = world_keep(w, Py_NewRef(class));
@@ -307,11 +323,10 @@ HANDLER(abc_instancecheck) {
     PyTypeObject *type = of ? door_type(w, args[1]) : NULL;
     if (!type)
         return NULL;
-    if (claimed_class(w, args[1], type))
+    int plain = has_plain_class(w, type);
+    if (plain == 0)
         return world_break(w, REASON_NATIVE_CALL, "an object with a __class__ of its own");
-    if (w->broken || PyErr_Occurred())
-        return NULL;
-    return registry_says(w, of, (PyObject *)type);
+    return plain > 0 ? registry_says(w, of, (PyObject *)type) : NULL;
 }
 
 HANDLER(abc_subclasscheck) {

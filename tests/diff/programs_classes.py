@@ -1183,3 +1183,34 @@ def refcount_of_class():
     during = sys.getrefcount(C)
     del xs
     return during - before, sys.getrefcount(C) - before
+
+
+class _Other:
+    def __init__(self, o):
+        self._o = o
+
+    def __getattribute__(self, name):
+        if name == "_o":
+            return object.__getattribute__(self, name)
+        return getattr(self._o, name)
+
+
+class _Without:
+    def __getattribute__(self, name):
+        raise AttributeError(name)
+
+
+class _Five:
+    def __getattribute__(self, name):
+        return 5
+
+
+def class_by_way_of_getattribute():
+    from collections.abc import Hashable, Mapping
+
+    out = []
+    for o in (_Other({}), _Other([]), _Without(), _Five()):
+        out.append((isinstance(o, dict), isinstance(o, (list, str)), isinstance(o, int | list)))
+        out.append((catch(isinstance, o, Mapping), catch(isinstance, o, Hashable)))
+        out.append(issubclass(type(o), dict))
+    return out
