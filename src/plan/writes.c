@@ -1,6 +1,7 @@
 // From what the trace held back to the steps that write it: only what changed, on the original, in
 // an order that leaves every container as the program would have left it.
 #include "src/py/entries.h"
+#include "src/py/iterators.h"
 #include "src/py/sets.h"
 
 #include "src/plan/build.h"
@@ -301,16 +302,34 @@ static status check_keys(builder *b, const target *t, const entry_list *then,
     return done;
 }
 
+// Whether keys of an OrderedDict came, went or moved, though they are what they were: it was filled
+// key by key.
+static bool was_moved(const names *n, const entry_list *then, const entry_list *now) {
+    if (!PyODict_Check(n->twin) || then->count == 0 || then->count != now->count ||
+        py_ordered_state(n->twin) == (size_t)then->count)
+        return false;
+    return memcmp(then->keys, now->keys, (size_t)now->count * sizeof(PyObject *)) == 0;
+}
+
+// The last key goes and comes, so that iterators notice.
+static status touch_ordered(builder *b, const target *t, const entry_list *now) {
+    Py_ssize_t last = now->count - 1;
+    TRY(write_entry(b, t, now->keys[last], NULL));
+    return write_entry(b, t, now->keys[last], now->values[last]);
+}
+
 static status write_filled(builder *b, const names *n) {
     entry_list then, now;
     target t;
     TRY(list_entries(b, n->initial, &then));
     TRY(list_entries(b, n->twin, &now));
-    if (is_same(&then, &now))
+    bool moved = was_moved(n, &then, &now);
+    if (is_same(&then, &now) && !moved)
         return ST_OK;
     TRY(target_of(b, n, &t));
     TRY(check_keys(b, &t, &then, &now));
-    return write_difference(b, &t, &then, &now);
+    TRY(write_difference(b, &t, &then, &now));
+    return moved ? touch_ordered(b, &t, &now) : ST_OK;
 }
 
 // --- sets ---
@@ -550,6 +569,12 @@ static status deque_ends(builder *b, const record *r, operand deque, PyObject *c
     return ST_OK;
 }
 
+// The last item goes and comes: it is as it was, and another one to its iterators.
+static status deque_touch(builder *b, operand deque, PyObject *last) {
+    TRY(deque_entry(b, deque, STEP_DEQUE_POP, 0, NULL));
+    return deque_entry(b, deque, STEP_DEQUE_APPEND, 0, last);
+}
+
 static bool deque_unchanged(const record *r, PyObject *const *now, Py_ssize_t count) {
     for (Py_ssize_t i = 0; count == r->count && i < count; i++) {
         if (!deque_same(r, now, i, i))
@@ -566,11 +591,17 @@ static status write_deque(builder *b, const record *r) {
         return ST_ERROR;
     for (Py_ssize_t i = 0; i < count; i++)
         now[i] = raw_deque_item(r->inside, i);
-    if (deque_unchanged(r, now, count))
+    // It was filled item by item. Where items only moved, iterators must notice all the same.
+    bool moved = py_deque_state(r->inside) != (size_t)r->count;
+    bool same = deque_unchanged(r, now, count);
+    if (same && (!moved || count == 0))
         return ST_OK;
-    TRY(deaths_guard(b, r->source, r->outside, DEATH_DEQUE, NULL, 0, 0));
+    if (!same)
+        TRY(deaths_guard(b, r->source, r->outside, DEATH_DEQUE, NULL, 0, 0));
     TRY(build_load(b, r->source, &deque));
-    return count == r->count ? deque_items(b, r, deque, now) : deque_ends(b, r, deque, now, count);
+    if (same)
+        return deque_touch(b, deque, now[count - 1]);
+    return moved ? deque_ends(b, r, deque, now, count) : deque_items(b, r, deque, now);
 }
 
 // --- bytearrays ---

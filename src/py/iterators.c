@@ -777,3 +777,11 @@ void py_iterator_place(PyObject *iterator, Py_ssize_t steps) {
         break;
     }
 }
+
+size_t py_deque_state(PyObject *o) {
+    return ((deque *)o)->state;
+}
+
+size_t py_ordered_state(PyObject *o) {
+    return ((ordered_dict *)o)->state;
+}

@@ -28,3 +28,7 @@ bool py_iterator_is_placed(const py_iterator_form *form);
 Py_ssize_t py_iterator_steps(const py_iterator_form *form, PyObject *iterator);
 // Puts it behind so many items of what it holds now.
 void py_iterator_place(PyObject *iterator, Py_ssize_t steps);
+// How often a deque grew or shrank, or was rotated, and how often keys were put in, taken out of or
+// moved in an OrderedDict: their iterators notice that.
+size_t py_deque_state(PyObject *o);
+size_t py_ordered_state(PyObject *o);
