@@ -252,7 +252,8 @@ static bool is_varying(const cache *c, Py_ssize_t slot) {
 static Py_ssize_t misfit_of(const entry *e, guard_frame *f, PyObject **regs) {
     int failed = -1;
     Py_ssize_t slot;
-    if (guard_check(e->guards, f, regs, &failed) || !guard_is_number(e->guards, failed, &slot))
+    if (!cache_is_place(e, f) || guard_check(e->guards, f, regs, &failed) ||
+        !guard_is_number(e->guards, failed, &slot))
         return -1;
     return slot;
 }
