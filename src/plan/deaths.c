@@ -124,6 +124,9 @@ static bool is_quiet(PyObject *o, Py_ssize_t count) {
 typedef struct displaced {
     death_place place;
     PyObject *key; // strong, or NULL
+    // What is guarded by identity and held weakly must not be kept alive by this: the program ends
+    // with it, and asks nothing any more.
+    bool borrowed;
     Py_ssize_t low, high;
     Py_ssize_t references; // that go: what has no more of them dies
     bool held;             // it had more when the trace began
@@ -189,6 +192,8 @@ static bool check(PyObject *o, void *data) {
 
 static PyObject *text(const char *source, void *data) {
     const displaced *d = data;
+    if (d->borrowed)
+        return PyUnicode_FromFormat("no finalizer is behind an item of %s", source);
     if (d->key)
         return PyUnicode_FromFormat("no finalizer is behind %R of %s", d->key, source);
     return PyUnicode_FromFormat("no finalizer is behind what %s loses", source);
@@ -196,7 +201,8 @@ static PyObject *text(const char *source, void *data) {
 
 static void drop(void *data) {
     displaced *d = data;
-    Py_XDECREF(d->key);
+    if (!d->borrowed)
+        Py_XDECREF(d->key);
     PyMem_Free(d);
 }
 
@@ -209,7 +215,8 @@ static status guard_displaced(builder *b, source *s, PyObject *o, displaced what
         return ST_ERROR;
     }
     *d = what;
-    Py_XINCREF(d->key);
+    if (!d->borrowed)
+        Py_XINCREF(d->key);
     if (place_quiet(o, d))
         return guard_add_custom(b->w->guards, s, &quiet_guard, d);
     drop(d);
@@ -220,7 +227,14 @@ static status guard_displaced(builder *b, source *s, PyObject *o, displaced what
 // If frames let go of things that live on by other references, this may be such a one.
 status deaths_guard(builder *b, source *s, PyObject *o, death_place place, PyObject *key,
                     Py_ssize_t low, Py_ssize_t high) {
-    displaced d = {place, key, low, high, b->lets_go ? PY_SSIZE_T_MAX : 1, false};
+    record *r = key ? record_of(b->w, key) : NULL;
+    displaced d = {.place = place,
+                   .key = key,
+                   .low = low,
+                   .high = high,
+                   .references = b->lets_go ? PY_SSIZE_T_MAX : 1,
+                   .borrowed = r && r->inside == r->outside && (r->identity || r->pinned) &&
+                               PyType_SUPPORTS_WEAKREFS(Py_TYPE(key))};
     return guard_displaced(b, s, o, d);
 }
 

@@ -1,5 +1,6 @@
 """What a compiled function costs where it does not settle: nobody is asked the same question for ever."""
 
+import gc
 import random
 import re
 import sys
@@ -278,3 +279,23 @@ def test_a_varying_number_is_still_the_number():
         out = []
         assert fast(iter([n]), out) == f(iter([n]), [])
         assert out == [n]
+
+
+# -- what entries keep -------------------------------------------------------------------------------
+
+
+def a_class_that_is_its_own_key():
+    class A:
+        table = {}
+
+    A.table[A] = None
+    weak = weakref.ref(A)
+    del A
+    gc.collect()
+    return weak
+
+
+def test_an_entry_does_not_keep_a_key_that_it_wrote_under():
+    f = compile_breaking(a_class_that_is_its_own_key)
+    assert f()() is None
+    assert f()() is None

@@ -36,13 +36,12 @@ def reports(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Any]]]:
     pool.shutdown(cancel_futures=True)
 
 
-# What looks at the memory that a container takes up, or at when an entry lets go of a key: a container
+# What looks at the memory that a container takes up: a container
 # that was made again is not laid out as the one that grew.
 KNOWN = {
     "test.test_dict.DictTest.test_splittable_popitem",
     "test.test_deque.TestBasic.test_sizeof",
     "test.test_class.TestInlineValues.test_many_attributes_with_dict",
-    "test.test_ordered_dict.CPythonOrderedDictTests.test_reference_loop",
 }
 
 
