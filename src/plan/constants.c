@@ -18,6 +18,13 @@ static bool is_fixed_descriptor(PyObject *o) {
            !raw_is_python_class(((PyDescrObject *)o)->d_type);
 }
 
+// What C code made a method of, and is found on a C type (a function of Cython's): that never
+// changes.
+static bool is_fixed_method(PyObject *o) {
+    return PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_METHOD_DESCRIPTOR) && !PyFunction_Check(o) &&
+           !raw_is_python_class(Py_TYPE(o));
+}
+
 static bool is_fixed_function(PyObject *o) {
     if (!PyCFunction_CheckExact(o))
         return false;
@@ -39,7 +46,7 @@ static bool is_fixed_tuple(PyObject *o) {
 
 bool constant_is(PyObject *o) {
     return value_immutable(o) || PyCode_Check(o) || is_fixed_class(o) || is_fixed_descriptor(o) ||
-           is_fixed_function(o) || is_fixed_tuple(o);
+           is_fixed_method(o) || is_fixed_function(o) || is_fixed_tuple(o);
 }
 
 // --- identity ---

@@ -181,8 +181,8 @@ static PyObject *open_method(world *w, source *s, PyObject *o) {
     return self ? record_made(w, s, o, PyMethod_New(function, self)) : NULL;
 }
 
-// Whether a C function is a method of the object or class it holds. Others hold a module, a class, or
-// whatever C code likes to keep there (pybind11: a record of the function).
+// Whether a C function is a method of the object or class it holds. Others hold a module, a class,
+// or whatever C code likes to keep there (pybind11: a record of the function).
 static bool is_bound_c_method(PyObject *o) {
     PyCFunctionObject *f = (PyCFunctionObject *)o;
     PyObject *self = PyCFunction_GET_SELF(o);
@@ -300,11 +300,24 @@ static bool is_value_subclass(PyObject *o) {
 
 // C types without a name here, whose objects a program makes for one use.
 static const char *const stateful[] = {
-    "_thread.lock",    "_thread.RLock",      "types.SimpleNamespace",
-    "numpy.ndarray",   "_queue.SimpleQueue", "_hashlib.HASH",
-    "re.Match",        "array.array",        "_contextvars.Context",
-    "_asyncio.Future", "_asyncio.Task",      "torch._C.Generator",
+    "_thread.lock",    "_thread.RLock", "types.SimpleNamespace", "_queue.SimpleQueue",
+    "_hashlib.HASH",   "re.Match",      "array.array",           "_contextvars.Context",
+    "_asyncio.Future", "_asyncio.Task", "torch._C.Generator",
 };
+
+// Whether a C type is neither Python's own nor torch's: there are no rules for it.
+static bool is_foreign(PyTypeObject *t) {
+    const char *dot = strchr(t->tp_name, '.');
+    if (dot == NULL || strncmp(t->tp_name, "torch.", 6) == 0)
+        return false;
+    PyObject *known = PySys_GetObject("stdlib_module_names"); // borrowed
+    PyObject *package = PyUnicode_FromStringAndSize(t->tp_name, dot - t->tp_name);
+    int own = known && PyFrozenSet_Check(known) && package ? PySet_Contains(known, package) : 1;
+    Py_XDECREF(package);
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    return own == 0;
+}
 
 // C objects whose state changes as they are used: which one it is does not matter to the trace,
 // since using it breaks, and what can be read of it is guarded field by field.
@@ -316,7 +329,7 @@ static bool is_stateful(PyObject *o) {
     for (size_t i = 0; i < Py_ARRAY_LENGTH(stateful); i++)
         if (strcmp(t->tp_name, stateful[i]) == 0)
             return true;
-    return false;
+    return is_foreign(t);
 }
 
 static bool is_enum_member(PyObject *o) {

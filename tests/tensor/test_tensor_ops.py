@@ -911,3 +911,27 @@ def test_a_number_of_numpys_keeps_its_dtype(name):
         return torch.tensor(v), torch.tensor([v, v]), torch.as_tensor(v), x * v
 
     check(f, mat(), value, fullgraph=False)
+
+
+def test_objects_of_other_peoples_c_types_are_traced_once():
+    numpy = pytest.importorskip("numpy")
+
+    def f(x, chance, values):
+        y = x + chance.random()
+        if values.dtype == numpy.float32:
+            y = y * 2
+        return y + float(values.sum())
+
+    def make():
+        return mat(), numpy.random.default_rng(3), numpy.ones(3, numpy.float32)
+
+    fast = stator.compile(f, backend="eager")
+    for _ in range(4):
+        assert_same(fast(*make()), f(*make()))
+    traces = fast.metrics["traces"]
+    weak = weakref.ref(values := numpy.ones(3, numpy.float32))
+    assert_same(fast(*make()[:2], values), f(*make()))
+    del values
+    assert weak() is None  # no entry keeps it
+    assert fast.metrics["traces"] == traces
+    assert fast.metrics["drops"] == []
