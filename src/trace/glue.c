@@ -14,21 +14,46 @@ static bool moves_on(PyObject *o) {
     return o == NULL || (Py_TYPE(o)->tp_iternext != NULL && !raw_is_python_class(Py_TYPE(o)));
 }
 
-static bool is_next(PyObject *iterator, PyObject *function) {
-    PyObject *name = PyUnicode_InternFromString("__next__"), *found = NULL;
-    bool same = name && iterator && raw_is_python_class(Py_TYPE(iterator)) &&
-                raw_type_get(Py_TYPE(iterator), name, &found) == RAW_FOUND && found == function;
-    Py_XDECREF(name);
-    PyErr_Clear();
-    return same;
+// What a type has under a name; borrowed, NULL if nothing is known.
+static PyObject *on_type(PyObject *o, PyObject *name) {
+    PyObject *found = NULL;
+    if (o == NULL || !raw_is_python_class(Py_TYPE(o)) ||
+        raw_type_get(Py_TYPE(o), name, &found) != RAW_FOUND)
+        return NULL;
+    return found;
+}
+
+static bool is_called(PyObject *function, const char *name) {
+    return PyUnicode_CompareWithASCIIString(((PyFunctionObject *)function)->func_name, name) == 0;
+}
+
+// Whether it is an operand's own method, so that nothing but the type leads to it: what the method
+// does to the objects around it does not change who is called. (A key's __eq__ is asked for by what
+// lies in the dict. __getattr__ is, by what the instance lacks: see breaks.c.)
+static bool is_own(PyObject *o, PyObject *function) {
+    return on_type(o, ((PyFunctionObject *)function)->func_name) == function &&
+           !is_called(function, "__missing__");
+}
+
+// A property comes before all that the instance has.
+static bool is_accessor(PyObject *o, PyObject *name, raw_field field, PyObject *function) {
+    PyObject *found = on_type(o, name);
+    return (found && Py_IS_TYPE(found, &PyProperty_Type) &&
+            raw_field_get(field, found) == function) ||
+           is_own(o, function);
 }
 
 static bool operator_calls(const run *r, const flow *fl, const insn *pc, PyObject *function) {
+    PyObject *top = operand_at(r, fl, pc, 0);
+    PyObject *names = r->code->py->co_names;
     switch (pc->op) {
     case OP_LOAD_ATTR:
     case OP_LOAD_METHOD:
+        return is_accessor(top, PyTuple_GET_ITEM(names, pc->arg), RAW_PROPERTY_GET, function);
     case OP_STORE_ATTR:
+        return is_accessor(top, PyTuple_GET_ITEM(names, pc->arg), RAW_PROPERTY_SET, function);
     case OP_DELETE_ATTR:
+        return is_accessor(top, PyTuple_GET_ITEM(names, pc->arg), RAW_PROPERTY_DEL, function);
     case OP_UNARY_POSITIVE:
     case OP_UNARY_NEGATIVE:
     case OP_UNARY_INVERT:
@@ -38,20 +63,26 @@ static bool operator_calls(const run *r, const flow *fl, const insn *pc, PyObjec
     case OP_POP_JUMP_IF_FALSE:
     case OP_JUMP_IF_TRUE_OR_POP:
     case OP_JUMP_IF_FALSE_OR_POP:
+    case OP_GET_ITER:
+    case OP_CONVERT_VALUE:
+        return is_own(top, function);
+    case OP_FORMAT_VALUE: // with or without a spec on top
+        return is_own(operand_at(r, fl, pc, pc->extra), function);
     case OP_BINARY_SUBSCR:
     case OP_STORE_SUBSCR:
     case OP_DELETE_SUBSCR:
+        return !is_called(function, "__eq__") &&
+               (is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function));
     case OP_COMPARE_OP:
-    case OP_GET_ITER:
-    case OP_FORMAT_VALUE:
-    case OP_CONVERT_VALUE:
-        return true;
+        return is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function);
     case OP_BINARY_OP:
-        return !moves_on(operand_at(r, fl, pc, 0)) && !moves_on(operand_at(r, fl, pc, 1));
+        return !moves_on(top) && !moves_on(operand_at(r, fl, pc, 1)) &&
+               (is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function));
     case OP_CONTAINS_OP:
-        return !moves_on(operand_at(r, fl, pc, 0));
+        return !moves_on(top) && !is_called(function, "__eq__") &&
+               (is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function));
     case OP_FOR_ITER:
-        return is_next(operand_at(r, fl, pc, 0), function);
+        return is_called(function, "__next__") && is_own(top, function);
     default:
         return false;
     }

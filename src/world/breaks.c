@@ -49,17 +49,41 @@ static bool ends_all(reason why) {
            (why == REASON_FRAME && RAW_KEEPS_LOCALS);
 }
 
-// The lowest frame whose instruction has native code above it that is not done yet.
+static const insn *executing(const run *r) {
+    return code_at(r->code, py_frame_lasti(r->frame));
+}
+
+// Whether an attribute that was missing, so that __getattr__ was asked, may be there by now: read
+// once more, the object would not ask again.
+static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
+    static const char asked[] = "__getattr__";
+    const insn *pc = executing(r);
+    const flow *fl = code_flow((code *)r->code);
+    if (w->class_written) // a property, perhaps
+        return true;
+    if (!PyFunction_Check(function) || (pc->op != OP_LOAD_ATTR && pc->op != OP_LOAD_METHOD) ||
+        PyUnicode_CompareWithASCIIString(((PyFunctionObject *)function)->func_name, asked) != 0)
+        return false;
+    PyObject *o = fl ? py_frame_stack(r->frame)[fl->depth[pc - r->code->insns] - 1] : NULL;
+    PyObject *name = PyTuple_GET_ITEM(r->code->py->co_names, pc->arg), *value;
+    o = o && is_lazy(o) ? ((lazy *)o)->inside : o;
+    if (o == NULL || raw_type_get(Py_TYPE(o), name, &value) != RAW_ABSENT)
+        return true;
+    const record *known = record_of(w, o);
+    if (known != NULL)
+        return known->names == NULL || known->names->written;
+    return raw_attr_get(o, name, &value) != RAW_ABSENT;
+}
+
+// The lowest frame whose instruction has native code above it that is not done yet, and cannot be
+// begun once more.
 static run *lowest_native(world *w) {
     run *found = NULL;
     for (run *r = w->run; r != NULL && r->below != NULL; r = r->below)
-        if (r->thin == RUN_NATIVE)
+        if (r->thin == RUN_NATIVE ||
+            (r->thin == RUN_GLUE && is_found_by_now(w, r->below, py_frame_function(r->frame))))
             found = r->below;
     return found;
-}
-
-static const insn *executing(const run *r) {
-    return code_at(r->code, py_frame_lasti(r->frame));
 }
 
 // What the next frame out handles lies on the stack of a frame that is about to go.
