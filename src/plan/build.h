@@ -20,7 +20,8 @@ typedef struct builder {
     step_list late;        // behind all writes
     map constants;         // constants of code that have an identity
     bool constants_known;
-    bool lets_go; // of what frames held, and others hold, too
+    struct funeral *funeral; // what its guards share, once there is one; theirs
+    bool lets_go;            // of what frames held, and others hold, too
     int depth;
 } builder;
 

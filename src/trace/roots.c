@@ -5,6 +5,8 @@
 #include "src/py/frame.h"
 #include "src/py/raised.h"
 
+#include "src/world/losses.h"
+
 // --- slots ---
 
 // What the interpreter itself looks at is opened: cells, and exceptions on the stack.
@@ -41,10 +43,7 @@ static source *slot_source(world *w, PyCodeObject *co, int level, Py_ssize_t i) 
 }
 
 static status add_root(world *w, source *s, PyObject *outside, PyObject *inside) {
-    root r = {.source = s,
-              .outside = outside,
-              .inside = inside,
-              .held = map_get(&w->held, map_key(outside)) != NULL};
+    root r = {.source = s, .outside = outside, .inside = inside};
     return vec_push(&w->roots, r);
 }
 
@@ -130,41 +129,20 @@ bool root_ends_for_real(code *c, uint32_t unit) {
 
 // --- all of them ---
 
-static status count_reference(map *counts, PyObject *o) {
-    uint64_t *known = map_get(counts, map_key(o));
-    return map_put(counts, map_key(o), known ? *known + 1 : 1);
-}
-
-static status count_references(map *counts, const guard_frame *g) {
-    TRY(count_reference(counts, g->function));
-    for (Py_ssize_t i = 0; i < g->count; i++)
-        if (g->slots[i] != NULL)
-            TRY(count_reference(counts, g->slots[i]));
-    return ST_OK;
-}
-
-static status find_held(map *held, const map *counts, PyObject *o) {
-    return (uint64_t)Py_REFCNT(o) > *map_get(counts, map_key(o)) ? map_put(held, map_key(o), 1)
-                                                                 : ST_OK;
-}
-
-static status find_all_held(world *w, const map *counts, const guard_frame *g) {
-    TRY(find_held(&w->held, counts, g->function));
-    for (Py_ssize_t i = 0; i < g->count; i++)
-        if (g->slots[i] != NULL)
-            TRY(find_held(&w->held, counts, g->slots[i]));
-    return ST_OK;
-}
-
+// If all of them went: what dies then is all that can die of this trace.
 status roots_look(world *w, int below) {
-    map counts = {0};
-    status done = ST_OK;
-    for (int i = 0; done == ST_OK && i <= below; i++)
-        done = count_references(&counts, guard_frame_at(w->start, i));
-    for (int i = 0; done == ST_OK && i <= below; i++)
-        done = find_all_held(w, &counts, guard_frame_at(w->start, i));
-    map_clear(&counts);
-    return done;
+    losses all = {.found = &w->dying};
+    bool known = true;
+    for (int i = 0; i <= below; i++) {
+        const guard_frame *g = guard_frame_at(w->start, i);
+        known &= losses_add(&all, g->function);
+        for (Py_ssize_t n = 0; n < g->count; n++)
+            known &= !g->slots[n] || losses_add(&all, g->slots[n]);
+    }
+    losses_clear(&all);
+    if (!known)
+        PyErr_NoMemory();
+    return known ? ST_OK : ST_ERROR;
 }
 
 // --- the first frame ---

@@ -172,7 +172,7 @@ void world_free(world *w) {
     map_clear(&w->made);
     map_clear(&w->born);
     vec_free(&w->roots);
-    map_clear(&w->held);
+    map_clear(&w->dying);
     Py_CLEAR(w->image);
     if (world_here == w)
         world_here = NULL;

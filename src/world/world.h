@@ -99,7 +99,6 @@ typedef struct root {
     source *source;
     PyObject *outside; // borrowed from the frame
     PyObject *inside;  // borrowed: its lazy; NULL for what was opened at once
-    bool held;         // when the trace began, others had references to it, too
     bool stays;        // the frame has it to its end, and lets it go then
 } root;
 
@@ -150,14 +149,14 @@ typedef struct world {
     bool addressed;                     // id() of something made inside was asked for
     bool mutated_tensor;                // one that came from outside, or what shares its memory
     bool random;                        // the graph draws random numbers
-    int strict;        // callables of other compiles are being called that must not break
-    bool strict_break; // it broke in one
-    bool whole;        // it may not break: what is better done outside is done all the same
+    int strict;                // callables of other compiles are being called that must not break
+    bool strict_break;         // it broke in one
+    bool whole;                // it may not break: what is better done outside is done all the same
     const Py_ssize_t *varying; // borrowed: slots of the first frame (LOCAL's index) whose number
     int varying_count;         // is another one each time
-    bool handling;     // whoever called the first frame handles an exception
-    bool interrupted;  // a signal handler raised: its exception is the user's, not the trace's
-    void *torch;       // src/torch's own state for this trace, or NULL
+    bool handling;             // whoever called the first frame handles an exception
+    bool interrupted; // a signal handler raised: its exception is the user's, not the trace's
+    void *torch;      // src/torch's own state for this trace, or NULL
     // strong: how torch's state is set as the trace leaves it, or NULL. A tuple of (C function,
     // arguments, C function that undoes it, arguments).
     PyObject *switches;
@@ -168,7 +167,7 @@ typedef struct world {
     int reached;        // how many frames below the first one the trace went on in
     int looked;         // and at how many the guards look
     VEC(root) roots;    // what frames that go on held
-    map held;           // of that, the objects to which others had references, too
+    map dying;          // of that and its parts, what only these frames hold: see losses
     PyObject *cached; // list (arena's): (function, key, result) of calls that lru_cache would keep
     int quiet;        // frames go to CPython: torch's own Python code, imports, signal handlers
     int depth;        // nested interpreter calls made by the call room
