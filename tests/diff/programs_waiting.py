@@ -1219,3 +1219,258 @@ def deep_frames_with_state_each():
         return x
 
     return [(a(n, log), log) for n in (1, 9, 2, 7) for log in [[]]]
+
+
+# -- what dies because its last references go together -------------------------------------------
+
+
+class _Plain:
+    pass
+
+
+def _watched(log, n, kept):
+    o = _Plain()
+    kept.append(weakref.ref(o, lambda _: log.append(("dead", n))))
+    return o
+
+
+def an_object_in_two_lists_of_the_callee():
+    log, kept = [], []
+
+    def inner(n):
+        o = _watched(log, n, kept)
+        one, two = [o], [o]
+        del o
+        print(n, len(one), len(two))
+        return n
+
+    def outer(n):
+        got = inner(n)
+        log.append(("after", n))
+        return got
+
+    return [outer(n) for n in (1, 2, 3)], log
+
+
+def an_object_in_two_cells_of_the_callee():
+    log, kept = [], []
+
+    def inner(n):
+        one = two = _watched(log, n, kept)
+
+        def both():
+            return one, two
+
+        print(n)
+        return n
+
+    def outer(n):
+        got = inner(n)
+        log.append(("after", n))
+        return got
+
+    return [outer(n) for n in (1, 2, 3)], log
+
+
+def an_object_twice_in_one_list_of_the_callee():
+    log, kept = [], []
+
+    def inner(n):
+        rows = [[_watched(log, n, kept)] * 2]
+        print(n, len(rows))
+        return n
+
+    def outer(n):
+        got = inner(n)
+        log.append(("after", n))
+        return got
+
+    return [outer(n) for n in (1, 2, 3)], log
+
+
+def an_object_in_lists_of_two_frames():
+    log, kept = [], []
+
+    def inner(n, row):
+        own = [row[0]]
+        print(n, len(own))
+        return n
+
+    def middle(n):
+        row = [_watched(log, n, kept)]
+        return inner(n, row)
+
+    def outer(n):
+        got = middle(n)
+        log.append(("after", n))
+        return got
+
+    return [outer(n) for n in (1, 2, 3)], log
+
+
+def an_object_that_sometimes_lives_on():
+    log, kept, alive = [], [], []
+
+    def inner(n, lives):
+        o = _watched(log, n, kept)
+        one, two = [o], [o]
+        if lives:
+            alive.append(o)
+        del o
+        print(n, len(one), len(two))
+        return n
+
+    def outer(n, lives):
+        got = inner(n, lives)
+        log.append(("after", n))
+        return got
+
+    got = [outer(n, n % 2) for n in (1, 2, 3, 4)]
+    return got, log[:]
+
+
+def an_object_replaced_in_two_places():
+    log, kept = [], []
+
+    def outer(n, d):
+        d["a"] = d["b"] = [_watched(log, n, kept)]
+        print(n)
+        d["a"] = 1
+        d["b"] = 2
+        log.append(("after", n))
+        return d
+
+    return [outer(n, {}) for n in (1, 2, 3)], log
+
+
+def a_weak_set_that_the_caller_counts():
+    alive = weakref.WeakSet()
+
+    def inner(n):
+        o = _Plain()
+        alive.add(o)
+        one, two = [o], (o,)
+        del o
+        print(n)
+        return len(one) + len(two)
+
+    def outer(n):
+        got = inner(n)
+        return got, len(alive)
+
+    return [outer(n) for n in (1, 2, 3)]
+
+
+class _Loud:
+    def __init__(self, log, n):
+        self.log, self.n = log, n
+
+    def __del__(self):
+        self.log.append(("dead", self.n))
+
+
+def a_finalizer_that_sometimes_waits():
+    log, alive = [], []
+
+    def inner(n, lives):
+        o = _Loud(log, n)
+        rows, table = [o], {"o": o}
+        if lives:
+            alive.append(o)
+        del o
+        print(n, len(rows), len(table))
+        return n
+
+    def outer(n, lives):
+        got = inner(n, lives)
+        log.append(("after", n))
+        return got
+
+    got = [outer(n, n % 2) for n in (1, 2, 3, 4, 5)]
+    return got, log[:]
+
+
+def a_finalizer_when_the_caller_lets_go_as_well():
+    log = []
+
+    def inner(n, box):
+        own = [box[0]]
+        print(n, len(own))
+        return n
+
+    def outer(n, box):
+        got = inner(n, box)
+        log.append(("before", n))
+        box.pop()
+        log.append(("after", n))
+        return got
+
+    kept = _Loud(log, "kept")
+    got = [outer(n, [kept if n % 2 else _Loud(log, n)]) for n in (1, 2, 3, 4)]
+    return got, log[:]
+
+
+def a_generator_in_two_lists_of_the_callee():
+    log, alive = [], []
+
+    def numbers(n):
+        try:
+            yield n
+        finally:
+            log.append(("closed", n))
+
+    def inner(n, lives):
+        it = numbers(n)
+        next(it)
+        one, two = [it], (it,)
+        if lives:
+            alive.append(it)
+        del it
+        print(n, len(one), len(two))
+        return n
+
+    def outer(n, lives):
+        got = inner(n, lives)
+        log.append(("after", n))
+        return got
+
+    got = [outer(n, n % 2) for n in (1, 2, 3, 4)], log[:]
+    for it in alive:
+        it.close()
+    return got
+
+
+def a_part_that_comes_back_without_its_whole():
+    log = []
+
+    def inner(n):
+        row = [_Loud(log, n)]
+        print(n)
+        return row[0]
+
+    def outer(n):
+        o = inner(n)
+        log.append(("have", o.n))
+        del o
+        log.append(("after", n))
+        return n
+
+    return [outer(n) for n in (1, 2, 3)], log
+
+
+def a_finalizer_deep_in_what_the_callee_holds():
+    log = []
+
+    def inner(n):
+        whole = _Loud(log, n)
+        for _ in range(200):
+            whole = [whole]
+        print(n)
+        return n
+
+    def outer(n):
+        got = inner(n)
+        log.append(("after", n))
+        return got
+
+    return [outer(n) for n in (1, 2, 3)], log
