@@ -352,13 +352,15 @@ def raised(explanation: Explanation) -> str | None:
 def heading(entry: Entry) -> str:
     begin = f"from line {entry.line} on" if entry.offset else "from its beginning"
     runs = "once" if entry.hits == 0 else f"{entry.hits + 1} times"
-    return f"{entry.name}, {begin}, ran {runs}"
+    then = "".join(f", then {name} from line {line} on" for name, line in entry.callers)
+    return f"{entry.name}, {begin}{then}, ran {runs}"
 
 
 def ending(entry: Entry, drawing: Drawing) -> tuple[str, Place | None]:
     why = entry.why
     if why is None:
-        return "ends with the function", None
+        last = entry.callers[-1][0] if entry.callers else "the function"
+        return f"ends with {last}", None
     place = drawing.place_of(why.stack or (why.place,)) or why.place
     where = "" if place[2] == entry.name else f" of {place[2]}"
     return f"ends at the break in line {place[1]}{where}: {why.reason}", place

@@ -57,6 +57,8 @@ class Entry:
     why: Break | None = None  # the break it ends in
     recompiled: list[str] = dataclasses.field(default_factory=list)  # why others did not fit
     code: CodeType | None = None
+    # name and line of each caller that it goes on in when the function has returned
+    callers: list[tuple[str, int]] = dataclasses.field(default_factory=list)
 
     @property
     def inputs(self) -> list[str]:
@@ -160,7 +162,7 @@ def _break(row: dict[str, Any]) -> Break:
 
 
 def _entry(row: dict[str, Any], number: int) -> Entry:
-    names = ("name", "file", "line", "graph", "guards", "writes", "offset", "hits", "code")
+    names = ("name", "file", "line", "graph", "guards", "writes", "offset", "hits", "code", "callers")
     return Entry(
         **{name: row[name] for name in names},
         number=number,

@@ -553,17 +553,32 @@ static int line_at(PyCodeObject *co, int offset) {
     return line < 0 ? co->co_firstlineno : line;
 }
 
+// Name and line of each caller that it goes on in, nearest first.
+static PyObject *describe_callers(const entry *e) {
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list != NULL && i < e->reach; i++) {
+        PyCodeObject *co = (PyCodeObject *)e->below[i].code;
+        int line = line_at(co, (int)(e->below[i].unit * sizeof(_Py_CODEUNIT)));
+        PyObject *row = Py_BuildValue("Oi", co->co_qualname, line);
+        if (row == NULL || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 static PyObject *describe_entry(PyCodeObject *co, uint32_t unit, const entry *e) {
     graph *g = plan_graph_of(e->plan);
     int offset = (int)(unit * sizeof(_Py_CODEUNIT));
     int line = line_at(co, offset);
-    return Py_BuildValue("{s:O, s:O, s:l, s:O, s:O, s:O, s:i, s:i, s:O, s:O, s:N, s:N, s:N, s:l}",
-                         "why", e->why ? e->why : Py_None, "misfits",
-                         e->misfits ? e->misfits : Py_None, "number", e->number, "code", co, "name",
-                         co->co_qualname, "file", co->co_filename, "line", line, "offset", offset,
-                         "breaks", plan_breaks(e->plan) ? Py_True : Py_False, "graph",
-                         g ? (PyObject *)g : Py_None, "guards", guard_rows(e->guards), "plan",
-                         plan_text(e->plan), "writes", plan_writes(e->plan), "hits", e->hits);
+    return Py_BuildValue(
+        "{s:N, s:O, s:O, s:l, s:O, s:O, s:O, s:i, s:i, s:O, s:O, s:N, s:N, s:N, s:l}", "callers",
+        describe_callers(e), "why", e->why ? e->why : Py_None, "misfits",
+        e->misfits ? e->misfits : Py_None, "number", e->number, "code", co, "name", co->co_qualname,
+        "file", co->co_filename, "line", line, "offset", offset, "breaks",
+        plan_breaks(e->plan) ? Py_True : Py_False, "graph", g ? (PyObject *)g : Py_None, "guards",
+        guard_rows(e->guards), "plan", plan_text(e->plan), "writes", plan_writes(e->plan), "hits",
+        e->hits);
 }
 
 PyObject *compiler_describe(compiler *c) {

@@ -28,7 +28,7 @@ static bool is_constant(PyCodeObject *co, PyObject *o) {
 static PyObject *slot_name(PyCodeObject *co, int level, Py_ssize_t i) {
     PyObject *name = i < co->co_nlocalsplus
                          ? Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, i))
-                         : PyUnicode_FromFormat("stack[%zd]", i - co->co_nlocalsplus);
+                         : PyUnicode_FromFormat("___stack%zd", i - co->co_nlocalsplus);
     if (name != NULL && level > 0)
         Py_SETREF(name, PyUnicode_FromFormat("callers[%d].%U", level - 1, name));
     return name;

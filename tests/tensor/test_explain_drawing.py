@@ -59,6 +59,17 @@ def inner(items):
     raise KeyError(items[0])
 """
 
+WAITS = """
+def outer(x):
+    y = inner(x)
+    return y - 1
+
+
+def inner(x):
+    print("in between")
+    return x * 2
+"""
+
 LOOP = """
 def loop(x, n):
     total = x
@@ -77,6 +88,14 @@ def scale(x, factor):
 
 
 # --- the terminal -------------------------------------------------------------------------------
+
+
+def test_an_entry_that_goes_on_in_the_caller(program):
+    explanation = stator.explain(program(WAITS)["outer"])(torch.ones(2))
+    first, second = explanation.entries
+    assert (first.callers, second.callers) == ([], [("outer", 2)])
+    heading = "entry 2: inner, from line 7 on, then outer from line 2 on, ran once; ends with outer"
+    assert heading in explanation.text()
 
 
 def test_break_in_a_callee_and_an_exception(program, capsys):
@@ -169,7 +188,7 @@ def test_loop_that_decides_by_a_tensor(program):
             return (y, gt)
 
         entry 4: loop, from line 3 on, ran once; ends at the break in line 5: TENSOR_TRUTH
-          recompiled because of L['stack[1]'] == 1: now 2
+          recompiled because of L['___stack1'] == 1: now 2
           graph of 3 operations
             l_x_ = L['x']
             y = operator.mul(l_x_, 2)  # line 4
