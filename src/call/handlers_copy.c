@@ -32,6 +32,9 @@ static int overrides(world *w, PyTypeObject *type, const char *name) {
 // made its layout, and is not changed. (That copyreg would remember the answer in the class is left
 // out.)
 static int has_slots(world *w, PyTypeObject *type) {
+    PyObject *known = PyDict_GetItemString(raw_type_dict(type), "__slotnames__");
+    if (known && !(PyList_CheckExact(known) && PyList_GET_SIZE(known) == 0))
+        return 1; // somebody says so
     int any = overrides(w, type, "__slots__");
     if (any <= 0)
         return any;

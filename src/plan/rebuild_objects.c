@@ -96,6 +96,8 @@ static status rebuild_call(builder *b, PyObject *o, PyObject *callable, PyObject
 
 static status rebuild_method(builder *b, PyObject *o, operand *out) {
     PyObject *args[] = {PyMethod_GET_FUNCTION(o), PyMethod_GET_SELF(o)};
+    if (!PyCallable_Check(args[0])) // a classmethod binds anything
+        return rebuild_refuse(b, o);
     return rebuild_call(b, o, (PyObject *)&PyMethod_Type, args, 2, out);
 }
 

@@ -288,6 +288,17 @@ def copies_that_classes_have_a_say_in(call):
         def __init__(self):
             self.a = [1]
 
+    class Named:
+        __slotnames__ = ["far"]
+
+        def __init__(self):
+            self.near = [1]
+
+        def __getattr__(self, name):
+            if name == "far":
+                return [2]
+            raise AttributeError(name)
+
     class Copied:
         def __deepcopy__(self, memo):
             return "deep", len(memo)
@@ -310,7 +321,7 @@ def copies_that_classes_have_a_say_in(call):
 
     state = State()
     state.x = 1
-    for o in (state, Reduced(1), Slots(), Copied(), Empty(), Hidden()):
+    for o in (state, Reduced(1), Slots(), Named(), Copied(), Empty(), Hidden()):
         call(f, o)
         call(f, o)
     State.__getstate__ = lambda self: {"other": 1}
@@ -756,6 +767,17 @@ def descriptors_asked_by_hand(call):
     length = [1].__len__
     call(f, a, [1, 2])
     call.traced(f)
+
+
+def methods_of_what_cannot_be_called(call):
+    odd = classmethod(1)
+
+    def f(x):
+        bound = odd.__get__(x)
+        return bound, bound.__func__, bound.__self__ is type(x)
+
+    call(f, 1)
+    call(f, [2])
 
 
 def bound_slots(call):
