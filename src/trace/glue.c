@@ -73,6 +73,9 @@ static bool operator_calls(const run *r, const flow *fl, const insn *pc, PyObjec
     case OP_DELETE_SUBSCR:
         return !is_called(function, "__eq__") &&
                (is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function));
+    case OP_BINARY_SLICE:
+    case OP_STORE_SLICE:
+        return is_own(operand_at(r, fl, pc, 2), function);
     case OP_COMPARE_OP:
         return is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function);
     case OP_BINARY_OP:
