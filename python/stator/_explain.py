@@ -162,10 +162,11 @@ def _break(row: dict[str, Any]) -> Break:
 
 
 def _entry(row: dict[str, Any], number: int) -> Entry:
-    names = ("name", "file", "line", "graph", "guards", "writes", "offset", "hits", "code", "callers")
+    names = ("name", "file", "line", "graph", "guards", "writes", "offset", "hits", "code")
     return Entry(
         **{name: row[name] for name in names},
         number=number,
+        callers=row["callers"],
         plan=row["plan"].rstrip(),
         why=_break(row["why"]) if row["why"] else None,
         recompiled=row["misfits"] or [],

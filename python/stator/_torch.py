@@ -780,8 +780,8 @@ _DEVICES = {"cpu": 0, "meta": 14}
 
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
-    functions = (make_mode, fake_of, run, refusal, takes_gradient, key_bits, state_refusal, save_state,
-                 state_switches, autocast_now, leave_autocast, return_to_autocast,
+    functions = (make_mode, fake_of, run, refusal, takes_gradient, key_bits, state_refusal,
+                 save_state, state_switches, autocast_now, leave_autocast, return_to_autocast,
                  _exit_autocast, enter_inference, exit_inference, leave_inference)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves

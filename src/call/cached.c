@@ -209,7 +209,7 @@ static PyObject *call_and_note(world *w, const cached_call *c, PyObject *const *
     PyObject *result = call_behind(w, c, args, given, keywords);
     if (result == NULL)
         return NULL;
-    if (!c->fresh && (w->writes != writes || !can_be_kept(w, result))) {
+    if (w->writes != writes || !can_be_kept(w, result)) {
         Py_DECREF(result);
         world_touch(w);
         return refuse(w, c);
