@@ -373,6 +373,10 @@ def _set_requires_grad(self: Any, requires_grad: bool) -> Any:
     return self.requires_grad_(requires_grad)
 
 
+def _find_type(name: str) -> Any:
+    return getattr(torch, name.removeprefix("torch."), name)
+
+
 _TYPES = {
     dtype: torch.empty(0, dtype=dtype).type()
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8,
@@ -381,9 +385,15 @@ _TYPES = {
 }  # fmt: skip
 
 
+_DTYPES_BY_NAME = {name: dtype for dtype, name in _TYPES.items()}  # and torch's old classes
+_DTYPES_BY_NAME |= {_find_type(name): dtype for dtype, name in _TYPES.items()}
+
+
 def _type(self: Any, dtype: Any = None, non_blocking: bool = False, **others: Any) -> Any:
     if dtype is None and self.device.type == "cpu" and self.dtype in _TYPES:
         return _TYPES[self.dtype]
+    if dtype in _DTYPES_BY_NAME and self.device.type == "cpu":
+        dtype = _DTYPES_BY_NAME[dtype]
     if isinstance(dtype, torch.dtype) and not others:
         return self.to(dtype, non_blocking=non_blocking)
     return _type_of(self, dtype, non_blocking, others)
@@ -391,6 +401,17 @@ def _type(self: Any, dtype: Any = None, non_blocking: bool = False, **others: An
 
 def _type_of(self: Any, dtype: Any, non_blocking: bool, others: Any) -> Any:
     return self.type(dtype, non_blocking, **others)
+
+
+def _new(self: Any, *args: Any, device: Any = None) -> Any:
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args
+    if device is None and all(type(size) is int for size in sizes):
+        return self.new_empty(sizes or (0,))
+    return _new_of(self, args, device)
+
+
+def _new_of(self: Any, args: Any, device: Any) -> Any:
+    return self.new(*args) if device is None else self.new(*args, device=device)
 
 
 def _group_tensors(lists: Any, with_indices: bool = False) -> Any:
@@ -413,10 +434,11 @@ def _group_by_torch(lists: Any, with_indices: bool) -> Any:
     return torch._C._group_tensors_by_device_and_dtype(lists, with_indices)
 
 
-_FOR_REAL = (_set_requires_grad, _type_of, _group_by_torch)
+_FOR_REAL = (_set_requires_grad, _type_of, _new_of, _group_by_torch)
 _INSTEAD: tuple[tuple[Any, Row], ...] = (
     (torch._C.TensorBase.requires_grad_, ("instead", _requires_grad_)),
     (torch._C.TensorBase.type, ("instead", _type)),
+    (torch._C.TensorBase.new, ("instead", _new)),
     (torch._C._group_tensors_by_device_and_dtype, ("instead", _group_tensors)),
 )
 

@@ -480,7 +480,7 @@ REFUSED = {
     "hook": lambda x: x.requires_grad_().register_hook(print) and x,
     "parameter": lambda x: nn.Parameter(x),
     "seed": lambda x: (torch.manual_seed(0), torch.rand(2))[1],
-    "type": lambda x: x.type(torch.DoubleTensor),
+    "type": lambda x: x.type(torch.sparse.DoubleTensor).to_dense(),
     "deepcopy": lambda x: __import__("copy").deepcopy(x),
     "Tensor": lambda x: torch.Tensor([1, 2]),
 }
@@ -736,8 +736,22 @@ def test_names_of_types():
 
     for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64):
         check(f, torch.ones(3, dtype=dtype))
-    check(lambda x: x.type("torch.LongTensor"), torch.ones(3), fullgraph=False)
-    check(lambda x: x.type(torch.DoubleTensor), torch.ones(3), fullgraph=False)
+    check(lambda x: x.type("torch.LongTensor"), torch.ones(3))
+    check(lambda x: x.type(torch.DoubleTensor), torch.ones(3))
+    check(lambda x: x.half().type(x.type()), torch.ones(3))
+    with pytest.raises(ValueError, match="invalid type"):
+        compiled(lambda x: x.type("torch.NoTensor"), fullgraph=False)(torch.ones(3))
+
+
+def test_new():
+    def f(x):
+        made = x.new(2, 3), x.new(x.size()), x.new(), x.new(4)
+        return [(y.shape, y.dtype, y.stride()) for y in made], x.new(2).zero_()
+
+    check(f, torch.ones(3, 4, dtype=torch.float64))
+    check(lambda x: x.new([1.0, 2.0]), torch.ones(3), fullgraph=False)
+    check(lambda x: x.new((1.0, 2.0)), torch.ones(3), fullgraph=False)
+    check(lambda x: x.new(x), torch.ones(3), fullgraph=False)
 
 
 def test_groups_of_tensors():
