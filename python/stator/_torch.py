@@ -297,12 +297,11 @@ class _Range(torch.profiler.record_function):
     def enter(self) -> Any:
         if torch._C._autograd._profiler_enabled():
             return _enter_range(self)
-        self.record = None
         self.run_callbacks_on_exit = False
         return self
 
     def exit(self, exc_type: Any, exc_value: Any, traceback: Any) -> Any:
-        if self.run_callbacks_on_exit or self.record is not None:  # entered for real
+        if self.run_callbacks_on_exit:  # entered for real
             return _exit_range(self, exc_type, exc_value, traceback)
         self.run_callbacks_on_exit = True
         return None
