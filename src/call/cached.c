@@ -1,5 +1,6 @@
-// What functools.lru_cache made: a call into the result it keeps, or into a call of its function.
-// Nothing is put into the cache: a trace may be thrown away, and stand-ins do not outlive it. And
+// What functools.lru_cache made: a call becomes the result that it keeps, or a break, so that it
+// comes to keep one. Where the trace may not break it becomes a call of the function: nothing is
+// put into the cache then, since a trace may be thrown away, and stand-ins do not outlive it. And
 // functools.cached_property, without the lock that it takes on some Pythons.
 #include "src/call/cached.h"
 
@@ -227,6 +228,8 @@ static PyObject *call_by_key(world *w, const cached_call *c, PyObject *const *ar
     PyObject *kept = c->unseen || c->fresh ? NULL : result_kept(w, c);
     if (kept != NULL || w->broken || PyErr_Occurred())
         return kept;
+    if (!w->whole) // the real one is called, and keeps the result: the next trace finds it
+        return refuse(w, c);
     return call_and_note(w, c, args, given, keywords);
 }
 

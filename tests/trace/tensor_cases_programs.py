@@ -452,12 +452,10 @@ def cached_functions_of_tensors(call):
 
     call(f, torch.ones(3))
     call(f, torch.zeros(3))
-    call.traced(f)
     mask(4).add_(1)
     call(kept, torch.ones(4))
-    call.again(kept, torch.ones(4))
+    call(kept, torch.ones(4))
     mask(4).add_(1)
     call(kept, torch.ones(4))
-    call.traced(kept)
     call(drawn, torch.ones(3))
     call(drawn, torch.ones(3))
