@@ -401,13 +401,16 @@ static bool hashes_last(world *w, PyObject *o, int *left) {
     return all;
 }
 
-// Whether a hash is the same in every call: of values, of an object whose __hash__ is Python code
-// (which is interpreted), of one that a guard lets pass by its identity.
+// Whether a hash is the same in every call: of values (but a NaN is hashed by its address), of an
+// object whose __hash__ is Python code (which is interpreted), of one that a guard lets pass by its
+// identity.
 static bool hash_lasts(world *w, PyObject *o, int *left) {
     if (--*left < 0 || is_standin(o) || is_address(o))
         return false;
     if (PyTuple_CheckExact(o) || PyFrozenSet_CheckExact(o))
         return hashes_last(w, o, left);
+    if (value_has_nan(o))
+        return false;
     if (value_immutable(o) || special_is_python(w, o, SPECIAL_hash) == 1)
         return true;
     record *r = record_of(w, o);
@@ -426,8 +429,8 @@ HANDLER(hash) {
     status st = holds && !value ? protocol_open_elements(w, &o, P_HASH) : ST_OK;
     if (st == ST_OK && raw_is_python_class(Py_TYPE(o)) && !is_standin(o))
         result = hash_by_method(w, callable, o);
-    else if (st == ST_OK && (value || Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented ||
-                             hash_lasts(w, o, &left)))
+    else if (st == ST_OK &&
+             (Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented || hash_lasts(w, o, &left)))
         result = call_native(w, callable, &o, 1, NULL, false);
     else if (st == ST_OK)
         world_break(w, REASON_ADDRESS, "hash() of a %s object", Py_TYPE(o)->tp_name);

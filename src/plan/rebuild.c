@@ -130,7 +130,7 @@ static status elements(builder *b, PyObject *set, operands *to, bool *lasting) {
 status rebuild_lasting(builder *b, PyObject *key, bool *lasting) {
     record *r = record_of(b->w, key);
     if (!r)
-        *lasting &= value_immutable(key) || constant_is(key);
+        *lasting &= constant_is(key) && !value_has_nan(key);
     else if (r->kind == RECORD_TENSOR)
         *lasting = false;
     else

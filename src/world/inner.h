@@ -28,7 +28,6 @@ typedef struct value {
 status value_note(world *w, source *s, PyObject *o);
 // The same of a key of a dict, or an element of a set.
 status value_note_key(world *w, source *s, PyObject *o);
-bool value_has_nan(PyObject *o);
 
 // The type of what is at `s` is guarded, and known to the world.
 status door_guard_type(world *w, source *s, PyObject *object);

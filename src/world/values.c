@@ -24,11 +24,12 @@ static bool tuple_immutable(PyObject *o, int depth, int *left) {
     return true;
 }
 
+// A NaN is itself and nothing else: each must be found where it lies.
 static bool set_immutable(PyObject *o, int depth, int *left) {
     Py_ssize_t at = 0;
     PyObject *item;
     while (raw_set_next(o, &at, &item))
-        if (!immutable(item, depth, left))
+        if (!immutable(item, depth, left) || value_has_nan(item))
             return false;
     return true;
 }

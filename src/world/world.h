@@ -278,6 +278,8 @@ status record_identity(world *w, record *r);
 // str, bytes, Ellipsis, NotImplemented, range and slice of such, tuple and frozenset of such,
 // code).
 bool value_immutable(PyObject *o);
+// Whether it is a NaN or a tuple with one in it: equal to itself only, and hashed by its address.
+bool value_has_nan(PyObject *o);
 // Where an opened immutable was found, be it inside a tuple, so that this call's own object can be
 // given out; NULL without an exception: a constant, or made inside.
 source *value_source(world *w, PyObject *o);

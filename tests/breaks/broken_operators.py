@@ -180,3 +180,14 @@ def a_set_item_that_shrinks_its_list():
     except IndexError as e:
         return str(e), xs
     return xs
+
+
+def a_nan_in_sets():
+    out = []
+    for s in ({float("nan")}, {(1, float("nan"))}, {1, complex("nan")}):
+        f = frozenset(s)
+        (x,) = (x for x in f if x != 1)
+        out.append(hash(f) == hash(frozenset(s)))
+        t.tick(len(s))
+        out.append((x in f, x in s, hash(f) == hash(frozenset(f)), {f: 1}[f], hash(x) == hash(x)))
+    return out
