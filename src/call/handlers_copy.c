@@ -167,6 +167,13 @@ static bool is_whole(PyTypeObject *type) {
             base == &PyFloat_Type || base == &PyBytes_Type);
 }
 
+// copyreg keeps the names of a class's slots there, and a class may put in others: these attributes
+// are asked for one by one.
+static bool names_slots(PyTypeObject *type) {
+    PyObject *names = PyDict_GetItemString(raw_type_dict(type), "__slotnames__");
+    return names && !(PyList_CheckExact(names) && PyList_GET_SIZE(names) == 0);
+}
+
 static PyObject *reduce_any(world *w, PyObject *o) {
     int dict = reduces_as_dict(w, o);
     if (dict)
@@ -174,7 +181,8 @@ static PyObject *reduce_any(world *w, PyObject *o) {
     int own = overrides(w, Py_TYPE(o), "__reduce__");
     if (own)
         return own < 0 ? NULL : call_method(w, o, "__reduce__");
-    return is_whole(Py_TYPE(o)) ? reduce_object(w, o) : refuse(w, o);
+    bool plain = is_whole(Py_TYPE(o)) && !names_slots(Py_TYPE(o));
+    return plain ? reduce_object(w, o) : refuse(w, o);
 }
 
 // set.__reduce__: its elements as a list.

@@ -1214,3 +1214,16 @@ def class_by_way_of_getattribute():
         out.append((catch(isinstance, o, Mapping), catch(isinstance, o, Hashable)))
         out.append(issubclass(type(o), dict))
     return out
+
+
+class _Named:
+    __slotnames__ = ["k"]
+
+    def __getattr__(self, name):
+        if name == "k":
+            return 42
+        raise AttributeError(name)
+
+
+def reduced_by_names_of_its_own():
+    return _Named().__reduce_ex__(2)[2], _Named().__reduce_ex__(4)[2]
