@@ -57,8 +57,8 @@ int cache_registers(const cache *c);
 // Takes over guards and plan of an entry that is otherwise set up, made by a trace of this frame.
 // -1 with an exception, and they stay the caller's.
 int cache_add(cache *c, const entry *new, const guard_frame *f, entry **added);
-// Whether a frame that waits may be left for another one: nobody looks at it, and its function still
-// has its code.
+// Whether a frame that waits may be left for another one: nobody looks at it, and its function
+// still has its code.
 bool cache_may_go_on(const guard_frame *f);
 // Whether the frames below stand as the entry needs them.
 bool cache_is_place(const entry *e, const guard_frame *f);

@@ -136,8 +136,8 @@ bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *f
 
 // Why step `failed` fails on this frame: the guard as Python, with the value then and now. New str.
 PyObject *guard_reason(const guard_program *p, int failed, guard_frame *f);
-// Whether step `failed` compares a number in a slot of the frame with the one it was: *slot is LOCAL's
-// index.
+// Whether step `failed` compares a number in a slot of the frame with the one it was: *slot is
+// LOCAL's index.
 bool guard_is_number(const guard_program *p, int failed, Py_ssize_t *slot);
 // One row a guard: list of (text, filename, line) in order. New reference.
 PyObject *guard_rows(const guard_program *p);
