@@ -177,9 +177,37 @@ def broken(torch, breaks):
     return f, (torch.randn(4),)
 
 
-def break_table(torch, breaks=9, rounds=7, times=500):
-    whole, args = broken(torch, 0)
-    pieces, _ = broken(torch, breaks)
+def deep(torch, breaks):
+    """A break three calls deep: what follows it lies in four functions."""
+
+    def lowest(x):
+        x = x + 1
+        if breaks:
+            torch._dynamo.graph_break()
+        return x * 2
+
+    def low(x):
+        return lowest(x) + 3
+
+    def high(x):
+        return low(x) * 4
+
+    def highest(x):
+        return high(x) + 5
+
+    return highest, (torch.ones(4),)
+
+
+def break_table(torch, rounds=7, times=500):
+    rows = {}
+    for name, make, breaks in (("a warm break", broken, 9), ("three calls deep", deep, 1)):
+        rows[name] = break_row(torch, name, make, breaks, rounds, times)
+    return rows
+
+
+def break_row(torch, title, make, breaks, rounds, times):
+    whole, args = make(torch, 0)
+    pieces, _ = make(torch, breaks)
     torch._dynamo.reset()
     sides = {
         "stock": [torch.compile(f, backend="eager") for f in (whole, pieces)],
@@ -196,7 +224,7 @@ def break_table(torch, breaks=9, rounds=7, times=500):
                 taken[name].append((more - less) / breaks * 1e6)
     row = {name: statistics.median(values) for name, values in taken.items()}
     print(
-        f"a warm break, µs: stock {row['stock']:.2f}, stator {row['stator']:.2f}, "
+        f"{title}, µs: stock {row['stock']:.2f}, stator {row['stator']:.2f}, "
         f"ratio {row['stock'] / row['stator']:.1f}"
     )
     return row
