@@ -17,6 +17,7 @@ POINTS = [*range(1, 151), *(int(150 * 1.08**n) for n in range(1, 65))]
 # hook installed it does not inline calls, and the caller's stack holds them until the callee is
 # done. A frame handed over to CPython runs under our hook.
 SEES_HOOK = {
+    "adversary.deaths_in_order",
     "lifetimes.argument_of_star_call",
     "lifetimes.argument_rebound_in_callee",
     "lifetimes.arguments_at_return",

@@ -27,7 +27,7 @@ PHASES = {
 
 
 # Programs that break: what a piece has written stays when the next one fails.
-PIECES = "broken", "raising"
+PIECES = "broken", "library", "raising"
 
 
 def compiled(program):
