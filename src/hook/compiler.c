@@ -325,6 +325,8 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
 }
 
 static void force_break(compiler *c, const cache *k, world *w) {
+    if (c->break_at > 0 || c->break_every > 0)
+        w->stop_reason = REASON_NONE;
     if (c->break_at > 0 && k->unit == 0)
         w->stop_at = (uint64_t)c->break_at;
     if (c->break_every <= 0)

@@ -38,7 +38,8 @@ world *world_new(void) {
         PyErr_NoMemory();
         return NULL;
     }
-    w->stop_at = UINT64_MAX;
+    w->stop_at = MOST_INSTRUCTIONS;
+    w->stop_reason = REASON_LONG;
     w->guards = guards_new();
     w->graph = w->guards ? graph_new() : NULL;
     if (w->graph == NULL) {

@@ -125,7 +125,7 @@ typedef struct world {
     // a trace that breaks in it is done again, and breaks before it.
     uint64_t clock;
     uint64_t touched;      // when something inside was last changed, or native code last ran
-    uint64_t stop_at;      // break before the instruction that begins then; UINT64_MAX: never
+    uint64_t stop_at;      // break before the instruction that begins then
     uint64_t writes;       // how often something outside was written, tensors and torch's state too
     uint64_t raised_at;    // when the current exception was raised
     map born;              // object that may not survive a break → when it came to be
@@ -172,6 +172,9 @@ typedef struct world {
     int quiet;        // frames go to CPython: torch's own Python code, imports, signal handlers
     int depth;        // nested interpreter calls made by the call room
 } world;
+
+// A loop that waits for another thread ends only if it looks once more.
+#define MOST_INSTRUCTIONS (1 << 20)
 
 // The trace of this thread, or NULL. (Stand-ins that native code uses have no other way to it.)
 extern __attribute__((tls_model("initial-exec"))) _Thread_local world *world_here;

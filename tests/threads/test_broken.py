@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import types
 
 import pytest
 from test_compiled import busy, in_threads, run_python  # noqa: F401
@@ -438,3 +439,20 @@ WAITS = [
 def test_ctrl_c_ends_a_program_in_a_broken_frame(wait):
     lines = run_python(PROGRAM.replace("{wait}", wait))
     assert lines == ["ready", "try finally", "interrupted False"]
+
+
+def test_a_loop_that_waits_for_another_thread_ends():
+    box = types.SimpleNamespace(done=False)
+
+    def wait():
+        rounds = 0
+        while not box.done:
+            rounds += 1
+        return rounds > 0
+
+    compiled = breaking(wait)
+    started = threading.Timer(0.5, lambda: setattr(box, "done", True))
+    started.start()
+    assert compiled()
+    started.join()
+    assert [row for row in compiled.metrics["breaks"] if "[LONG]" in row]
