@@ -61,10 +61,10 @@ def kept(n):
     return n, "kept"
 
 @functools.lru_cache
-def missed(n, k=1):
+def added(n, k=1):
     return n + k
 
-kept(1), kept(2)
+kept(1), kept(2), added(1), added(2), added(1, k=3), added(2, k=3)
 
 def make(n, token):
     return Config(n), n, [token], OrderedDict(b=n, a=token)
@@ -76,7 +76,7 @@ def main(c, n, log, o):
     log.append(d)
     seen = {id(c): 1, id(d): 2}
     o |= {"c": kept(n)}
-    log.append((inner, inner([n]), missed(n), missed(n, k=3), o | {"z": n}))
+    log.append((inner, inner([n]), added(n), added(n, k=3), o | {"z": n}))
     return seen[id(d)], types.MappingProxyType({"a": n})["a"], copy.copy(c), hash((c.n, "a")) == 3
 """,
     "calls": """
