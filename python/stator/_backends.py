@@ -1,5 +1,6 @@
 """Hands a graph to a backend: as a `torch.fx.GraphModule`, in the contexts torch's own expect."""
 
+import collections
 import contextlib
 import inspect
 import itertools
@@ -82,6 +83,17 @@ _LOCAL = re.compile(r"L\['(\w+)'\]")
 def _source(text: str) -> Source:
     local = _LOCAL.fullmatch(text)
     return LocalSource(local[1], is_input=True) if local else PlaceSource(text)
+
+
+def _sources(texts: list[str]) -> list[Source]:
+    """One for each input. Two places may look the same (keys without a name, texts cut short), and
+    backends know inputs by their sources: the later ones are numbered."""
+    seen: collections.Counter[str] = collections.Counter()
+    sources = []
+    for text in texts:
+        seen[text] += 1
+        sources.append(_source(text if seen[text] == 1 else f"{text} ({seen[text]})"))
+    return sources
 
 
 # -- graphs --
@@ -180,8 +192,9 @@ def _label_inputs(
     context: TracingContext,
 ) -> None:
     placeholders = module.graph.find_nodes(op="placeholder")
-    for node, example, text in zip(placeholders, examples, texts, strict=True):
-        source = _source(text)
+    for node, example, text, source in zip(
+        placeholders, examples, texts, _sources(texts), strict=True
+    ):
         node._dynamo_source = source
         node.meta["tensor_dict"] = {}
         if isinstance(example, torch.Tensor):

@@ -2,6 +2,7 @@
 // is cut off from the program when it is over.
 #include "src/py/frame.h"
 #include "src/py/raised.h"
+#include "src/py/signals.h"
 
 #include "src/interp/image.h"
 
@@ -158,7 +159,10 @@ static void free_records(world *w) {
     vec_free(&w->names);
 }
 
+// Torch's weak references to fakes call back into Python code: what a signal's handler raised there
+// would be lost.
 void world_free(world *w) {
+    unsigned long signals = py_hold_signals();
     py_raised aside = py_put_aside();
     sever_generators(w);
     if (world_tensors != NULL && world_tensors->sever != NULL)
@@ -189,6 +193,7 @@ void world_free(world *w) {
     Py_XDECREF(w->awaited);
     PyMem_Free(w);
     py_put_on(aside);
+    py_let_signals_go(signals);
 }
 
 // --- distinctness ---

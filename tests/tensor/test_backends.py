@@ -1,6 +1,8 @@
 # ruff: noqa: E402
 """Handing graphs over: real example inputs, labels, torch's own backends."""
 
+import enum
+import functools
 import operator
 import pickle
 
@@ -52,6 +54,34 @@ def test_sources_survive_pickling():
     again = pickle.loads(pickle.dumps(source))
     assert again == source
     assert again.name == source.name
+
+
+class Kind(enum.Enum):
+    FIRST = 1
+    SECOND = 2
+
+
+@functools.lru_cache(maxsize=None)
+def mask(n):
+    return torch.ones(n, n).tril()
+
+
+@functools.lru_cache(maxsize=None)
+def positions(n):
+    return torch.arange(float(n))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_inputs_from_places_that_look_the_same(backend):
+    tensors = {Kind.FIRST: torch.ones(4), Kind.SECOND: torch.full((4,), 2.0)}
+
+    def f(x):
+        n = x.shape[0]
+        return mask(n) @ x + positions(n) + tensors[Kind.FIRST] * tensors[Kind.SECOND]
+
+    fast = stator.compile(f, backend=backend)
+    for x in (torch.ones(4), torch.zeros(4), torch.ones(4)):
+        assert torch.equal(fast(x), f(x))
 
 
 def test_nodes_carry_meta_and_lines():

@@ -11,7 +11,6 @@ import textwrap
 from pathlib import Path
 
 import pytest
-import torch
 
 import stator
 
@@ -92,6 +91,7 @@ def scale(x, factor):
 
 
 def test_an_entry_that_goes_on_in_the_caller(program):
+    torch = pytest.importorskip("torch")
     explanation = stator.explain(program(WAITS)["outer"])(torch.ones(2))
     first, second = explanation.entries
     assert (first.callers, second.callers) == ([], [("outer", 2)])
