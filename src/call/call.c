@@ -82,18 +82,10 @@ PyObject *call_init(world *w, PyObject *function, PyObject *object, PyObject *co
 
 // --- native calls ---
 
-// What C code has made may be nothing that a plan can make again.
-static PyObject *note_made(world *w, PyObject *made) {
-    if (made != NULL && Py_REFCNT(made) == 1 && PyObject_IS_GC(made) &&
-        world_born(w, made) != ST_OK)
-        Py_CLEAR(made);
-    return made;
-}
-
 PyObject *call_native(world *w, PyObject *callable, PyObject *const *args, size_t given,
                       PyObject *keywords, bool suspicious) {
-    PyObject *made = PyObject_Vectorcall(callable, args, given, keywords);
-    return note_made(w, native_result(w, made, suspicious));
+    suspicious = suspicious || native_has_lazy(args, given, keywords);
+    return native_result(w, PyObject_Vectorcall(callable, args, given, keywords), suspicious);
 }
 
 // --- Python functions ---

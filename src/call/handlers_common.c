@@ -6,6 +6,8 @@
 
 PyObject *handler_misuse(world *w, PyObject *callable, PyObject *const *args, size_t given,
                          PyObject *keywords) {
+    if (native_has_lazy(args, given, keywords))
+        return world_break(w, REASON_NATIVE_CALL, "%R with these arguments", callable);
     PyObject *result = PyObject_Vectorcall(callable, args, given, keywords);
     if (result == NULL)
         return NULL;

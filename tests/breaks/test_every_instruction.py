@@ -29,7 +29,7 @@ EXEMPT = {
     # It waits for a signal in a loop, which a compiled call has behind it at once.
     "frames.signal_handler_raises",
 }
-if sys.version_info < (3, 12):
+if sys.version_info < (3, 13):
     # gen.throw on a running generator takes an inline cache for a RESUME (_PyGen_yf), once the
     # counter in it says so; with a hook installed calls are not specialised, and it does.
     EXEMPT.add("generators.already_executing")

@@ -579,3 +579,21 @@ def dict_subclass_with_its_own_items(call):
     call.watch(d)
     call(f, d, "a")
     call(f, d, "b")
+
+
+def errors_name_the_value(call):
+    def sort(xs):
+        try:
+            xs.sort(1)
+        except TypeError as error:
+            return error.args
+
+    def sort_by_class(xs):
+        try:
+            list.sort(xs, 1)
+        except TypeError as error:
+            return error.args
+
+    for f in (sort, sort_by_class):
+        call(f, [2, 1])
+        call(f, [2, 1])
