@@ -20,8 +20,12 @@ typedef struct cached_call {
 } cached_call;
 
 static PyObject *refuse(world *w, const cached_call *c) {
-    return world_break(w, REASON_NATIVE_CALL, "%S, whose results functools.lru_cache keeps",
-                       c->self);
+    PyObject *function = c->parts.function;
+    PyObject *name = function && PyFunction_Check(function)
+                         ? ((PyFunctionObject *)function)->func_qualname
+                         : NULL;
+    return world_break(w, REASON_NATIVE_CALL, "%V, whose results functools.lru_cache keeps", name,
+                       "a function");
 }
 
 // --- keys ---
