@@ -174,7 +174,7 @@ typedef struct world {
 } world;
 
 // A loop that waits for another thread ends only if it looks once more.
-#define MOST_INSTRUCTIONS (1 << 20)
+#define MOST_INSTRUCTIONS (1 << 27)
 
 // The trace of this thread, or NULL. (Stand-ins that native code uses have no other way to it.)
 extern __attribute__((tls_model("initial-exec"))) _Thread_local world *world_here;

@@ -531,7 +531,7 @@ def test_ctrl_c_ends_a_program_that_traces(loop):
     import _thread, threading, stator
     {body}
     compiled, xs, d = stator.compile(f, backend="eager", _keep_empty=True), [], {{}}
-    threading.Timer(0.2, _thread.interrupt_main).start()
+    threading.Timer(0.1, _thread.interrupt_main).start()
     try:
         compiled(xs, d, 2 * 10**8)
     except KeyboardInterrupt:
