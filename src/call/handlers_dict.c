@@ -251,13 +251,20 @@ HANDLER(dict_update) {
     return dict && fill(w, dict, args + 1, given - 1, keywords) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
+// Of __or__, or of __ror__; borrowed.
+static status open_operands(world *w, PyObject *callable, PyObject *const *args, PyObject **left,
+                            PyObject **right) {
+    bool swapped = PyUnicode_CompareWithASCIIString(PyDescr_NAME(callable), "__ror__") == 0;
+    *left = door_open(w, args[swapped]);
+    *right = *left ? door_open(w, args[!swapped]) : NULL;
+    return *right ? ST_OK : ST_ERROR;
+}
+
 HANDLER(dict_or) {
+    PyObject *left, *right;
     if (!handler_takes(given, keywords, 2, 2))
         return MISUSE();
-    bool swapped = PyUnicode_CompareWithASCIIString(PyDescr_NAME(callable), "__ror__") == 0;
-    PyObject *left = door_open(w, args[swapped]),
-             *right = left ? door_open(w, args[!swapped]) : NULL;
-    if (!right)
+    if (open_operands(w, callable, args, &left, &right) != ST_OK)
         return NULL;
     if (!PyDict_Check(left) || !PyDict_Check(right))
         return Py_NewRef(Py_NotImplemented);
@@ -320,12 +327,10 @@ HANDLER(ordered_update) {
 
 // odict_or: what is no dict is somebody else's. A class of the program's may have its own |.
 HANDLER(ordered_or) {
+    PyObject *left, *right;
     if (!handler_takes(given, keywords, 2, 2))
         return MISUSE();
-    bool swapped = PyUnicode_CompareWithASCIIString(PyDescr_NAME(callable), "__ror__") == 0;
-    PyObject *left = door_open(w, args[swapped]),
-             *right = left ? door_open(w, args[!swapped]) : NULL;
-    if (!right)
+    if (open_operands(w, callable, args, &left, &right) != ST_OK)
         return NULL;
     if (!PyDict_Check(left) || !PyDict_Check(right))
         return Py_NewRef(Py_NotImplemented);

@@ -366,9 +366,6 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
             break;
         c->restarts++;
         world_again(next, w);
-        next->handling = w->handling;
-        next->varying = w->varying;
-        next->varying_count = w->varying_count;
         world_free(w);
         w = next;
         end = trace_once(c, w, f, below, out);

@@ -302,9 +302,7 @@ static progress put_back_instead(drive *d, const insn *pc, image *innermost) {
 
 // Of a frame that handles an exception, the one who sees it is the traceback.
 static bool is_looked_at(const drive *d, const insn *pc) {
-    const flow *fl = code_flow(d->code);
-    return py_frame_seen(d->frame) && fl != NULL && fl->handled[pc - d->code->insns] < 0 &&
-           pc->op != OP_PUSH_EXC_INFO;
+    return py_frame_seen(d->frame) && !root_ends_for_real(d->code, insn_start(pc));
 }
 
 // A trace runs on what the slots hold.

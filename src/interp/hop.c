@@ -64,7 +64,7 @@ static PyObject *make_trap_generator(image *i, uint32_t unit) {
         return NULL;
     PyObject *function =
         PyFunction_New((PyObject *)trap, ((PyFunctionObject *)i->function)->func_globals);
-    PyObject *generator = function ? image_call_with_dummies(function, trap) : NULL;
+    PyObject *generator = function ? image_call_with_dummies(function) : NULL;
     Py_XDECREF(function);
     Py_DECREF(trap);
     return generator;

@@ -149,14 +149,19 @@ int image_handled(PyThreadState *ts, code *c, const insn *pc, PyObject **handled
     return fl ? 0 : -1;
 }
 
-void image_leave_handlers(PyThreadState *ts, py_frame *f, code *c, const insn *pc) {
+PyObject **image_outer_handled(py_frame *f, code *c, const insn *pc) {
     const flow *fl = code_flow(c);
     int slot = fl ? outermost_slot(fl, c, pc) : -1;
-    if (slot < 0)
+    return slot < 0 ? NULL : &py_frame_stack(f)[slot];
+}
+
+void image_leave_handlers(PyThreadState *ts, py_frame *f, code *c, const insn *pc) {
+    PyObject **outer = image_outer_handled(f, c, pc);
+    if (outer == NULL)
         return;
     PyObject *ended = ts->exc_info->exc_value;
-    ts->exc_info->exc_value = py_frame_stack(f)[slot];
-    py_frame_stack(f)[slot] = ended;
+    ts->exc_info->exc_value = *outer;
+    *outer = ended;
 }
 
 static int look_at_handled(image *i, code *c, const insn *pc, PyObject **handled) {
@@ -171,12 +176,6 @@ static int look_at_handled(image *i, code *c, const insn *pc, PyObject **handled
     *handled = *saved == Py_None ? NULL : *saved;
     Py_CLEAR(*saved); // the frame still has it
     return 0;
-}
-
-PyObject **image_outer_handled(py_frame *f, code *c, const insn *pc) {
-    const flow *fl = code_flow(c);
-    int slot = fl ? outermost_slot(fl, c, pc) : -1;
-    return slot < 0 ? NULL : &py_frame_stack(f)[slot];
 }
 
 image *image_look(py_frame *f, code *c, const insn *pc, PyObject **sp, PyObject *extra,
@@ -395,7 +394,8 @@ bool image_came(resume_request *q) {
 }
 
 // Dummies for every parameter that has to be given: the frame's slots are overwritten anyway.
-PyObject *image_call_with_dummies(PyObject *function, PyCodeObject *co) {
+PyObject *image_call_with_dummies(PyObject *function) {
+    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(function);
     Py_ssize_t given = co->co_argcount, named = co->co_kwonlyargcount;
     PyObject **args = PyMem_Malloc((size_t)(given + named + 1) * sizeof(PyObject *));
     PyObject *names = PyTuple_New(named);
@@ -428,7 +428,7 @@ static PyObject *call_code(resume_request *q) {
     q->code = co;
     q->function = NULL;
     t->put_back = q;
-    PyObject *result = image_call_with_dummies(function, co);
+    PyObject *result = image_call_with_dummies(function);
     t->put_back = NULL;
     Py_DECREF(function);
     return result;
@@ -604,7 +604,7 @@ PyObject *image_generator_maker(PyObject *generator) {
 }
 
 PyObject *image_make_generator(PyObject *maker) {
-    return image_call_with_dummies(maker, (PyCodeObject *)PyFunction_GET_CODE(maker));
+    return image_call_with_dummies(maker);
 }
 
 void image_fill_generator(image *i, PyObject *generator) {

@@ -126,7 +126,7 @@ int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value);
 void image_fill(image *i, _PyErr_StackItem *info, py_frame *f);
 
 // Calls a function with None for every parameter that has to be given.
-PyObject *image_call_with_dummies(PyObject *function, PyCodeObject *co);
+PyObject *image_call_with_dummies(PyObject *function);
 
 // A generator that is suspended or not begun: its image, and the generator cleared without running
 // its code. And the way back: a new generator, suspended at the same place.

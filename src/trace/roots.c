@@ -5,6 +5,8 @@
 #include "src/py/frame.h"
 #include "src/py/raised.h"
 
+#include "src/interp/image.h"
+
 #include "src/world/losses.h"
 
 // --- slots ---
@@ -143,6 +145,14 @@ status roots_look(world *w, int below) {
     if (!known)
         PyErr_NoMemory();
     return known ? ST_OK : ST_ERROR;
+}
+
+PyObject *root_call(world *w) {
+    PyObject *function = guard_frame_at(w->start, w->to_come - 1)->function;
+    w->expected = function;
+    PyObject *result = image_call_with_dummies(function);
+    w->expected = NULL;
+    return result;
 }
 
 // --- the first frame ---

@@ -7,8 +7,10 @@
 
 #include "src/world/world.h"
 
-// Before anything else: who else has what the frames hold.
+// Before a frame that goes on is traced: who else has what the frames hold.
 status roots_look(world *w, int below);
+// Makes the next of these frames, outermost first; each calls the next one. What it returns.
+PyObject *root_call(world *w);
 // The first frame: its bound arguments, or all its slots, and where it goes on.
 status root_begin(world *w, PyThreadState *ts, py_frame *f);
 // One that waited: all its slots. Its value is still to be pushed.

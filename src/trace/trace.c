@@ -136,16 +136,6 @@ static trace_end how_it_ended(world *w, PyObject *result) {
     return TRACE_DONE;
 }
 
-// Outermost first: each calls the next one.
-static PyObject *call_outermost(world *w) {
-    PyObject *function = guard_frame_at(w->start, w->to_come - 1)->function;
-    w->expected = function;
-    PyObject *result =
-        image_call_with_dummies(function, (PyCodeObject *)PyFunction_GET_CODE(function));
-    w->expected = NULL;
-    return result;
-}
-
 trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result) {
     *result = NULL;
     stage s;
@@ -153,9 +143,9 @@ trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result)
     w->start = f;
     w->to_come = below + 1;
     w->function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
-    if (w->function != NULL && roots_look(w, below) == ST_OK &&
+    if (w->function != NULL && (f->unit == 0 || roots_look(w, below) == ST_OK) &&
         door_bring(w, w->function, f->function) != NULL)
-        *result = call_outermost(w);
+        *result = root_call(w);
     trace_end end = how_it_ended(w, *result);
     if (end != TRACE_DONE)
         Py_CLEAR(*result);

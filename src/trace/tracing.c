@@ -451,17 +451,13 @@ static PyObject *run_frame(run *r, bool throwing, bool asked) {
 // A frame that waits stands on its call, while those above it run.
 static PyObject *value_from_above(run *r, const guard_frame *g) {
     world *w = r->world;
-    const guard_frame *above = guard_frame_at(w->start, r->level - 1);
     r->waits = true;
     r->pc = code_at(r->code, g->unit);
     r->sp = py_frame_stack(r->frame);
     py_frame_set_executing(r->frame, py_frame_units(r->frame) + g->unit);
     py_frame_set_running(r->frame);
     w->thin = RUN_THIN;
-    w->expected = above->function;
-    PyObject *value = image_call_with_dummies(above->function,
-                                              (PyCodeObject *)PyFunction_GET_CODE(above->function));
-    w->expected = NULL;
+    PyObject *value = root_call(w);
     w->thin = RUN_NATIVE;
     if (w->broken)
         Py_CLEAR(value);

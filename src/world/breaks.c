@@ -225,6 +225,9 @@ void world_again(world *w, world *before) {
         w->looked = before->looked;
         before->guards = NULL;
     }
+    w->handling = before->handling;
+    w->varying = before->varying;
+    w->varying_count = before->varying_count;
     w->stop_at = before->again;
     w->stop_reason = before->reason;
     w->stop_detail = Py_XNewRef(before->detail);

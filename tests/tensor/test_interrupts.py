@@ -11,23 +11,12 @@ torch = pytest.importorskip("torch")
 
 import stator
 from stator import _engine
+from tests.interrupts import Interrupted, alarm, ring  # noqa: F401
 
 
-class Interrupted(BaseException):
-    pass
-
-
-@pytest.fixture
-def ring():
-    """ring(seconds): an exception comes at the main thread."""
-
-    def raise_it(number, frame):
-        raise Interrupted
-
-    old = signal.signal(signal.SIGALRM, raise_it)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, old)
+@pytest.fixture(autouse=True)
+def nothing_left():
+    yield
     assert not _engine.hook_installed()
 
 

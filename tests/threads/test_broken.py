@@ -15,6 +15,7 @@ import pytest
 from test_compiled import busy, in_threads, run_python  # noqa: F401
 
 from stator import _engine
+from tests.interrupts import Interrupted, alarm, ring  # noqa: F401
 
 FULL = os.environ.get("STATOR_FULL") == "1"
 ROUNDS = 400 if FULL else 60
@@ -282,23 +283,6 @@ def test_fork_while_other_threads_are_in_broken_frames():
 
 
 # -- signals --------------------------------------------------------------------------------------------
-
-
-class Interrupted(BaseException):
-    pass
-
-
-@pytest.fixture
-def ring():
-    """ring(seconds): an exception comes at the main thread."""
-
-    def raise_it(number, frame):
-        raise Interrupted
-
-    old = signal.signal(signal.SIGALRM, raise_it)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, old)
 
 
 def sleeps(log):

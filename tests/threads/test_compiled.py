@@ -16,6 +16,7 @@ import pytest
 
 import stator
 from stator import _engine
+from tests.interrupts import alarm  # noqa: F401
 
 FULL = os.environ.get("STATOR_FULL") == "1"
 SECONDS = 60 if FULL else 0.6
@@ -351,20 +352,6 @@ def test_fork_in_a_compiled_function():
 
 
 # --- signals ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def alarm():
-    """alarm(handler, seconds): a signal that comes while the main thread is busy."""
-    old = signal.getsignal(signal.SIGALRM)
-
-    def ring(handler, seconds, again=0):
-        signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, seconds, again)
-
-    yield ring
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, old)
 
 
 LOOPS = {
