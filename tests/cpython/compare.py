@@ -165,6 +165,12 @@ def read_differences(path: Path = HERE / "differences.txt") -> dict[tuple[str, s
     return known
 
 
+def read_timed(module: str, path: Path = HERE / "timed.txt") -> list[str]:
+    """The tests of a module that are not run, of rows `module | test | what it measures`."""
+    rows = ([cell.strip() for cell in row.split("|", 2)] for row in rows_of(path))
+    return [test for name, test, _ in rows if name == module]
+
+
 def skipped(reason: str) -> str:
     """Reasons may hold measured seconds."""
     return "skip: " + re.sub(r"\d+\.\d+", "<n>", reason)
@@ -274,10 +280,10 @@ def run_module(module: str, mode: str, limit: float) -> Run:
     """Runs a module, going round tests that kill or hang the process."""
     run = Run(module, mode)
     began = time.perf_counter()
-    without: list[str] = []
+    timed, without = read_timed(module), list[str]()
     while True:
         again = Run(module, mode)
-        left_in = run_once(module, mode, limit, again, without)
+        left_in = run_once(module, mode, limit, again, timed + without)
         fallen = {key: run.tests[key] for key in without}
         run.tests = again.tests | fallen
         run.log += again.log
@@ -303,7 +309,7 @@ def restore(path: Path) -> Run:
 
 def folder() -> Path:
     """Results of this Python; another interpreter, or another worker, starts afresh."""
-    about = [sys.version, sys.prefix, WORKER.read_text()]
+    about = [sys.version, sys.prefix, WORKER.read_text(), (HERE / "timed.txt").read_text()]
     digest = hashlib.sha256("\0".join(about).encode()).hexdigest()[:8]
     return RESULTS / ("%d.%d.%d-" % sys.version_info[:3] + digest)
 
