@@ -114,6 +114,7 @@ class Graph:
     inputs: int
     operations: int
     closed: bool
+    literal: bool
     keeper: tuple[Callable[[], Any], Callable[[Any], None]] | None
     def add_input(self, source: str, name: str | None = None, meta: Any = None) -> Node: ...
     def add_call(

@@ -775,6 +775,8 @@ def _samples() -> list[tuple[torch.Tensor, tuple[Any, ...]]]:
 
 def _seen(tensor: torch.Tensor) -> tuple[Any, ...]:
     index = tensor.device.index
+    storage = tensor.untyped_storage()
+    begin = storage.data_ptr()
     return (
         key_bits(tensor),
         tuple(tensor.shape),
@@ -784,6 +786,7 @@ def _seen(tensor: torch.Tensor) -> tuple[Any, ...]:
         -1 if index is None else index,
         int(tensor.requires_grad),
         tensor.storage_offset(),
+        (storage._cdata, begin, begin + storage.nbytes() if begin else 0),
     )
 
 

@@ -262,6 +262,7 @@ static PyMemberDef graph_members[] = {
     {"sources", T_OBJECT, offsetof(graph, sources), READONLY, NULL},
     {"inputs", T_INT, offsetof(graph, inputs), READONLY, NULL},
     {"closed", T_BOOL, offsetof(graph, closed), READONLY, NULL},
+    {"literal", T_BOOL, offsetof(graph, literal), READONLY, NULL},
     {"keeper", T_OBJECT, offsetof(graph, keeper), READONLY, NULL},
     {0},
 };
@@ -308,6 +309,7 @@ graph *graph_new(void) {
     g->counts = PyDict_New();
     g->inputs = 0;
     g->closed = false;
+    g->literal = false;
     g->keeper = NULL;
     if (!g->nodes || !g->sources || !g->names || !g->targets || !g->counts)
         Py_CLEAR(g);

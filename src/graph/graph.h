@@ -39,6 +39,9 @@ typedef struct graph {
     PyObject *counts;  // strong, dict: the last number that was put behind a name
     int inputs;        // placeholders, all at the front
     bool closed;
+    // Inputs share memory in a way that backends do not look for, and it is written to: the
+    // operations are to be run as they are, whatever the backend.
+    bool literal;
     // strong, or NULL: (save, restore). The operations change state that an error would leave
     // changed: restore(save()) puts it back.
     PyObject *keeper;

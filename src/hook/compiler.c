@@ -127,7 +127,7 @@ static int give_graph(compiler *c, plan *p, PyObject *const *regs) {
     if (g == NULL || graph_operations(g) == 0)
         return 0;
     plan_graph how = {0};
-    if (c->backend == Py_None)
+    if (c->backend == Py_None || g->literal)
         how.replay = replay_new(g);
     else
         how.callable = run_backend(c, p, regs);

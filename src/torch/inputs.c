@@ -16,6 +16,8 @@ typedef struct seen {
 // Where TensorImpl has things; attach.c makes sure of it.
 enum {
     STORAGE_AT = 16,
+    DATA_AT = 16, // of a StorageImpl
+    BYTES_AT = 48,
     SIZES_AT = 56,
     INLINE_SIZES = 5,
     OFFSET_AT = 144,
@@ -81,8 +83,18 @@ static int64_t read_offset(PyObject *tensor) {
     return offset;
 }
 
-static void *read_storage(PyObject *tensor) {
-    return *(void *const *)(impl_of(tensor) + STORAGE_AT);
+// Whose memory, and where it lies: empty for tensors without any.
+typedef struct extent {
+    const void *storage;
+    uintptr_t begin, end;
+} extent;
+
+static extent read_extent(PyObject *tensor) {
+    const char *storage = FIELD(char *, impl_of(tensor), STORAGE_AT);
+    if (!storage)
+        return (extent){0};
+    uintptr_t begin = FIELD(uintptr_t, storage, DATA_AT);
+    return (extent){storage, begin, begin ? begin + FIELD(uintptr_t, storage, BYTES_AT) : 0};
 }
 
 static PyObject *int_tuple(const int64_t *items, int64_t count) {
@@ -103,58 +115,91 @@ PyObject *input_facts(PyObject *tensor) {
         PyErr_SetString(PyExc_RuntimeError, "this tensor cannot be read");
         return NULL;
     }
-    return Py_BuildValue("(KNNiiiiL)", (unsigned long long)s.keys, int_tuple(s.sizes, s.dims),
+    extent e = read_extent(tensor);
+    return Py_BuildValue("(KNNiiiiL(KKK))", (unsigned long long)s.keys, int_tuple(s.sizes, s.dims),
                          int_tuple(s.strides, s.dims), s.dtype, s.device_type, s.device_index,
-                         s.requires_grad, (long long)read_offset(tensor));
+                         s.requires_grad, (long long)read_offset(tensor),
+                         (unsigned long long)(uintptr_t)e.storage, (unsigned long long)e.begin,
+                         (unsigned long long)e.end);
 }
 
 // --- which inputs share memory ---
 
-// One guard pass notes each input's storage here, so that later ones can compare with earlier ones.
-// Written only while the GIL is held and a pass runs.
+typedef struct member {
+    extent now;  // of the current pass
+    int first;   // the first input that had the same storage
+    bool shared; // others had it, too
+} member;
+
+// One guard pass notes here where each input's memory lies, so that later ones can compare with
+// earlier ones. Written only while the GIL is held and a pass runs.
 struct alias_group {
     int references;
-    bool matters;    // some input is written to: sharing must be as it was
-    VEC(void *) now; // storage by input, of the current pass
-    VEC(int) first;  // by input: the first input that had the same storage
+    bool matters;     // some input is written to: sharing must be as it was
+    bool overlaps;    // two inputs have one memory, but not one storage
+    bool passed;      // the last pass came to the end
+    bool moved;       // an input of the current pass lies elsewhere than in the last
+    VEC(member) each; // by input
 };
 typedef struct alias_group alias_group;
 
 void alias_group_drop(alias_group *g) {
     if (!g || --g->references > 0)
         return;
-    vec_free(&g->now);
-    vec_free(&g->first);
+    vec_free(&g->each);
     PyMem_Free(g);
 }
 
-static status alias_group_add(alias_group *g, void *storage) {
-    int first = (int)g->now.count;
-    for (int i = 0; i < (int)g->now.count; i++) {
-        if (g->now.items[i] == storage && first > i)
-            first = i;
-    }
-    TRY(vec_push(&g->now, storage));
-    return vec_push(&g->first, first);
+static bool is_overlap(const extent *a, const extent *b) {
+    return a->begin < b->end && b->begin < a->end;
 }
 
-// Whether input `i` shares with earlier ones as it did when it was traced.
-static bool alias_group_check(alias_group *g, int i, void *storage) {
-    g->now.items[i] = storage;
-    if (!g->matters)
-        return true;
+static status alias_group_add(alias_group *g, extent e) {
+    member added = {.now = e, .first = (int)g->each.count};
+    for (int i = 0; i < (int)g->each.count; i++) {
+        member *other = &g->each.items[i];
+        if (other->now.storage != e.storage) {
+            g->overlaps |= is_overlap(&other->now, &e);
+        } else if (!added.shared) {
+            added.first = i;
+            added.shared = other->shared = true;
+        }
+    }
+    return vec_push(&g->each, added);
+}
+
+// Whether inputs `i` and `j`, the first of its storage, share as they did when they were traced.
+static bool share_as_before(const alias_group *g, int i, int j) {
+    const extent *a = &g->each.items[i].now, *b = &g->each.items[j].now;
+    if (g->each.items[i].first == j)
+        return a->storage == b->storage;
+    return a->storage != b->storage && (g->overlaps || !is_overlap(a, b));
+}
+
+static bool alias_group_compare(const alias_group *g, int i) {
     for (int j = 0; j < i; j++) {
-        if (g->first.items[j] == j && (g->now.items[j] == storage) != (g->first.items[i] == j))
+        if (g->each.items[j].first == j && !share_as_before(g, i, j))
             return false;
     }
     return true;
 }
 
-static bool alias_group_shares(const alias_group *g, int i) {
-    for (uint32_t j = 0; j < g->first.count; j++)
-        if ((int)j != i && g->first.items[j] == g->first.items[i])
-            return true;
-    return false;
+// Whether input `i` shares with earlier ones as it did when it was traced. Inputs that have not
+// moved since they all were as they should need not be compared with each other: they may be many.
+static bool alias_group_check(alias_group *g, int i, PyObject *tensor) {
+    if (!g->matters)
+        return true;
+    extent e = read_extent(tensor), *known = &g->each.items[i].now;
+    if (i == 0) {
+        g->moved = !g->passed;
+        g->passed = false;
+    }
+    g->moved |= known->storage != e.storage || known->begin != e.begin || known->end != e.end;
+    *known = e;
+    if (g->moved && !alias_group_compare(g, i))
+        return false;
+    g->passed = i == (int)g->each.count - 1;
+    return true;
 }
 
 // --- the guard ---
@@ -202,10 +247,9 @@ static bool guard_check_tensor(PyObject *o, void *data) {
     seen now;
     if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !same_seen(&now, &g->expected))
         return false;
-    if (!alias_group_check(g->group, g->index, read_storage(o)))
+    if (!alias_group_check(g->group, g->index, o))
         return false;
-    bool offset =
-        g->offset_matters || (g->group->matters && alias_group_shares(g->group, g->index));
+    bool offset = g->offset_matters || (g->group->matters && g->group->each.items[g->index].shared);
     if (offset && read_offset(o) != g->offset)
         return false;
     return !g->leaf_matters || is_leaf(o) == g->leaf;
@@ -323,11 +367,11 @@ static tensor_guard *guard_of(torch_trace *t, PyObject *tensor) {
     if (!g)
         return (tensor_guard *)PyErr_NoMemory();
     fill_guard(g, tensor, &s);
-    g->index = (int)group->now.count;
+    g->index = (int)group->each.count;
     g->group = group;
     group->references++;
     g->text = describe(tensor);
-    if (g->text && alias_group_add(group, read_storage(tensor)) == ST_OK)
+    if (g->text && alias_group_add(group, read_extent(tensor)) == ST_OK)
         return g;
     guard_drop(g);
     return NULL;
@@ -540,4 +584,8 @@ void inputs_guard_sharing(world *w) {
     torch_trace *t = w->torch;
     if (t->group)
         t->group->matters = true;
+}
+
+bool inputs_overlap(const torch_trace *t) {
+    return t->group && t->group->matters && t->group->overlaps;
 }

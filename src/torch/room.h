@@ -142,6 +142,8 @@ void inputs_guard_offsets(world *w);
 status input_guard_leaf(world *w, standin *s);
 // Some input is written to: which inputs share memory matters from now on.
 void inputs_guard_sharing(world *w);
+// Some input is written to, and two have one memory but not one storage.
+bool inputs_overlap(const torch_trace *t);
 // A tensor counts as looked at from now on, though it is not opened yet.
 status input_looked(world *w, source *s);
 // The graph's placeholders get their final order.

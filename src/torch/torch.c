@@ -46,6 +46,7 @@ static status end(world *w) {
         return ST_OK;
     TRY(operator_checked(w, t));
     TRY(inputs_sort(w));
+    w->graph->literal = inputs_overlap(t);
     if (!t->before)
         return ST_OK;
     TRY(state_leave(w, t));
@@ -181,7 +182,7 @@ PyMethodDef torch_methods[] = {
     {"torch_attached", attached, METH_NOARGS, "Whether torch is known."},
     {"torch_facts", tensor_facts, METH_O,
      "What a tensor's guard sees: keys, sizes, strides, dtype, device type and index, "
-     "requires_grad, offset."},
+     "requires_grad, offset, (storage, where its memory begins, where it ends)."},
     {"torch_autocast_depth", autocast_depth, METH_NOARGS, "How many contexts are entered."},
     {"torch_leave_autocast", leave_autocast, METH_NOARGS,
      "One autocast context less; the last one to go takes the cache along."},

@@ -287,8 +287,11 @@ def test_nothing_is_kept():
     ],
 )
 def test_memory_is_read_as_torch_says(tensor):
-    keys, sizes, strides, _, _, index, requires_grad, offset = _engine.torch_facts(tensor)
+    keys, sizes, strides, _, _, index, requires_grad, offset, memory = _engine.torch_facts(tensor)
     assert keys == torch._C._dispatch_keys(tensor).raw_repr()
     assert sizes == tuple(tensor.shape) and strides == tensor.stride()
     assert requires_grad == tensor.requires_grad and offset == tensor.storage_offset()
     assert index == -1
+    storage = tensor.untyped_storage()
+    begin = storage.data_ptr()
+    assert memory == (storage._cdata, begin, begin + storage.nbytes() if begin else 0)

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import stator
-from tests.tensor.helpers import Recorder, assert_same, compiled, count
+from tests.tensor.helpers import Recorder, assert_same, check, compiled, count
 
 
 def base():
@@ -258,6 +258,115 @@ def test_the_same_tensor_twice(backend):
         assert_same(got, write_and_read(other, other if same else base()))
         assert_same(mine, other)
     assert count(fast) == 2
+
+
+def by_numpy(whole):
+    return torch.from_numpy(whole.numpy())
+
+
+def by_dlpack(whole):
+    return torch.from_dlpack(torch.utils.dlpack.to_dlpack(whole))
+
+
+def by_buffer(whole):
+    return torch.frombuffer(memoryview(whole.numpy()), dtype=whole.dtype)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("share", [by_numpy, by_dlpack, by_buffer])
+def test_memory_of_two_storages(backend, share):
+    """The second one sees what is written through the first, in whichever order they come."""
+
+    def pairs():
+        whole = torch.arange(24.0)
+        other = share(whole)
+        yield whole[:12].view(3, 4), other[:12].view(3, 4)
+        yield whole[:12].view(3, 4), other[4:16].view(3, 4)
+        yield base(), base()
+        yield other[:12].view(3, 4), whole[:12].view(3, 4)
+
+    for first in range(3):
+        fast = compiled(write_and_read, backend)
+        for got, want in list(zip(pairs(), pairs()))[first:]:
+            assert_same(fast(*got), write_and_read(*want))
+            assert_same(got, want)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_memory_that_is_shared_in_later_calls(backend):
+    fast = compiled(write_and_read, backend)
+    for shared in (False, False, True, True, False, True):
+        mine, others = base(), base()
+        got = fast(mine, torch.from_numpy(mine.numpy()) if shared else base())
+        want = write_and_read(others, torch.from_numpy(others.numpy()) if shared else base())
+        assert_same(got, want)
+        assert_same(mine, others)
+    assert count(fast) == 2
+
+
+def test_one_storage_under_two_tensors():
+    def tensors():
+        whole = torch.full((3, 4), 2.0)
+        return whole, torch.empty(0).set_(whole.untyped_storage(), 0, (3, 4), (4, 1))
+
+    fast = compiled(write_and_read, "aot_eager")
+    got, want = tensors(), tensors()
+    assert_same(fast(*got), write_and_read(*want))
+    assert_same(got, want)
+
+
+def test_memory_that_is_shared_by_some_of_many():
+    def f(tensors):
+        for tensor in tensors:
+            tensor.add_(1)
+        return [tensor * 2 for tensor in tensors]
+
+    def many(shared):
+        made = [torch.full((3,), float(i)) for i in range(20)]
+        for i, j in shared:
+            made[i] = torch.from_numpy(made[j].numpy())
+        return made
+
+    fast = compiled(f, "aot_eager")
+    mine, others = many([]), many([])
+    for _ in range(3):
+        assert_same(fast(mine), f(others))
+    for shared in ([(3, 17)], [(19, 0)], [(2, 1), (9, 18)], [], [(0, 19)]):
+        mine, others = many(shared), many(shared)
+        assert_same(fast(mine), f(others))
+    kept = many([])
+    assert_same(fast(kept), f(many([])))
+    kept[7] = torch.from_numpy(kept[6].numpy())  # the others are where they were
+    others = many([])
+    f(others)
+    others[7] = torch.from_numpy(others[6].numpy())
+    assert_same(fast(kept), f(others))
+
+
+def test_a_graph_over_memory_of_two_storages_is_no_backends():
+    recorder = Recorder()
+    fast = compiled(write_and_read, recorder)
+    whole = base()
+    assert_same(fast(whole, torch.from_numpy(whole.numpy())), (base() + 1) * 2)
+    assert not recorder.graphs
+    fast(base(), base())
+    assert count(fast) == 1  # as they are, the operations fit both
+
+    def reads(x, y):
+        return x + y
+
+    compiled(reads, recorder)(whole, torch.from_numpy(whole.numpy()))
+    assert len(recorder.graphs) == 1
+
+
+def test_an_array_of_an_input_that_is_written_to():
+    def f(x):
+        array = x.numpy()
+        other = torch.as_tensor(array)
+        other[0] = 5
+        return x.sum(), other.sum(), x * 1
+
+    check(f, torch.ones(3), backend="aot_eager", fullgraph=False)
 
 
 def test_sharing_without_writing_does_not_matter():
