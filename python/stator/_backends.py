@@ -5,6 +5,8 @@ import contextlib
 import inspect
 import itertools
 import linecache
+import math
+import operator
 import re
 import traceback
 from collections.abc import Callable, Iterator
@@ -107,16 +109,39 @@ def _stack_trace(stack: tuple[tuple[str, int, str], ...]) -> str:
     return "".join(lines)
 
 
-def _argument(value: Any, nodes: dict[Any, torch.fx.Node]) -> Any:
+# torch.fx writes graphs as Python code: what does not come out of that as it went in needs another
+# form.
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+
+
+def _complex(value: complex, result: torch.fx.Graph) -> Any:
+    """1-0j as code is 1+0j, and nanj no number at all."""
+    parts = value.real, value.imag
+    plain = all(math.isfinite(part) and (part or math.copysign(1, part) > 0) for part in parts)
+    return value if plain else result.call_function(complex, parts)
+
+
+def _argument(value: Any, nodes: dict[Any, torch.fx.Node], result: torch.fx.Graph) -> Any:
     if isinstance(value, _engine.Node):
         return nodes[value]
     if type(value) in (tuple, list):
-        return type(value)(_argument(item, nodes) for item in value)
+        return type(value)(_argument(item, nodes, result) for item in value)
     if type(value) is dict:
-        return {key: _argument(item, nodes) for key, item in value.items()}
+        return {key: _argument(item, nodes, result) for key, item in value.items()}
     if isinstance(value, slice):
-        return slice(*(_argument(part, nodes) for part in (value.start, value.stop, value.step)))
-    return value
+        parts = (value.start, value.stop, value.step)
+        return slice(*(_argument(part, nodes, result) for part in parts))
+    if type(value) is complex:
+        return _complex(value, result)
+    return _DTYPES[value] if isinstance(value, type) else value
+
+
+def _target(node: _engine.Node) -> Any:
+    if node.target is _torch._exit_autocast:
+        return _exit_autocast
+    if node.target is operator.pow and str(node.args[0]).startswith("-"):
+        return torch.pow  # (-2) ** x as code is -2 ** x
+    return node.target
 
 
 _MODULE = re.compile(r"\._modules\['([^']*)'\]")
@@ -137,10 +162,9 @@ def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
     result = torch.fx.Graph()
     nodes: dict[Any, torch.fx.Node] = {}
     for node in graph.nodes:
-        args = _argument(node.args, nodes)
-        kwargs = _argument(node.kwargs, nodes)
-        target = _exit_autocast if node.target is _torch._exit_autocast else node.target
-        made = result.create_node(node.op, target, args, kwargs, name=node.name)
+        args = _argument(node.args, nodes, result)
+        kwargs = _argument(node.kwargs, nodes, result)
+        made = result.create_node(node.op, _target(node), args, kwargs, name=node.name)
         if node.modules:
             made.meta["nn_module_stack"] = {
                 str(key): (_MODULE.sub(r".\1", place), cls) for key, place, cls in node.modules

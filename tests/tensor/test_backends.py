@@ -3,6 +3,7 @@
 
 import enum
 import functools
+import math
 import operator
 import pickle
 
@@ -220,3 +221,32 @@ def test_a_number_that_grows_by_tensors():
         operator.add,
         operator.iadd,
     ]
+
+
+# -- what torch.fx writes as code --
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", Recorder()])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 5).to(bool).to(float).to(int) + 8,
+        lambda x: torch.zeros(3, 4, dtype=complex) + x,
+        lambda x: (x.sum(dtype=float), torch.tensor([1, 2], dtype=int)),
+        lambda x: (-2.0) ** x,
+        lambda x: (-math.inf) ** (x * 4).int(),
+        lambda x: -(2**x) + x**-2,
+    ],
+)
+def test_constants_survive_being_written_as_code(function, backend):
+    check(function, x(), backend=backend)
+
+
+@pytest.mark.parametrize(
+    "number", [complex(-0.0, 0.0), complex(1, -0.0), complex(0, math.inf), complex(math.nan, 1)]
+)
+def test_complex_numbers_survive_being_written_as_code(number):
+    recorder = Recorder()
+    fast = compiled(lambda x: x * number, recorder)
+    assert str(fast(x())) == str(x() * number)
+    assert str(recorder.graphs[0](x())) == str((x() * number,))
