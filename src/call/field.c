@@ -59,7 +59,7 @@ static bool is_hidden(PyTypeObject *owner, PyObject *name, PyObject *o) {
                raw_is_python_class(PyType_Check(self) ? (PyTypeObject *)self : Py_TYPE(self));
     }
     if (owner == call_compiled_type)
-        return name != word.wrapped;
+        return name != word.wrapped && name != word.class_;
     return owner == &PyModule_Type && name == word.annotations;
 }
 

@@ -264,7 +264,24 @@ static PyObject *compiled_getattr(PyObject *self, PyObject *name) {
     return PyObject_GetAttr(((compiled *)self)->function, name);
 }
 
+// isinstance() takes it for the function that it stands for: inspect.isfunction and those who ask
+// it.
+static PyObject *compiled_class(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure)) {
+    return Py_NewRef((PyObject *)&PyFunction_Type);
+}
+
+// As functions do: pickled by name, and its own copy.
+static PyObject *compiled_reduce(PyObject *self, PyObject *Py_UNUSED(unused)) {
+    return PyObject_GetAttrString(self, "__qualname__");
+}
+
+static PyMethodDef compiled_methods[] = {
+    {"__reduce__", compiled_reduce, METH_NOARGS, "Its name."},
+    {0},
+};
+
 static PyGetSetDef compiled_getset[] = {
+    {"__class__", compiled_class, NULL, NULL, NULL},
     {"__wrapped__", compiled_function, NULL, "The function that was compiled.", NULL},
     {"metrics", compiled_metrics, NULL, "Counts and reasons so far.", NULL},
     {"compiler", compiled_compiler, NULL, "Settings, caches and counts.", NULL},
@@ -286,6 +303,7 @@ PyTypeObject compiled_type = {
     .tp_descr_get = compiled_get,
     .tp_repr = compiled_repr,
     .tp_getattro = compiled_getattr,
+    .tp_methods = compiled_methods,
     .tp_getset = compiled_getset,
     .tp_dictoffset = offsetof(compiled, dict),
     .tp_weaklistoffset = offsetof(compiled, weakrefs),

@@ -1,7 +1,9 @@
 """What a trace must leave alone: nothing is written when it is dropped, when the backend raises or
 when the graph raises; entries, limits, death and threads."""
 
+import copy
 import gc
+import pickle
 import sys
 import threading
 import types
@@ -455,6 +457,38 @@ def test_compiled_callable_looks_like_the_function():
     assert compiled.__name__ == "f" and compiled.__doc__ == "Doc." and compiled.tag == 1
     assert compiled.__wrapped__ is f and inspect.signature(compiled) == inspect.signature(f)
     assert callable(compiled)
+    assert inspect.isfunction(compiled) and not inspect.isbuiltin(compiled)
+
+
+@keep_empty
+def compiled_by_name(x):
+    return x
+
+
+def test_compiled_functions_are_copied_as_functions():
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.f, holder.name = compiled_by_name, ["name"]
+    other = copy.deepcopy(holder)
+    assert other.f is compiled_by_name and other.name is not holder.name
+    assert copy.copy(compiled_by_name) is compiled_by_name
+    assert pickle.loads(pickle.dumps(compiled_by_name)) is compiled_by_name
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(keep_empty(lambda x: x))
+
+
+def test_class_of_a_compiled_function_in_a_trace():
+    def f(g, h):
+        kinds = types.FunctionType, types.MethodType
+        return [(isinstance(o, kinds), isinstance(o, int), o.__class__) for o in (g, h)]
+
+    args = compiled_by_name, _State().__init__
+    compiled = keep_empty(f)
+    assert compiled(*args) == f(*args)
+    assert compiled(*args) == f(*args)
+    assert f(*args)[0] == (True, False, types.FunctionType)
 
 
 def test_compiled_function_as_a_method():
