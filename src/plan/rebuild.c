@@ -668,6 +668,30 @@ static status rebuild_constant(builder *b, PyObject *o, operand *out) {
     return remember(b, o, *out);
 }
 
+static status fill_tensor(builder *b, PyObject *attrs, operand to) {
+    operands items = {0};
+    PyObject *names = PySequence_Tuple(attrs), *values = names ? PyDict_Values(attrs) : NULL;
+    status done =
+        values ? rebuild_each(b, PySequence_Fast_ITEMS(values), PyList_GET_SIZE(values), &items)
+               : ST_ERROR;
+    if (done == ST_OK)
+        done = build_step(b, &b->making, step_of(STEP_ATTRS_FILL, -1, to, OPERAND_NONE), &items,
+                          names);
+    Py_XDECREF(names);
+    Py_XDECREF(values);
+    vec_free(&items);
+    return done;
+}
+
+static status rebuild_tensor(builder *b, PyObject *o, operand *out) {
+    PyObject *attrs = world_tensors->attrs_of(o);
+    TRY(build_output(b, world_tensors->node_of(o), out));
+    if (!attrs || PyDict_GET_SIZE(attrs) == 0)
+        return ST_OK;
+    TRY(remember(b, o, *out)); // they may lead back to it
+    return fill_tensor(b, attrs, *out);
+}
+
 status rebuild(builder *b, PyObject *o, operand *out) {
     if (is_lazy(o))
         return build_load(b, ((lazy *)o)->source, out);
@@ -684,7 +708,7 @@ status rebuild(builder *b, PyObject *o, operand *out) {
     if (r)
         return build_load(b, r->source, out);
     if (is_standin(o))
-        return build_output(b, world_tensors->node_of(o), out);
+        return rebuild_tensor(b, o, out);
     bool constant;
     TRY(constant_stays(b, o, &constant, out));
     if (*out != OPERAND_NONE)

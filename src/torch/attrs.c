@@ -93,10 +93,11 @@ static PyObject *get_getset(world *w, standin *s, PyObject *name, PyObject *desc
 
 // --- the instance's own ---
 
-// New reference; NULL without an exception if there is none. Tensors made inside have no
-// attributes: setting one stops the trace.
+// New reference; NULL without an exception if there is none.
 static PyObject *get_own(world *w, standin *s, PyObject *name) {
     record *r = record_of(w, (PyObject *)s);
+    if (!r && s->attrs)
+        return Py_XNewRef(PyDict_GetItemWithError(s->attrs, name));
     names *n = r ? names_of_object(w, r) : NULL;
     return n ? names_get(w, n, name) : NULL;
 }
@@ -187,6 +188,19 @@ static int set_gradient(world *w, standin *s, record *r, PyObject *value) {
     return grad_set(w, r, gradient) == ST_OK ? 0 : -1;
 }
 
+// On a tensor made inside: the plan sets it on what comes out of the graph.
+static int set_inside(world *w, standin *s, PyObject *name, PyObject *value) {
+    if (!s->attrs && !(s->attrs = PyDict_New()))
+        return -1;
+    world_touch(w);
+    if (value)
+        return PyDict_SetItem(s->attrs, name, value);
+    int found = PyDict_Contains(s->attrs, name);
+    if (found == 0)
+        no_attribute(s, name);
+    return found > 0 ? PyDict_DelItem(s->attrs, name) : -1;
+}
+
 int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
     standin *s = (standin *)o;
     PyObject *raw = NULL;
@@ -199,10 +213,12 @@ int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
         if (done <= 0)
             return done;
     }
-    if ((found && is_data_descriptor(raw)) || !r) {
+    if ((found && is_data_descriptor(raw)) || !PyUnicode_CheckExact(name)) {
         world_break(w, REASON_ATTRIBUTE, "Tensor.%U is set", name);
         return -1;
     }
+    if (!r)
+        return set_inside(w, s, name, value);
     names *n = names_of_object(w, r);
     if (!n)
         return PyErr_Occurred() || w->broken ? -1 : (no_attribute(s, name), -1);

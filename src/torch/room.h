@@ -112,6 +112,7 @@ typedef struct standin {
     node *input;                // strong: the placeholder, or NULL
     PyObject *fake;             // strong
     PyTypeObject *type;         // strong: what type() says
+    PyObject *attrs;            // strong: dict of what was set on one made inside, or NULL
     int rank;                   // of an input: among the inputs
     struct tensor_guard *guard; // of an input: borrowed from the guards, dead once the trace is
 } standin;

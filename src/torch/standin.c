@@ -34,6 +34,7 @@ PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
     s->input = n->op == NODE_PLACEHOLDER ? (node *)Py_NewRef(n) : NULL;
     s->fake = Py_NewRef(fake);
     s->type = (PyTypeObject *)Py_NewRef(type);
+    s->attrs = NULL;
     s->guard = NULL;
     s->rank = 0;
     if (vec_push(&t->all, (PyObject *)s) != ST_OK) {
@@ -81,6 +82,7 @@ void standins_sever(torch_trace *t) {
         Py_CLEAR(s->earlier);
         Py_CLEAR(s->input);
         Py_CLEAR(s->fake);
+        Py_CLEAR(s->attrs);
     }
     while (t->all.count > 0)
         Py_DECREF(t->all.items[--t->all.count]);
@@ -94,6 +96,7 @@ static void dealloc(standin *s) {
     Py_XDECREF(s->input);
     Py_XDECREF(s->fake);
     Py_XDECREF(s->type);
+    Py_XDECREF(s->attrs);
     PyObject_Free(s);
 }
 

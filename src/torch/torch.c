@@ -73,6 +73,10 @@ static node *node_of(PyObject *o) {
     return s->input ? s->input : s->node;
 }
 
+static PyObject *attrs_of(PyObject *o) {
+    return ((standin *)o)->attrs;
+}
+
 // The interpreter has no other operand to ask where a tensor declines.
 static PyObject *binary(world *w, int kind, PyObject *left, PyObject *right) {
     PyObject *result = operator_binary(w, kind, left, right);
@@ -131,6 +135,7 @@ const tensor_ops torch_ops = {
     .setitem = operator_setitem,
     .check = operator_check,
     .node_of = node_of,
+    .attrs_of = attrs_of,
     .sever = sever,
     .end = end,
     .named = named,

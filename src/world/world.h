@@ -383,6 +383,8 @@ typedef struct tensor_ops {
     int (*check)(world *w, PyObject *standin, PyObject *message);
     // The graph input or node a stand-in stands for; borrowed.
     node *(*node_of)(PyObject *standin);
+    // What was set on a tensor made inside: dict, borrowed; NULL for nothing.
+    PyObject *(*attrs_of)(PyObject *standin);
     void (*sever)(world *w); // the trace ends
     // The trace has come to its end: puts torch's state back, and sets `switches` if the program
     // would have left it changed. Before the plan.

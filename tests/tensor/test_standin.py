@@ -113,7 +113,7 @@ STOPPED = {
     "ATTRIBUTE": [
         lambda x: x._base,
         lambda x: setattr(x, "data", x),
-        lambda x: setattr(x.clone(), "mine", 1),
+        lambda x: setattr(x.clone(), "requires_grad", True),
         lambda x: (x + 1).__dict__,
     ],
 }

@@ -245,6 +245,51 @@ def test_classes_of_tensors():
     check(f, mat(), nn.Parameter(mat()))
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_attributes_of_tensors_made_inside(backend):
+    def f(x, flag):
+        y = x + 1
+        y.flag, y.notes = flag, [flag]
+        y.notes.append(y.flag)
+        y.self, y.of, y.sin = y, x, "hides a method"
+        y.gone = 1
+        del y.gone
+        y.mul_(2)
+        y.double = y * 2
+        y.double.level = 2
+        with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'gone'"):
+            del y.gone
+        return y, hasattr(y, "gone"), hasattr(y.view(-1), "flag"), y.double.level, y.sin
+
+    fast = compiled(f, backend, fullgraph=False)
+    for flag in (True, False):
+        x = mat()
+        got, *others = fast(x, flag)
+        want, *expected = f(mat(), flag)
+        assert_same(got, want)
+        assert others == expected
+        assert list(vars(got)) == list(vars(want))
+        assert got.flag is flag and got.notes == want.notes and got.sin == want.sin
+        assert got.self is got and got.of is x and got.double.level == 2
+        assert_same(got.double, want.double)
+
+
+def test_attributes_of_tensors_outlive_a_break():
+    def f(x):
+        y = x * 2
+        y.seen = [x]
+        print(end="")
+        y.seen.append(y)
+        return y, y.seen
+
+    fast = compiled(f, fullgraph=False)
+    for _ in range(2):
+        x = mat()
+        y, seen = fast(x)
+        assert seen is y.seen and seen[0] is x and seen[1] is y
+    assert fast.metrics["breaks"]
+
+
 def test_missing_attributes():
     def f(x):
         try:
