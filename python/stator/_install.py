@@ -24,6 +24,7 @@ from torch._dynamo.output_graph import GraphCompileReason
 from torch._dynamo.types import GuardFail
 from torch._guards import GuardsSet
 from torch._logging._internal import getArtifactLogger
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 
 from stator import _compile, _engine, _policy, _stance
 
@@ -73,6 +74,14 @@ class TorchPolicy(_policy.Policy):
         _policy.end_of_trace()
         if config.disable:
             self._nothing_compiled(code, "Dynamo tracing is disabled")
+            return False
+        if is_fx_symbolic_tracing():  # what it passes in is to see the program, once
+            if config.error_on_nested_fx_trace:
+                raise RuntimeError(
+                    f"Detected that you are using FX to trace {code.co_qualname}, which is "
+                    "compiled: trace it uncompiled, or unset "
+                    "torch._dynamo.config.error_on_nested_fx_trace."
+                )
             return False
         if self._left(code, offset) or not _stance.may_compile(code, reasons):
             return False

@@ -251,6 +251,30 @@ def test_modules_compile_in_place():
     assert type(net) is Net
 
 
+def test_models_that_hold_compiled_functions_are_copied():
+    net = Net()
+    net.double = torch.compile(double, backend="eager")
+    x = torch.ones(2, 3)
+    for other in (copy.deepcopy(net), copy.copy(net)):
+        assert other.double is net.double
+        torch.testing.assert_close(other.double(other(x)), net(x) * 2)
+
+
+def test_compiled_functions_and_the_tracers_of_torch():
+    x = torch.ones(3)
+    fast = torch.compile(double, backend="eager")
+    assert torch.equal(fast(x), x * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated
+        assert torch.equal(torch.jit.script(fast)(x), x * 2)
+    with pytest.raises(RuntimeError, match="using FX to trace double"):
+        torch.fx.symbolic_trace(fast)
+    with torch._dynamo.config.patch(error_on_nested_fx_trace=False):
+        traced = torch.fx.symbolic_trace(fast)
+    assert [node.op for node in traced.graph.nodes] == ["placeholder", "call_function", "output"]
+    assert torch.equal(traced(x), x * 2)
+
+
 def test_scripted_modules_are_refused():
     scripted = object.__new__(torch.jit._script.RecursiveScriptModule)
     with pytest.raises(RuntimeError, match="torch.jit.script"):
