@@ -355,7 +355,7 @@ bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *caus
         return false;
     }
     if (world_nobody_handles(w)) {
-        world_break(w, REASON_EXCEPTION_LEAVES, "raise");
+        world_break_raised(w, exception);
         return false;
     }
     PyObject *raised = exception_of(w, exception), *from = NULL;

@@ -99,16 +99,10 @@ static PyObject *traceback_lines(PyObject *exception) {
     return tuple;
 }
 
-// An exception leaves the trace: it is to be raised for real, by frames that are real. Its text is
-// asked only where that runs nobody's code.
+// An exception leaves the trace: it is to be raised for real, by frames that are real.
 static void note_exception(world *w) {
     PyObject *exception = py_take_raised();
-    PyObject *args = ((PyBaseExceptionObject *)exception)->args, *text = NULL;
-    if (args != NULL && PyTuple_GET_SIZE(args) == 1 &&
-        PyUnicode_CheckExact(PyTuple_GET_ITEM(args, 0)))
-        text = PyTuple_GET_ITEM(args, 0);
-    world_break(w, REASON_EXCEPTION_LEAVES, text ? "%s: %U" : "%s", Py_TYPE(exception)->tp_name,
-                text);
+    world_break_raised(w, exception);
     PyErr_Clear();
     uint64_t *caught = map_get(&w->born, map_key(exception));
     w->again = caught ? *caught : w->raised_at;

@@ -212,6 +212,23 @@ bool world_nobody_handles(const world *w) {
     return w->run != NULL;
 }
 
+void world_break_raised(world *w, PyObject *raised) {
+    if (is_lazy(raised))
+        raised = ((lazy *)raised)->outside;
+    if (PyExceptionClass_Check(raised)) {
+        world_break(w, REASON_EXCEPTION_LEAVES, "%s", ((PyTypeObject *)raised)->tp_name);
+        return;
+    }
+    PyObject *args =
+        PyExceptionInstance_Check(raised) ? ((PyBaseExceptionObject *)raised)->args : NULL;
+    bool one = args != NULL && PyTuple_GET_SIZE(args) == 1;
+    PyObject *text = one ? PyTuple_GET_ITEM(args, 0) : NULL;
+    if (text != NULL && PyUnicode_CheckExact(text))
+        world_break(w, REASON_EXCEPTION_LEAVES, "%s: %U", Py_TYPE(raised)->tp_name, text);
+    else
+        world_break(w, REASON_EXCEPTION_LEAVES, "%s", args ? Py_TYPE(raised)->tp_name : "raise");
+}
+
 // --- again ---
 
 status world_born(world *w, PyObject *o) {

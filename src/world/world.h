@@ -216,6 +216,8 @@ void world_stop(world *w);
 void world_leave_frame(world *w, struct run *r);
 // Whether an exception raised now leaves the trace.
 bool world_nobody_handles(const world *w);
+// The break for that. Of an exception the text is shown where that runs nobody's code.
+void world_break_raised(world *w, PyObject *raised);
 // Keeps `o` until the trace ends and gives it back; takes the reference. NULL with an exception.
 PyObject *world_keep(world *w, PyObject *o);
 // Whether plain Python, too, would keep an inside object alive at this point: the locals of the

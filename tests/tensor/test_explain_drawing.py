@@ -126,7 +126,7 @@ def test_break_in_a_callee_and_an_exception(program, capsys):
                         !   from program.py:3 in outer
                         !   calls program.py:7 in inner
                         !    8      raise KeyError(items[0])
-                        ! EXCEPTION_LEAVES: raises an exception that leaves the compiled function: raise
+                        ! EXCEPTION_LEAVES: raises an exception that leaves the compiled function: KeyError
                         !   (ends entry 2)
                         !   from program.py:3 in outer
                         !   calls program.py:8 in inner

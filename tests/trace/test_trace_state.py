@@ -199,6 +199,28 @@ def test_exception_of_the_function_comes_out_once_with_its_own_frames():
         assert caught.value.__context__ is None
 
 
+class _Loud(Exception):
+    def __str__(self):
+        raise AssertionError("nobody asked")
+
+
+@pytest.mark.parametrize(
+    "error,shown",
+    [
+        (ValueError("so wrong"), "ValueError: so wrong"),
+        (KeyError, "KeyError"),
+        (OSError(2, "no"), "FileNotFoundError"),
+        (_Loud([1]), "_Loud"),
+    ],
+)
+def test_fullgraph_names_the_exception_that_leaves(error, shown):
+    def f():
+        raise error if isinstance(error, type) else type(error)(*error.args)
+
+    with pytest.raises(stator.Unsupported, match=f"leaves the compiled function: {shown} "):
+        stator.compile(f, fullgraph=True)()
+
+
 def test_keyboard_interrupt_in_a_trace_comes_out():
     def f(kind):
         raise kind
