@@ -40,11 +40,27 @@ static status keep_state(graph *g) {
     return g->keeper ? ST_OK : ST_ERROR;
 }
 
+// The memory of a bytearray may be a tensor's (torch.frombuffer): the twin does not see what the
+// graph writes there, nor the graph what is held back.
+static status check_bytes(world *w, const torch_trace *t) {
+    for (uint32_t i = 0; t->group && i < w->all.count; i++) {
+        const record *r = w->all.items[i];
+        if (r->kind != RECORD_BYTEARRAY || !r->inside || !(r->written || w->mutated_tensor))
+            continue;
+        const uint64_t *opened = map_get(&w->born, map_key(r->inside));
+        world_break(w, REASON_WRITE_BACK, "a bytearray or a tensor, which may share memory");
+        w->again = opened ? *opened : 0;
+        return ST_BREAK;
+    }
+    return ST_OK;
+}
+
 static status end(world *w) {
     torch_trace *t = w->torch;
     if (!t)
         return ST_OK;
     TRY(operator_checked(w, t));
+    TRY(check_bytes(w, t));
     TRY(inputs_sort(w));
     w->graph->literal = inputs_overlap(t);
     if (!t->before)

@@ -304,6 +304,8 @@ static status open_bytearray(world *w, record *r) {
         Py_CLEAR(twin);
     if (twin)
         memcpy(PyByteArray_AS_STRING(twin), PyByteArray_AS_STRING(r->outside), (size_t)size);
+    if (twin && world_born(w, twin) != ST_OK)
+        Py_CLEAR(twin);
     return finish(w, r, twin);
 }
 

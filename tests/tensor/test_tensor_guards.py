@@ -369,6 +369,31 @@ def test_an_array_of_an_input_that_is_written_to():
     check(f, torch.ones(3), backend="aot_eager", fullgraph=False)
 
 
+def test_memory_that_a_bytearray_shares():
+    def tensor_first(x, data):
+        x.add_(1)
+        return data[0], bytes(data)
+
+    def bytes_first(x, data):
+        y = x + 0
+        data[0] = 5
+        z = x + 0
+        data[0] = 0
+        return y, z, x + 0
+
+    def reads(x, data):
+        return x + data[0]
+
+    for f in (tensor_first, bytes_first, reads):
+        fast = compiled(f, fullgraph=False)
+        for _ in range(2):
+            mine, others = bytearray(4), bytearray(4)
+            got = fast(torch.frombuffer(mine, dtype=torch.uint8), mine)
+            assert_same(got, f(torch.frombuffer(others, dtype=torch.uint8), others))
+            assert mine == others
+        assert bool(fast.metrics["breaks"]) == (f is not reads)
+
+
 def test_sharing_without_writing_does_not_matter():
     def f(x, y):
         return x + y
