@@ -30,8 +30,9 @@ static PyObject *leafness(world *w, standin *s, PyObject *name) {
     return from_fake(w, s, name);
 }
 
-// A leaf has none. What others have is an object of C++'s.
-static PyObject *history(world *w, standin *s, PyObject *name) {
+// A leaf has none: neither history, which for others is an object of C++'s, nor, if it was made
+// inside, a gradient, for which others warn.
+static PyObject *none_of_leaf(world *w, standin *s, PyObject *name) {
     static PyObject *leaf;
     if (!leaf && !(leaf = PyUnicode_InternFromString("is_leaf")))
         return NULL;
@@ -48,7 +49,7 @@ static PyObject *history(world *w, standin *s, PyObject *name) {
 static PyObject *gradient(world *w, standin *s, PyObject *name) {
     record *r = record_of(w, (PyObject *)s);
     if (!r || s->type == NULL)
-        return world_break(w, REASON_ATTRIBUTE, "%U of a tensor made in the trace", name);
+        return none_of_leaf(w, s, name);
     if (grad_pending(r))
         return Py_NewRef(grad_pending(r));
     source *from = guard_source(w->guards, SOURCE_TENSOR_GRAD, r->source, name, 0);
@@ -70,7 +71,7 @@ static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) 
     if (is_text(how, "leaf"))
         return leafness(w, s, name);
     if (is_text(how, "no history"))
-        return history(w, s, name);
+        return none_of_leaf(w, s, name);
     if (is_text(how, "no record") && !s->input)
         return from_fake(w, s, name);
     if (is_text(how, "grad"))

@@ -775,6 +775,17 @@ def test_what_is_so_already():
     assert [fast(leaf), fast(leaf * 2), fast(leaf)] == [True, False, True]
 
 
+def test_gradients_of_tensors_made_inside():
+    def f(x):
+        return torch.ones(2).grad, x.detach().grad, (x.detach() * 2).grad, x * 2
+
+    check(f, torch.ones(3, requires_grad=True))
+    fast = compiled(lambda x: (x * 2).grad, fullgraph=False)
+    with pytest.warns(UserWarning, match="is not a leaf"):
+        assert fast(torch.ones(3, requires_grad=True)) is None
+    assert fast(torch.ones(3)) is None
+
+
 def test_names_of_types():
     def f(x):
         return x.type(), x.type(torch.float64), x.type(x.dtype) is x, x.type(dtype=torch.int32)
