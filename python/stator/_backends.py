@@ -274,7 +274,10 @@ def _reason() -> GraphCompileReason:
 def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Callable[..., Any]:
     """Calls the backend with real example inputs. Its result takes them positionally."""
     module = to_fx(graph)
-    context = TracingContext(FakeTensorMode(shape_env=ShapeEnv(tracked_fakes=[])))
+    # `export`: a tensor without dimensions does not become a symbol that backends may fix the value
+    # of, for nobody would guard it.
+    mode = FakeTensorMode(shape_env=ShapeEnv(tracked_fakes=[]), export=True)
+    context = TracingContext(mode)
     compile_id = CompileId(frame_id=next(_frame_ids), frame_compile_id=0)
     module.meta["dynamo_compile_id"] = compile_id
     module._param_name_to_source = {}  # type: ignore[assignment]

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn as nn
 import torch.nn.functional as F
+from torch._dynamo.symbolic_convert import TensorifyState
 
 import stator
 from stator import _backends, _engine
@@ -250,3 +251,19 @@ def test_complex_numbers_survive_being_written_as_code(number):
     fast = compiled(lambda x: x * number, recorder)
     assert str(fast(x())) == str(x() * number)
     assert str(recorder.graphs[0](x())) == str((x() * number,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64, torch.bool])
+def test_tensors_without_dimensions_are_no_numbers(dtype):
+    """Dynamo knows some of them as symbols; backends ask it to start again without."""
+    TensorifyState.clear()
+
+    def f(x, c):
+        return x * c + c, torch.where(x > c, x, c), c + 1
+
+    for backend in ("aot_eager", "aot_eager_decomp_partition"):
+        fast = compiled(f, backend)
+        for value in (1, 2, 0):
+            c = torch.tensor(value, dtype=dtype)
+            assert_same(fast(x(), c), f(x(), c))
+        assert fast.metrics["entries"] == 1
