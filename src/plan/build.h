@@ -94,6 +94,7 @@ typedef enum death_place {
     DEATH_CELL,
     DEATH_DEQUE, // all of it
     DEATH_SET,
+    DEATH_NONE, // it lives on: the plan gives it out
 } death_place;
 // Guards that what is displaced dies, if it does, without running code; breaks if it would not. `o`
 // is what is at `s` now.

@@ -78,6 +78,9 @@ static bool lose_place(losses *l, PyObject *o, const displaced *d, loser lose) {
         break;
     case DEATH_CELL:
         old = PyCell_GET(o);
+        break;
+    case DEATH_NONE:
+        return losses_keep(l, o);
     }
     return !old || lose(l, old);
 }
@@ -91,6 +94,8 @@ static bool check(PyObject *o, void *data) {
 
 static PyObject *text(const char *source, void *data) {
     const displaced *d = data;
+    if (d->place == DEATH_NONE)
+        return PyUnicode_FromFormat("%s lives on", source);
     if (d->borrowed)
         return PyUnicode_FromFormat("no finalizer is behind an item of %s", source);
     if (d->key)
@@ -197,10 +202,39 @@ static status list_roots(builder *b, root_list *going) {
     return ST_OK;
 }
 
+// A weak reference gives out what may have died meanwhile, and so may what C code makes.
+static bool is_held_by_path(const source *s) {
+    for (; s; s = s->parent)
+        if (s->kind == SOURCE_WEAKREF || s->kind == SOURCE_FIELD || s->kind == SOURCE_TENSOR_GRAD ||
+            s->kind == SOURCE_TENSOR_ATTR)
+            return false;
+    return true;
+}
+
+// What was a part of these, and is given out: a manager whose method the stack held is now the
+// variable of a frame.
+static status keep_loaded(builder *b, losses *l) {
+    for (uint32_t i = 0; i < b->loaded.count; i++) {
+        source *s = b->loaded.items[i];
+        const uint64_t *known = map_get(&b->w->lazies, map_key(s));
+        PyObject *o = known ? ((lazy *)(uintptr_t)*known)->outside : NULL;
+        if (!o || !map_get(&b->w->dying, map_key(o)) || !is_held_by_path(s))
+            continue;
+        if (!losses_keep(l, o)) {
+            PyErr_NoMemory();
+            return ST_ERROR;
+        }
+        TRY(guard_displaced(b, s, (displaced){.place = DEATH_NONE}));
+    }
+    return ST_OK;
+}
+
 status deaths_of_roots(builder *b) {
     root_list going = {0};
     losses l = {.before = &b->w->dying};
     status done = list_roots(b, &going);
+    if (done == ST_OK && going.count > 0)
+        done = keep_loaded(b, &l);
     for (uint32_t i = 0; done == ST_OK && i < going.count; i++)
         done = root_goes(b, &l, going.items[i]);
     losses_clear(&l);

@@ -101,7 +101,7 @@ bool losses_last(losses *l, PyObject *o) {
 
 bool losses_add(losses *l, PyObject *o) {
     uint64_t references = (uint64_t)Py_REFCNT(o), lost = 1;
-    if (is_never_noticed(o))
+    if (is_never_noticed(o) || map_get(&l->kept, map_key(o)))
         return true;
     if (l->before) {
         const uint64_t *known = map_get(l->before, map_key(o));
@@ -118,8 +118,13 @@ bool losses_add(losses *l, PyObject *o) {
     return lost != references || losses_last(l, o);
 }
 
+bool losses_keep(losses *l, PyObject *o) {
+    return note(&l->kept, o, 1);
+}
+
 void losses_clear(losses *l) {
     map_clear(&l->lost);
+    map_clear(&l->kept);
     l->depth = 0;
     l->dead = 0;
 }

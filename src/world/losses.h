@@ -9,12 +9,15 @@ typedef struct losses {
     map lost;          // object with more than one reference → how many go
     map *found;        // to be filled: what dies → its references, or 0 if that may be noticed
     const map *before; // a map that was filled so, to count by
+    map kept;          // what lives on by references that are to come
     int depth;
     uint32_t dead;
 } losses;
 
 // One more reference to this goes. False: someone may notice.
 bool losses_add(losses *l, PyObject *o);
+// This does not die, whatever goes. False: no memory, and it is not known.
+bool losses_keep(losses *l, PyObject *o);
 // All of them do.
 bool losses_last(losses *l, PyObject *o);
 void losses_clear(losses *l);

@@ -133,6 +133,40 @@ def what_only_the_callee_itself_holds():
     return [outer() for _ in range(3)], log
 
 
+def a_part_that_lives_on_in_a_callee():
+    log = []
+
+    class Manager:
+        def __init__(self, log, *names):
+            self.parts = [_Loud(log, name) for name in names]
+
+        def leave(self, keep):
+            t.tick("leaving")
+            self.parts = [] if keep == "none" else self.parts
+            log.append("left")
+            t.tick("left")
+            return self if keep == "self" else None
+
+    def pair(keep):
+        both = Manager(log, "first"), Manager(log, "second")
+        leave = both[0].leave
+        del both
+        log.append("one")
+        return leave(keep)
+
+    def outer(keep):
+        leave = Manager(log, "a", "b").leave
+        t.tick(keep)
+        got = [leave, keep]
+        del leave
+        kept = got.pop(0)(got[0])
+        log.append("after")
+        t.tick("after")
+        return kept is None, pair(keep) is None
+
+    return [outer(keep) for keep in ("none", "self", "parts", "self", "none")], log
+
+
 def frames_held_in_three_ways():
     held = []
 

@@ -1,5 +1,6 @@
 """What a compiled function costs where it does not settle: nobody is asked the same question for ever."""
 
+import contextlib
 import gc
 import random
 import re
@@ -205,6 +206,35 @@ def test_what_cannot_be_made_again_is_made_behind_a_break(function):
     assert f.metrics["drops"] == []
     assert f.metrics["entries"] > 0
     assert f.metrics["traces"] == traces
+
+
+@contextlib.contextmanager
+def noting(out):
+    out.append("in")
+    try:
+        yield len(out)
+    finally:
+        out.append("out")
+
+
+def in_a_manager(out):
+    with noting(out) as n:
+        print(end="")
+        out.append(n)
+    return len(out)
+
+
+def test_a_manager_that_is_a_generator_settles():
+    f = compile_breaking(in_a_manager)
+    for _ in range(2):
+        out = []
+        assert f(out) == 3 and out == ["in", 1, "out"]
+    traces = f.metrics["traces"]
+    for _ in range(5):
+        out = []
+        assert f(out) == 3 and out == ["in", 1, "out"]
+    assert f.metrics["traces"] == traces
+    assert not any("FINALIZER" in text for text in f.metrics["breaks"])
 
 
 def what_is_handled(out):
