@@ -854,6 +854,7 @@ def settings() -> dict[str, Any]:
         "setitem": operator.setitem,
         "getattr": getattr,
         "GlobalStateGuard": GlobalStateGuard,
+        "pybind_class": torch._C._SDPBackend,
         "libc10": os.path.join(library, "libc10.so"),
         "libtorch_cpu": os.path.join(library, "libtorch_cpu.so"),
         "samples": _samples(),

@@ -145,6 +145,17 @@ static PyObject *get_super(world *w, PyObject *o, PyObject *name) {
     return attr_super(w, (PyTypeObject *)type, self, name);
 }
 
+getattrofunc attr_pybind_class;
+
+static PyObject *get_pybind_class(world *w, PyObject *class, PyObject *name) {
+    descr d;
+    if (descr_find(w, (PyTypeObject *)class, name, &d) != ST_OK)
+        return NULL;
+    if (d.found != NULL && Py_IS_TYPE(d.raw, &PyInstanceMethod_Type))
+        return world_break(w, REASON_ATTRIBUTE, "%s.%U", ((PyTypeObject *)class)->tp_name, name);
+    return attr_get_class(w, class, name);
+}
+
 // --- who answers ---
 
 static PyObject *get_by_native(world *w, PyObject *o, PyTypeObject *type, PyObject *name,
@@ -159,6 +170,8 @@ static PyObject *get_by_native(world *w, PyObject *o, PyTypeObject *type, PyObje
         return get_bound(w, o, name);
     if (native == PySuper_Type.tp_getattro)
         return get_super(w, o, name);
+    if (native == attr_pybind_class)
+        return get_pybind_class(w, o, name);
     return world_break(w, REASON_ATTRIBUTE, "%s.%U", type->tp_name, name);
 }
 

@@ -5,6 +5,7 @@
 
 #include "src/call/attr.h"
 #include "src/call/call.h"
+#include "src/call/words.h"
 
 // --- names ---
 
@@ -235,9 +236,20 @@ static status look_up(world *w, PyTypeObject *type, special id, PyObject **raw) 
     return ST_OK;
 }
 
+// Members of enumerations that pybind11 made, which never change: their methods look at the number
+// behind them.
+static bool is_pybind_enum(PyTypeObject *type) {
+    PyObject *entries = NULL;
+    return attr_pybind_class != NULL && Py_TYPE(type)->tp_getattro == attr_pybind_class &&
+           raw_dict_get(raw_type_dict(type), word.entries, &entries) == RAW_FOUND;
+}
+
 static status python_special(world *w, PyObject *o, special id) {
     PyObject *raw;
     TRY(look_up(w, Py_TYPE(o), id, &raw));
+    if (raw != NULL && Py_IS_TYPE(raw, &PyInstanceMethod_Type) && is_pybind_enum(Py_TYPE(o)) &&
+        special_rows[id].protocols & (P_HASH | P_EQ | P_INDEX))
+        return ST_OK;
     // None: native code raises that the operation is not supported.
     if (raw == NULL || raw == Py_None || is_python_code(raw))
         return ST_OK;

@@ -19,6 +19,7 @@
     X(delete_, "__delete__")                                                                       \
     X(dict, "__dict__")                                                                            \
     X(doc, "__doc__")                                                                              \
+    X(entries, "__entries")                                                                        \
     X(fdel, "fdel")                                                                                \
     X(fget, "fget")                                                                                \
     X(fset, "fset")                                                                                \

@@ -1,6 +1,8 @@
 // Finds torch: its types and functions by name from the Python glue, its C++ functions by symbol,
 // and where a tensor keeps what in memory, which is verified on sample tensors before it is
 // believed.
+#include "src/call/attr.h"
+
 #include "src/torch/room.h"
 
 #include <dlfcn.h>
@@ -193,6 +195,16 @@ static int take_list(PyObject *settings, const char *name, PyObject **places, Py
     return 0;
 }
 
+static int find_pybind(PyObject *settings) {
+    PyObject *class = setting(settings, "pybind_class");
+    if (!class)
+        return -1;
+    if (PyType_Check(class) && strcmp(Py_TYPE(class)->tp_name, "pybind11_type") == 0)
+        attr_pybind_class = Py_TYPE(class)->tp_getattro;
+    Py_DECREF(class); // torch's, which stays
+    return 0;
+}
+
 static int attach_all(PyObject *settings) {
     PyObject *c10 = setting(settings, "libc10"), *cpu = setting(settings, "libtorch_cpu");
     void *c10_handle = c10 ? open_library(c10) : NULL, *cpu_handle = cpu ? open_library(cpu) : NULL;
@@ -202,7 +214,8 @@ static int attach_all(PyObject *settings) {
     if (take_list(settings, "binary", facts.binary, Py_ARRAY_LENGTH(facts.binary)) < 0 ||
         take_list(settings, "compare", facts.compare, Py_ARRAY_LENGTH(facts.compare)) < 0)
         return -1;
-    if (find_symbols(c10_handle, cpu_handle) < 0 || find_layout(samples) < 0)
+    if (find_symbols(c10_handle, cpu_handle) < 0 || find_layout(samples) < 0 ||
+        find_pybind(settings) < 0)
         return -1;
     PyObject *fields = setting(settings, "fields");
     if (!fields || table_add_fields(fields) < 0)
