@@ -3,6 +3,7 @@
 Nothing here decides about a trace: it has tables, and functions that C calls with the hook off.
 """
 
+import functools
 import logging
 import operator
 import os
@@ -202,7 +203,7 @@ def leave_inference(depth: int) -> None:
         exit_inference(_entered.contexts[-1])
 
 
-def save_state() -> tuple[Any, ...]:
+def save_state(settings: tuple[tuple[Any, Any], ...] = ()) -> tuple[Any, ...]:
     """The state, and last the calls that set it."""
     grad, autocast, cache = (
         torch.is_grad_enabled(),
@@ -217,13 +218,19 @@ def save_state() -> tuple[Any, ...]:
     for device, enabled, dtype in autocast:
         setters.append((torch.set_autocast_enabled, (device, enabled)))
         setters.append((torch.set_autocast_dtype, (device, dtype)))
+    setters += [(setter, (getter(),)) for setter, getter in settings]
     return grad, autocast, cache, _engine.torch_autocast_depth(), tuple(setters)
+
+
+def state_keeper(settings: tuple[tuple[Any, Any], ...]) -> tuple[Any, Any]:
+    """What saves the state that a graph sets, and what puts it back."""
+    return functools.partial(save_state, settings), _engine.torch_restore_state
 
 
 Switch = tuple[Any, tuple[Any, ...], Any, tuple[Any, ...]]  # a call, and the call that undoes it
 
 
-def state_switches(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Switch, ...]:
+def state_switches(before: tuple[Any, ...], after: tuple[Any, ...]) -> list[Switch]:
     """What leads from one state to the other: calls of C functions only."""
     switches: list[Switch] = []
 
@@ -239,7 +246,7 @@ def state_switches(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Swi
     deeper: Switch = (torch.autocast_increment_nesting, (), _engine.torch_leave_autocast, ())
     switches += [deeper] * (after[3] - before[3])
     switches += [deeper[2:] + deeper[:2]] * (before[3] - after[3])
-    return tuple(switches)
+    return switches
 
 
 def autocast_now(device: str) -> tuple[bool, torch.dtype, bool]:
@@ -553,7 +560,7 @@ _ASKED = _words("""
     torch._C._get_mkldnn_deterministic torch.is_anomaly_enabled
     torch.is_anomaly_check_nan_enabled torch.is_vulkan_available
     torch._C._is_default_mobile_cpu_allocator_set torch._C._has_mkldnn torch._C._get_accelerator
-    torch._C._is_view_replay_enabled
+    torch._C._is_view_replay_enabled torch._C._get_sdp_priority_order
 """)
 
 # Asked for real; the guard of torch's state holds them.
@@ -565,11 +572,12 @@ _QUESTIONS = _words("""
     torch._C._get_deterministic_algorithms torch._C._get_deterministic_algorithms_warn_only
     torch._C._get_cublas_allow_tf32 torch._C._get_cublas_allow_fp16_reduced_precision_reduction
     torch._C._get_cublas_allow_bf16_reduced_precision_reduction
-""")
+    torch.finfo
+""")  # the last one because of the default dtype
 
 # Functions of their arguments alone, which are plain values.
 _PLAIN = _words("""
-    torch.device torch.Size torch.finfo torch.iinfo torch.promote_types torch.can_cast
+    torch.device torch.Size torch.iinfo torch.promote_types torch.can_cast
     torch._C._get_device_index torch._C._nn._parse_to
 """)
 
@@ -601,6 +609,18 @@ _OVERRIDES = _words("""
 """)
 
 _SETTERS = ("torch._C._set_grad_enabled",)
+
+# Which kernel attention takes, and with it the strides of what comes out: C functions that set it
+# for all threads, and those that tell it. (A graph that a backend traces again takes it over. The
+# default dtype would be lost there.)
+_ATTENTION = {
+    "torch._C._set_sdp_use_flash": "torch._C._get_flash_sdp_enabled",
+    "torch._C._set_sdp_use_mem_efficient": "torch._C._get_mem_efficient_sdp_enabled",
+    "torch._C._set_sdp_use_math": "torch._C._get_math_sdp_enabled",
+    "torch._C._set_sdp_use_cudnn": "torch._C._get_cudnn_sdp_enabled",
+    "torch._C._set_sdp_use_overrideable": "torch._C._get_overrideable_sdp_enabled",
+    "torch._C._set_sdp_priority_order": "torch._C._get_sdp_priority_order",
+}
 
 # Known to change what a trace cannot hold back.
 _STATE = _words("""
@@ -700,6 +720,10 @@ def _listed() -> Iterator[tuple[Any, Row]]:
             if kind != "asked" or isinstance(found, BuiltinFunctionType):
                 reason = _FUNCTION_REASONS.get(path)
                 yield found, (kind, (reason, path) if reason else path)
+    for path, question in _ATTENTION.items():
+        yield _find(path), ("setting", _find(question))
+    questions = tuple(filter(None, map(_find, _ATTENTION.values())))
+    yield torch._C._nn.scaled_dot_product_attention, ("operation", questions)
     for path, value in _CONSTANTS.items():
         yield _find(path), ("constant", value)
     for plain in _PLAIN_TYPES:
@@ -805,8 +829,9 @@ _DEVICES = {"cpu": 0, "meta": 14}
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
     functions = (make_mode, fake_of, run, refusal, takes_gradient, key_bits, state_refusal,
-                 save_state, state_switches, autocast_now, leave_autocast, return_to_autocast,
-                 _exit_autocast, enter_inference, exit_inference, leave_inference)  # fmt: skip
+                 save_state, state_keeper, state_switches, autocast_now, leave_autocast,
+                 return_to_autocast, _exit_autocast, enter_inference, exit_inference,
+                 leave_inference)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves
     glue: dict[str, Any] = {function.__name__: function for function in functions}
@@ -817,7 +842,6 @@ def settings() -> dict[str, Any]:
     glue["grad_mode_file"] = torch.no_grad.__enter__.__code__.co_filename
     glue["is_grad_enabled"] = torch.is_grad_enabled
     glue["assert_async"] = torch._assert_async
-    glue["restore_state"] = _engine.torch_restore_state
     glue["enter_autocast"] = torch.amp.autocast_mode._enter_autocast
     glue["exit_autocast"] = torch.amp.autocast_mode._exit_autocast
     glue["unary"] = {

@@ -15,9 +15,11 @@ void quiet_begin(quiet *q) {
     q->state = NULL;
     if (torch_quiet_enter)
         torch_quiet_enter(&q->state);
+    settings_on();
 }
 
 void quiet_end(quiet *q) {
+    settings_off();
     if (torch_quiet_leave)
         torch_quiet_leave(&q->state);
     py_let_signals_go(q->held);

@@ -84,6 +84,7 @@ typedef struct torch_trace {
     uint64_t asserted;   // when the first assertion became a node, see operators.c; 0: never
     PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL
     PyObject *inference; // strong: list of inference modes entered and not left, or NULL
+    struct settings *settings; // what the program has set for all threads, or NULL
 } torch_trace;
 
 // The world's, made at first need together with the guard of torch's state. NULL with an exception
@@ -201,6 +202,14 @@ status operator_checked(world *w, const torch_trace *t);
 status state_guard_add(world *w, torch_trace *t);
 PyObject *state_set(world *w, const row *r, call_args a);
 PyObject *state_asked(world *w, const row *r, call_args a);
+// What the question is answered by now; the first answer is guarded. Borrowed from the trace.
+PyObject *state_answer(world *w, PyObject *question);
+// The trace itself has changed it.
+status state_answers(world *w, PyObject *question, PyObject *answer);
+// Each of a tuple of questions, since the answers matter to an operation.
+status state_matters(world *w, PyObject *questions);
+// The state is about to be set: it is put back at the end.
+status state_save(torch_trace *t);
 PyObject *autocast_enter(world *w, const row *r, call_args a);
 PyObject *autocast_exit(world *w, const row *r, call_args a);
 PyObject *inference_enter(world *w, const row *r, call_args a);
@@ -221,3 +230,17 @@ void state_restore(torch_trace *t);
 void state_mend(torch_trace *t);
 // Takes switches of grad mode out of the graph that the next one undoes.
 status state_tidy(world *w, torch_trace *t);
+
+// --- what all threads share (settings.c) ---
+
+// Around torch's own code: what the program has set holds in it.
+void settings_on(void);
+void settings_off(void);
+PyObject *settings_set(world *w, const row *r, call_args a);
+// Whether this is what the program has called to set one.
+bool settings_has(const torch_trace *t, PyObject *setter);
+// The graph leaves them as it found them; the list gets what sets them behind it.
+status settings_leave(world *w, torch_trace *t, PyObject *switches);
+// New tuple of (setter, getter).
+PyObject *settings_pairs(const torch_trace *t);
+void settings_free(torch_trace *t);

@@ -153,7 +153,7 @@ static PyObject *state_now(void) {
 
 // As long as the trace sets the state, no context is the last to go, so that the cache of the
 // contexts around the trace stays as it is.
-static status state_save(torch_trace *t) {
+status state_save(torch_trace *t) {
     if (t->before)
         return ST_OK;
     PyObject *now = state_now();
@@ -387,35 +387,72 @@ static PyObject *question_of(world *w, const row *r, call_args a) {
     return call;
 }
 
-static PyObject *ask_first(world *w, torch_trace *t, PyObject *call) {
+static PyObject *asked_so_far(world *w) {
+    torch_trace *t = trace_of(w);
+    if (t && !t->asked)
+        t->asked = PyDict_New();
+    return t ? t->asked : NULL;
+}
+
+// Borrowed from what was asked.
+static PyObject *answer_to(world *w, PyObject *call) {
+    PyObject *asked = asked_so_far(w);
+    PyObject *known = asked ? PyDict_GetItemWithError(asked, call) : NULL;
+    if (known || !asked || PyErr_Occurred())
+        return known;
     PyObject *answer = ask_again(call);
-    if (!answer)
-        return NULL;
-    if (!value_immutable(answer) && Py_TYPE(answer) != facts.dtype &&
-        Py_TYPE(answer) != facts.device) {
-        Py_DECREF(answer);
-        return world_break(w, REASON_TORCH_STATE, "%R", PyTuple_GET_ITEM(call, 0));
-    }
-    if (PyDict_SetItem(t->asked, call, answer) < 0 || guard_answer(w, call, answer) != ST_OK)
+    if (answer &&
+        (PyDict_SetItem(asked, call, answer) < 0 || guard_answer(w, call, answer) != ST_OK))
         Py_CLEAR(answer);
+    Py_XDECREF(answer); // the dict has it
     return answer;
 }
 
+PyObject *state_answer(world *w, PyObject *question) {
+    PyObject *call = PyTuple_Pack(1, question);
+    PyObject *answer = call ? answer_to(w, call) : NULL;
+    Py_XDECREF(call);
+    return answer;
+}
+
+status state_answers(world *w, PyObject *question, PyObject *answer) {
+    PyObject *asked = asked_so_far(w), *call = asked ? PyTuple_Pack(1, question) : NULL;
+    int failed = call ? PyDict_SetItem(asked, call, answer) : -1;
+    Py_XDECREF(call);
+    return failed < 0 ? ST_ERROR : ST_OK;
+}
+
+status state_matters(world *w, PyObject *questions) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(questions); i++)
+        if (!state_answer(w, PyTuple_GET_ITEM(questions, i)))
+            return ST_ERROR;
+    return ST_OK;
+}
+
+// A list of numbers is a new one each time.
+static PyObject *give_answer(world *w, PyObject *call, PyObject *answer) {
+    if (PyList_CheckExact(answer)) {
+        bool plain = true;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(answer); i++)
+            plain &= value_immutable(PyList_GET_ITEM(answer, i));
+        if (plain)
+            return PyList_GetSlice(answer, 0, PyList_GET_SIZE(answer));
+    }
+    bool known = value_immutable(answer) || Py_IS_TYPE(answer, facts.dtype) ||
+                 Py_IS_TYPE(answer, facts.device);
+    return known ? fixed_value(w, answer)
+                 : world_break(w, REASON_TORCH_STATE, "%R", PyTuple_GET_ITEM(call, 0));
+}
+
 PyObject *state_asked(world *w, const row *r, call_args a) {
-    torch_trace *t = trace_of(w);
-    if (!t || (!t->asked && !(t->asked = PyDict_New())))
-        return NULL;
     if (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0)
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
     PyObject *call = question_of(w, r, a);
-    PyObject *known = call ? PyDict_GetItemWithError(t->asked, call) : NULL;
-    PyObject *answer = known                       ? Py_NewRef(known)
-                       : call && !PyErr_Occurred() ? ask_first(w, t, call)
-                                                   : NULL;
+    PyObject *answer = call ? Py_XNewRef(answer_to(w, call)) : NULL;
+    PyObject *given = answer ? give_answer(w, call, answer) : NULL;
     Py_XDECREF(call);
-    PyObject *fixed = answer ? fixed_value(w, answer) : NULL;
     Py_XDECREF(answer);
-    return fixed;
+    return given;
 }
 
 // --- autocast ---
@@ -710,30 +747,31 @@ static status note_switches(world *w, torch_trace *t, PyObject *now) {
     PyObject *switches =
         PyObject_CallFunctionObjArgs(glue_function("state_switches"), t->before, now, NULL);
     quiet_end(&q);
-    if (!switches)
-        return ST_ERROR;
-    if (PyTuple_GET_SIZE(switches) > 0)
-        Py_XSETREF(w->switches, Py_NewRef(switches));
-    Py_DECREF(switches);
-    return ST_OK;
+    status done = switches ? settings_leave(w, t, switches) : ST_ERROR;
+    PyObject *all = done == ST_OK ? PySequence_Tuple(switches) : NULL;
+    Py_XDECREF(switches);
+    if (all && PyTuple_GET_SIZE(all) > 0)
+        Py_XSETREF(w->switches, Py_NewRef(all));
+    Py_XDECREF(all);
+    return all ? ST_OK : ST_ERROR;
 }
 
-static bool is_setter(const node *n) {
+static bool is_setter(const torch_trace *t, const node *n) {
     static const char *const names[] = {"enter_autocast", "exit_autocast",      "_exit_autocast",
                                         "leave_autocast", "return_to_autocast", "enter_inference",
                                         "exit_inference"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (n->target == glue_function(names[i]))
             return true;
-    return n->target == facts.set_grad;
+    return n->target == facts.set_grad || settings_has(t, n->target);
 }
 
 // State that is set for nobody.
-static status drop_setters(world *w) {
+static status drop_setters(world *w, const torch_trace *t) {
     PyObject *nodes = w->graph->nodes;
     Py_ssize_t count = PyList_GET_SIZE(nodes), inputs = w->graph->inputs;
     for (Py_ssize_t i = inputs; i < count; i++)
-        if (!is_setter((node *)PyList_GET_ITEM(nodes, i)))
+        if (!is_setter(t, (node *)PyList_GET_ITEM(nodes, i)))
             return ST_OK;
     return PyList_SetSlice(nodes, inputs, count, NULL) < 0 ? ST_ERROR : ST_OK;
 }
@@ -747,5 +785,5 @@ status state_leave(world *w, torch_trace *t) {
     if (done == ST_OK)
         done = undo_grad(w, t, now);
     Py_XDECREF(now);
-    return done == ST_OK ? drop_setters(w) : done;
+    return done == ST_OK ? drop_setters(w, t) : done;
 }

@@ -203,6 +203,8 @@ static PyObject *refuse(world *w, const row *r, reason usual) {
 static PyObject *call_row(world *w, const row *r, call_args a) {
     switch (r->kind) {
     case KIND_OPERATION:
+        if (r->extra != Py_None && state_matters(w, r->extra) != ST_OK)
+            return NULL;
         return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, a);
     case KIND_METHOD:
         return call_method(w, r, a);
@@ -216,6 +218,8 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return call_plainly(w, r->callable, a);
     case KIND_SETTER:
         return state_set(w, r, a);
+    case KIND_SETTING:
+        return settings_set(w, r, a);
     case KIND_OVERRIDES:
         return call_overrides(w, r, a);
     case KIND_ENTER_AUTOCAST:

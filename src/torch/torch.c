@@ -31,12 +31,15 @@ static void sever(world *w) {
     Py_XDECREF(t->contexts);
     Py_XDECREF(t->inference);
     Py_XDECREF(t->mode);
+    settings_free(t);
     PyMem_Free(t);
 }
 
 // An operation that fails must not leave the state as the operations before it have set it.
-static status keep_state(graph *g) {
-    g->keeper = PyTuple_Pack(2, glue_function("save_state"), glue_function("restore_state"));
+static status keep_state(graph *g, const torch_trace *t) {
+    PyObject *pairs = settings_pairs(t);
+    g->keeper = pairs ? PyObject_CallOneArg(glue_function("state_keeper"), pairs) : NULL;
+    Py_XDECREF(pairs);
     return g->keeper ? ST_OK : ST_ERROR;
 }
 
@@ -67,7 +70,7 @@ static status end(world *w) {
         return ST_OK;
     TRY(state_leave(w, t));
     TRY(state_tidy(w, t));
-    TRY(keep_state(w->graph));
+    TRY(keep_state(w->graph, t));
     state_restore(t);
     if (!state_unchanged(t))
         return world_break_status(w, REASON_TORCH_STATE, "it cannot be put back");
