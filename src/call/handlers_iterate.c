@@ -470,6 +470,21 @@ HANDLER(generator_throw) {
     return call_native(w, callable, opened, given, NULL, false);
 }
 
+// The program asks for it, so what the generator raises or yields then is the program's, too.
+HANDLER(generator_close) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *o = door_open(w, args[0]);
+    if (!o)
+        return NULL;
+    if (!PyGen_CheckExact(o) || record_of(w, o))
+        return world_break(w, REASON_GENERATOR, "close() of a generator from outside");
+    w->expected = o;
+    PyObject *result = call_native(w, callable, &o, 1, NULL, false);
+    w->expected = NULL;
+    return result;
+}
+
 // --- reversed ---
 
 // The C types whose __reversed__ or sequence protocol only looks at what they hold.
