@@ -46,6 +46,8 @@ PyObject *op_compare(world *w, PyObject *left, PyObject *right, int kind);
 int op_truth(world *w, PyObject *o);
 // The same for what an instruction decides by: a tensor that is asserted becomes a node.
 int op_condition(world *w, PyObject *o);
+// isinstance(o, class): by the class's own __instancecheck__, or by its MRO.
+int op_isinstance(world *w, PyObject *o, PyObject *class);
 // Whether the innermost frame's instruction is an assertion's, with a message that can be a node's.
 bool op_asserts(world *w);
 int op_contains(world *w, PyObject *container, PyObject *value);

@@ -157,11 +157,14 @@ static int ask(world *w, const question *q, PyObject *of) {
     return ask_special(w, q, of);
 }
 
+int op_isinstance(world *w, PyObject *o, PyObject *class) {
+    question q = {false, "__instancecheck__", o};
+    return ask(w, &q, class);
+}
+
 HANDLER(isinstance) {
-    if (!handler_takes(given, keywords, 2, 2))
-        return MISUSE();
-    question q = {false, "__instancecheck__", args[0]};
-    return handler_bool(ask(w, &q, args[1]));
+    return handler_takes(given, keywords, 2, 2) ? handler_bool(op_isinstance(w, args[0], args[1]))
+                                                : MISUSE();
 }
 
 HANDLER(issubclass) {

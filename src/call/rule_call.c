@@ -176,7 +176,7 @@ static status open_argument(ready *c, PyObject **o, unsigned mask) {
         return ST_OK;
     if ((mask & R_PLAIN) && !is_plain(c->w, *o))
         return refuse(c, *o);
-    if ((protocols & P_ITER) && c->row->elements && !c->calls)
+    if ((protocols & P_ITER) && c->row->elements && !c->calls && !(mask & R_MOVED))
         TRY(open_elements(c, o, mask));
     TRY(protocol_open(c->w, o, protocols));
     return protocols & P_CALL && c->calls ? watch_results(c, o) : ST_OK;

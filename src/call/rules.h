@@ -36,8 +36,9 @@ enum {
     R_SPREAD = 1 << 26,   // elements are the arguments of what is called, not what it gives
     R_ORDERED = 1 << 27,  // the order of self, a set, matters
     R_FEW = 1 << 28,      // that of all sets matters, but only if more than one element comes out
+    R_MOVED = 1 << 29,    // of the first argument: its elements are only moved
     R_FLAGS = R_FROZEN | R_GATHER | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED |
-        R_FEW,
+        R_FEW | R_MOVED,
 };
 
 // `args` as the C function sees them: self comes first, whether the method was bound or not, or is

@@ -96,15 +96,13 @@ PyObject *step_match_class(world *w, PyObject *subject, PyObject *type, Py_ssize
     type = door_open(w, type);
     if (type == NULL)
         return NULL;
-    if (Py_TYPE(type) != &PyType_Type)
-        return world_break(w, REASON_PROTOCOL, "match on a class with a metaclass of its own");
+    if (!PyType_Check(type))
+        return world_break(w, REASON_CODE, "a class pattern of what is no class");
     if (positional > 0 && PyTuple_GET_SIZE(keywords) > 0) // one name twice is an error
         return world_break(w, REASON_CODE, "a class pattern with names given and implied");
-    PyTypeObject *class = door_type(w, subject);
-    if (class == NULL || type_guard_mro(w, class) != ST_OK)
-        return NULL;
-    if (!PyType_IsSubtype(class, (PyTypeObject *)type))
-        return Py_NewRef(Py_None);
+    int fits = op_isinstance(w, subject, type);
+    if (fits <= 0)
+        return fits < 0 ? NULL : Py_NewRef(Py_None);
     subject = door_open(w, subject);
     PyObject *list = subject ? PyList_New(0) : NULL, *result = NULL;
     if (list == NULL)

@@ -1,5 +1,7 @@
 """Match statements: every kind of pattern, guards, bindings, and what they look up."""
 
+import abc
+import collections.abc
 from dataclasses import dataclass
 
 from probes import catch, where
@@ -676,3 +678,39 @@ def keys_that_are_attributes():
                 return y, z
 
     return f({"a": 0, "b": 1}), f({1: 2, "a": 3}), f({}), catch(twice, {"a": 0})
+
+
+def classes_that_decide_themselves():
+    class Liar:
+        @property
+        def __class__(self):
+            return int
+
+    class Asks(type):
+        def __instancecheck__(cls, o):
+            return getattr(o, "ok", False)
+
+    class Asked(metaclass=Asks):
+        __match_args__ = ("ok",)
+
+    class Box:
+        def __init__(self, ok):
+            self.ok = ok
+
+    class Shape(abc.ABC):
+        pass
+
+    Shape.register(bytes)
+
+    def f(x):
+        match x:
+            case int():
+                return "int"
+            case Asked(ok):
+                return "asked", ok
+            case Shape():
+                return "shape"
+            case collections.abc.Mapping():
+                return "mapping"
+
+    return [f(x) for x in (1, Liar(), Box(2), Box(0), b"", {}, True, "", 1.5)]

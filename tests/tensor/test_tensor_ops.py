@@ -1,6 +1,7 @@
 # ruff: noqa: E402
 """What programs do with tensors, eager beside compiled: values, metadata, identities, mutations."""
 
+import itertools
 import operator
 import weakref
 
@@ -377,6 +378,19 @@ def test_copies_and_fills():
 
 # -- functions --
 
+
+def kind_of(value):
+    match value:
+        case torch.Tensor(shape=(rows, _)):
+            return value + rows
+        case {"x": torch.Tensor() as inner}:
+            return inner * 2
+        case (nn.Parameter() | torch.Tensor() as inner, int(n)):
+            return inner * n
+        case _:
+            return value
+
+
 FUNCTIONS = {
     "cat": lambda x: torch.cat([x, x * 2], dim=1),
     "stack": lambda x: torch.stack((x, x)),
@@ -423,6 +437,8 @@ FUNCTIONS = {
     "embedding": lambda x: F.embedding(torch.tensor([0, 2]), x),
     "unbound": lambda x: (torch.Tensor.add(x, 1), torch.Tensor.sum(x, 0)),
     "data": lambda x: x.data + 1,
+    "compress": lambda x: list(itertools.compress((x, x + 1, x + 2), [1, 0, 1])),
+    "class patterns": lambda x: [kind_of(y) for y in (x, {"x": x}, (x, 2), 3)],
     "complex": lambda x: torch.complex(x, x).conj().real,
     "transposed": lambda x: (x.T, x.mT, x.H),
     "lerp": lambda x: torch.lerp(x, x + 1, 0.5),
