@@ -96,11 +96,12 @@ static status check_hashes(builder *b, PyObject *dict) {
     return done;
 }
 
+// -1, which is no hash: the key is hashed again, since its address may be another one by then.
 static status put_hashed(builder *b, operand dict, PyObject *key, PyObject *value, Py_hash_t hash) {
     step s = step_of(STEP_DICT_PUT, -1, dict, OPERAND_NONE);
     TRY(rebuild(b, key, &s.b));
     TRY(rebuild(b, value, &s.c));
-    s.index = hash;
+    s.index = rebuild_hashing(b, key) == HASH_AGAIN ? -1 : hash;
     return build_step(b, &b->making, s, NULL, NULL);
 }
 

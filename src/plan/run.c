@@ -462,7 +462,8 @@ static int run_step(running *r, const step *s) {
     case STEP_DICT_FILL:
         return fill_dict(r, s, a, PyDict_SetItem);
     case STEP_DICT_PUT:
-        return _PyDict_SetItem_KnownHash(a, b, get(r, s->c), s->index);
+        return s->index == -1 ? PyDict_SetItem(a, b, get(r, s->c))
+                              : _PyDict_SetItem_KnownHash(a, b, get(r, s->c), s->index);
     case STEP_ORDERED_FILL:
         return fill_dict(r, s, a, PyODict_SetItem);
     case STEP_SET_FILL:

@@ -551,6 +551,18 @@ def own_hash_made_inside(call):
         call.note(call(f, x)[_Hashed(3)] is x)
 
 
+def own_hash_beside_addresses(call):
+    key, other = _Hashed(3), object()
+
+    def f(x):
+        made = object()
+        return {made: 1, key: 2, x: 3, (made, x): 4}, made
+
+    for x in (other, other, object()):
+        d, made = call(f, x)
+        call.note((d[made], d[_Hashed(3)], d[x], d[made, x]))
+
+
 def objects_as_keys(call):
     def f(x):
         key = object()
