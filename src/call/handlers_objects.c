@@ -391,14 +391,19 @@ enum { MANY = 1000 };
 
 static bool hash_lasts(world *w, PyObject *o, int *left);
 
+// Of all that a tuple, a frozenset or a slice holds.
 static bool hashes_last(world *w, PyObject *o, int *left) {
     PyObject *item;
     bool all = true;
-    for (Py_ssize_t i = 0; all && PyTuple_CheckExact(o) && i < PyTuple_GET_SIZE(o); i++)
+    for (Py_ssize_t i = 0; all && PyTuple_Check(o) && i < PyTuple_GET_SIZE(o); i++)
         all = hash_lasts(w, PyTuple_GET_ITEM(o, i), left);
-    for (Py_ssize_t at = 0; all && PyFrozenSet_CheckExact(o) && raw_set_next(o, &at, &item);)
+    for (Py_ssize_t at = 0; all && PyFrozenSet_Check(o) && raw_set_next(o, &at, &item);)
         all = hash_lasts(w, item, left);
-    return all;
+    if (!PySlice_Check(o))
+        return all;
+    PySliceObject *s = (PySliceObject *)o;
+    return hash_lasts(w, s->start, left) && hash_lasts(w, s->stop, left) &&
+           hash_lasts(w, s->step, left);
 }
 
 // Whether a hash is the same in every call: of values (but a NaN is hashed by its address), of an
@@ -418,23 +423,42 @@ static bool hash_lasts(world *w, PyObject *o, int *left) {
     return (known || PyType_Check(o)) && Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash;
 }
 
+// The number, by C code alone. `lasts` says whether it is the same in every call.
+static PyObject *hash_natively(world *w, PyObject *function, PyObject *o,
+                               bool (*lasts)(world *, PyObject *, int *)) {
+    int left = MANY;
+    bool never = Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented;
+    if (!never && world_pin_hashed(w) != ST_OK)
+        return NULL;
+    if (never || lasts(w, o, &left))
+        return call_native(w, function, &o, 1, NULL, false);
+    return world_break(w, REASON_ADDRESS, "hash() of a %s object", Py_TYPE(o)->tp_name);
+}
+
 HANDLER(hash) {
     if (!handler_takes(given, keywords, 1, 1))
         return MISUSE();
     PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
     if (!o)
         return NULL;
-    int left = MANY;
     bool value = value_immutable(o), holds = PyTuple_Check(o) || PyFrozenSet_Check(o);
     status st = holds && !value ? protocol_open_elements(w, &o, P_HASH) : ST_OK;
     if (st == ST_OK && raw_is_python_class(Py_TYPE(o)) && !is_standin(o))
         result = hash_by_method(w, callable, o);
-    else if (st == ST_OK &&
-             (Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented || hash_lasts(w, o, &left)))
-        result = call_native(w, callable, &o, 1, NULL, false);
     else if (st == ST_OK)
-        world_break(w, REASON_ADDRESS, "hash() of a %s object", Py_TYPE(o)->tp_name);
+        result = hash_natively(w, callable, o, hash_lasts);
     Py_DECREF(o);
+    return result;
+}
+
+// tuple.__hash__ and its like.
+HANDLER(hash_of_parts) {
+    if (!handler_takes(given, keywords, 1, 1))
+        return MISUSE();
+    PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
+    if (o && protocol_open_elements(w, &o, P_HASH) == ST_OK)
+        result = hash_natively(w, callable, o, hashes_last);
+    Py_XDECREF(o);
     return result;
 }
 

@@ -267,6 +267,7 @@ static status check_set_order(world *w, PyObject *set) {
         return ST_OK;
     if (r != NULL)
         return world_break_status(w, REASON_SET_ORDER, "%zd elements", PySet_GET_SIZE(set));
+    TRY(world_pin_hashed(w));
     Py_ssize_t at = 0;
     PyObject *element;
     Py_hash_t hash;

@@ -106,9 +106,18 @@ static status identity_of_parts(world *w, PyObject *o) {
     return identity_of(w, raw_method_self(o));
 }
 
+// A key is found by its hash, and what finds it says no more than which keys are the same object.
+// Where the class has an == of its own, a plan could not find out (rebuild_hashing).
+static status hash_of(world *w, PyObject *o) {
+    record *r = record_of(w, o);
+    if (r == NULL || !raw_key_simple(o))
+        return identity_of(w, o);
+    record_hashed(w, r);
+    return ST_OK;
+}
+
 // object's own methods: by identity, or by address. Outside objects that are compared by identity
-// are told apart by the guard that all of them are distinct; a hash may be looked up among keys
-// that were never opened, so there the very object is guarded.
+// are told apart by the guard that all of them are distinct.
 static status object_special(world *w, PyObject *o, special id) {
     switch (id) {
     case SPECIAL_format: // goes on to str(), and that to repr()
@@ -116,7 +125,7 @@ static status object_special(world *w, PyObject *o, special id) {
     case SPECIAL_str:
         return special_open(w, o, SPECIAL_repr);
     case SPECIAL_hash:
-        return identity_of(w, o);
+        return hash_of(w, o);
     case SPECIAL_eq:
     case SPECIAL_ne:
         w->identity_mattered = w->identity_mattered || record_of(w, o) != NULL;

@@ -107,6 +107,12 @@ static status put_hashed(builder *b, operand dict, PyObject *key, PyObject *valu
 
 // --- sets ---
 
+// One object that is hashed by its address lies alone in a table where its address says.
+static bool lies_alone(builder *b, PyObject *set, PyObject *key) {
+    record *r = record_of(b->w, key);
+    return r && r->hashed && !r->identity && PySet_GET_SIZE(set) == 1 && py_set_is_fresh(set);
+}
+
 // Elements one by one into `to`. *lasting: they hash alike in every call, so that the inside set's
 // own table can be made again.
 static status elements(builder *b, PyObject *set, operands *to, bool *lasting) {
@@ -115,13 +121,18 @@ static status elements(builder *b, PyObject *set, operands *to, bool *lasting) {
     Py_hash_t hash;
     bool known = false;
     *lasting = true;
+    if (!py_set_is_fresh(set) || PySet_GET_SIZE(set) > 1)
+        TRY(world_pin_hashed(b->w));
     while (_PySet_NextEntry(set, &at, &key, &hash)) {
         hashing how = rebuild_hashing(b, key);
         operand item;
         if (how == HASH_NEVER)
             return rebuild_refuse(b, key);
         known |= how == HASH_KNOWN;
-        TRY(rebuild_lasting(b, key, lasting));
+        if (lies_alone(b, set, key))
+            *lasting = false;
+        else
+            TRY(rebuild_lasting(b, key, lasting));
         TRY(rebuild(b, key, &item));
         TRY(vec_push(to, item));
     }

@@ -471,6 +471,7 @@ static status write_change(builder *b, const set_change *c) {
     operand set;
     if (set_unchanged(b, c))
         return ST_OK;
+    TRY(world_pin_hashed(b->w));
     TRY(set_differences(b, c, look_at, &facts));
     TRY(guard_add_custom(b->w->guards, c->record->source, &layout_guard,
                          Py_NewRef(c->layout_then)));

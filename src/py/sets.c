@@ -16,6 +16,11 @@ static const layout *layout_of(PyObject *bytes) {
     return (const layout *)PyBytes_AS_STRING(bytes);
 }
 
+bool py_set_is_fresh(PyObject *o) {
+    const PySetObject *set = (PySetObject *)o;
+    return set->mask == PySet_MINSIZE - 1 && set->fill == set->used && set->finger == 0;
+}
+
 PyObject *py_set_layout(PyObject *o) {
     const PySetObject *set = (PySetObject *)o;
     Py_ssize_t size = (Py_ssize_t)(sizeof(layout) + (size_t)set->fill * sizeof(slot));

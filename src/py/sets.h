@@ -4,6 +4,8 @@
 
 #include "src/py/py.h"
 
+// Whether it is as one that was just made: the smallest table, and nothing was ever taken out.
+bool py_set_is_fresh(PyObject *set);
 // Where elements, holes and the search finger are, as bytes; new reference.
 PyObject *py_set_layout(PyObject *set);
 // Whether a set's table is laid out so.

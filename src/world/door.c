@@ -53,6 +53,18 @@ status record_identity(world *w, record *r) {
     return r->pinned ? ST_OK : guard_add(w->guards, GUARD_IS, r->source, NULL, r->outside, 0);
 }
 
+void record_hashed(world *w, record *r) {
+    r->hashed = true;
+    w->identity_mattered = true;
+}
+
+status world_pin_hashed(world *w) {
+    for (uint32_t i = 0; i < w->all.count; i++)
+        if (w->all.items[i]->hashed)
+            TRY(record_identity(w, w->all.items[i]));
+    return ST_OK;
+}
+
 status door_again(world *w, record *r, source *s, bool pinned) {
     if (s == r->source || (pinned && r->pinned))
         return ST_OK;

@@ -276,6 +276,8 @@ status names_set(world *w, names *n, PyObject *key, PyObject *value) {
         TRY(fill_status(w, n));
     if (n->twin != NULL)
         return write_twin(n, key, value);
+    bool made_inside = false; // or what the write displaces is not known
+    TRY(pin_key(w, key, &made_inside));
     return value ? hold_back(n, key, value) : hold_back_delete(n, key);
 }
 

@@ -80,6 +80,7 @@ typedef struct record {
     place content; // cells, context variables
     bool written;  // at some time, be it that nothing is left of it
     bool identity; // what object this is mattered
+    bool hashed;   // by its address, to be found among others: which of them are the same mattered
     bool pinned;   // a guard on `source` lets only this very object pass
     bool ordered;  // sets: the twin iterates as the original does
 } record;
@@ -279,6 +280,12 @@ static inline void record_write(world *w, PyObject *o) {
 record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyObject *inside);
 // This object's identity mattered: guards it (IS, weakly).
 status record_identity(world *w, record *r);
+// It is looked up by its address among what is inside, and among twins: any other object does as
+// well, if it is the same as the same others.
+void record_hashed(world *w, record *r);
+// The addresses themselves matter (the order of a set, the number that is a hash): all that were
+// hashed so far, since what is no longer there may have left its mark.
+status world_pin_hashed(world *w);
 // Whether a value is an exact builtin immutable all the way down (None, bool, int, float, complex,
 // str, bytes, Ellipsis, NotImplemented, range and slice of such, tuple and frozenset of such,
 // code).

@@ -203,6 +203,248 @@ def dict_of_outside_objects(call):
     call(f, a, a)
 
 
+class _O:
+    def __init__(self, n=0):
+        self.n = n
+
+
+def new_object_in_a_set(call):
+    def f(o, p):
+        seen = {o}
+        return p in seen, o in seen, len(seen | {p})
+
+    call(f, _O(), _O())
+    call.again(f, _O(), _O())
+    o = _O()
+    call(f, o, o)
+    call.again(f, _O(), _O())
+    call.again(f, o, _O(o))
+    p = _O()
+    call.again(f, p, p)
+    call.traced(f, 2)
+
+
+def new_object_in_a_memo(call):
+    def f(nodes):
+        memo, order = {}, []
+        for node in nodes:
+            if node not in memo:
+                memo[node] = len(memo)
+            order.append(memo[node])
+        return order, list(memo.values()), memo.get(nodes[-1]), memo.pop(nodes[0])
+
+    call(f, [_O(), _O(), _O()])
+    call.again(f, [_O(), _O(), _O()])
+    a, b = _O(), _O()
+    call(f, [a, b, a])
+    call.again(f, [b, a, b])
+    call(f, [a, a, a])
+    call.again(f, [b, b, b])
+    call.traced(f, 3)
+
+
+def new_objects_in_tuples_as_keys(call):
+    def f(a, b):
+        d = {(a, 1): "a", (b, (2, a)): "b"}
+        return d.get((b, 1)), d[b, (2, a)], (a, (2, b)) in d, {(a, b)} == {(b, a)}
+
+    call(f, _O(), _O())
+    call.again(f, _O(), _O())
+    a = _O()
+    call(f, a, a)
+    call.traced(f, 2)
+
+
+def new_functions_and_modules_as_keys(call):
+    import types
+
+    def f(g, h, m):
+        return len({g, h}), {m: 1, g: 2}.get(h), g in {m: 1}
+
+    def make():
+        return lambda: 0
+
+    g = make()
+    call(f, g, make(), types.ModuleType("m"))
+    call.again(f, make(), g, types.ModuleType("n"))
+    call(f, g, g, types.ModuleType("m"))
+
+
+def found_in_an_outside_dict(call):
+    a, b = _O(), _O()
+    known, names = {a: "a", b: "b"}, {a}
+
+    def f(o):
+        return known.get(o), o in known, o in names, o in list(known)
+
+    call(f, a)
+    call(f, b)
+    call(f, _O())
+    call(f, a)
+    del known[a]
+    names.add(b)
+    call(f, a)
+    call(f, b)
+
+
+def met_among_the_keys_of_a_dict(call):
+    def f(d, o):
+        total = sum(k.n for k in d)
+        return total, o in d, d.get(o), {o: 1}.keys() <= d.keys()
+
+    a, b = _O(1), _O(2)
+    d = {a: 10, b: 20}
+    call(f, d, a)
+    call(f, d, b)
+    call(f, d, _O(1))
+    call(f, {_O(1): 10, b: 20}, b)
+    call(f, {b: 10, a: 20}, b)
+
+
+def put_into_an_outside_dict(call):
+    d = {}
+
+    def f(o, n):
+        d[o] = n
+        return len(d), d[o]
+
+    objects = [_O() for _ in range(4)]
+    for o in [*objects, *objects]:
+        call.note(call(f, o, 1))
+        call.note([objects.index(k) for k in d])
+
+
+def put_into_an_outside_set(call):
+    s, twin = set(), set()
+
+    def f(o, p):
+        s.add(o)
+        s.add(p)
+        s.discard(p)
+        return len(s), p in s
+
+    objects = [_O() for _ in range(20)]
+    for o, p in zip(objects, reversed(objects)):
+        twin.add(o)
+        twin.add(p)
+        twin.discard(p)
+        call.loose(f, o, p)
+        call.note(list(s) == list(twin))
+
+
+def order_of_a_set_of_objects(call):
+    def f(a, b, c, d):
+        s = {a, b, c}
+        s.discard(a)
+        t = frozenset([c, b, a])
+        return [x.n for x in s | {d}], [x.n for x in t], [x.n for x in {d, c} - {b}]
+
+    objects = [_O(i) for i in range(40)]
+    for i in range(0, 40, 4):
+        some = objects[i : i + 4]
+        call.note(call.target(f)(*some) == f(*some))
+    for i in range(0, 40, 4):
+        some = objects[i : i + 4][::-1]
+        call.note(call.target(f)(*some) == f(*some))
+
+
+def first_of_a_set_of_objects(call):
+    def f(a, b, c):
+        s = {a, b, c}
+        s.remove(a)
+        first = s.pop()
+        for last in s:
+            return first.n, last.n
+
+    objects = [_O(i) for i in range(30)]
+    for i in range(0, 30, 3):
+        call.note(call.target(f)(*objects[i : i + 3]) == f(*objects[i : i + 3]))
+
+
+def sets_of_objects_given_out(call):
+    def f(a, b):
+        gone = {a, b}
+        gone.discard(a)
+        none = {a}
+        none.clear()
+        return {a}, {a, b}, gone, {(a, 1)}, none, {a: b}, frozenset((b,))
+
+    objects = [_O(i) for i in range(20)]
+    for i in range(0, 20, 2):
+        a, b = objects[i : i + 2]
+        for one, other in zip(call.target(f)(a, b), f(a, b)):
+            call.note((one == other, list(one) == list(other)))
+
+
+def one_object_in_a_set_given_out(call):
+    def f(a):
+        return {a}, frozenset((a,)), {a: 1}
+
+    for a in (_O(), _O(), _O()):
+        s, t, d = call(f, a)
+        call.note((a in s, a in t, d.get(a)))
+    call.traced(f, 1)
+
+
+def hash_of_what_holds_an_object(call):
+    import collections
+
+    Pair = collections.namedtuple("Pair", "a b")
+
+    def f(o):
+        return hash((o, 1)), hash(Pair(o, 2)), (o,).__hash__(), hash((frozenset((o,)), o))
+
+    for o in (_O(), _O()):
+        call.note(call.target(f)(o) == f(o))
+
+
+def hash_of_what_holds_a_new_object(call):
+    def f():
+        o = _O()
+        return o, (o,).__hash__(), frozenset((o,)).__hash__()
+
+    for _ in range(3):
+        o, one, other = call.target(f)()
+        call.note((one == hash((o,)), other == hash(frozenset((o,)))))
+
+
+def order_that_a_hash_decides(call):
+    def f(a, b):
+        return [x.n for x in sorted([a, b], key=lambda x: hash((x,)))]
+
+    objects = [_O(i) for i in range(8)]
+    for i in range(0, 8, 2):
+        call.note(call.target(f)(*objects[i : i + 2]) == f(*objects[i : i + 2]))
+
+
+def class_that_gets_its_own_hash(call):
+    class Late:
+        pass
+
+    def f(a, b):
+        return len({a, b}), {a: 1}.get(b)
+
+    call(f, Late(), Late())
+    call.again(f, Late(), Late())
+    Late.__hash__ = lambda self: 1
+    Late.__eq__ = lambda self, other: True
+    call(f, Late(), Late())
+    Late.__eq__ = lambda self, other: NotImplemented
+    call(f, Late(), Late())
+    del Late.__hash__, Late.__eq__
+    call(f, Late(), Late())
+
+
+def address_and_an_own_eq(call):
+    def f(a, b):
+        d = {a: 1, b: 2}
+        return len(d), d[a], d
+
+    for a, b in ((_N(), _N()), (_N(), _N())):
+        d = call(f, a, b)[2]
+        call.note((d.get(a), d.get(b), _N() in d))
+
+
 def same_through_two_paths(call):
     class O:
         pass
