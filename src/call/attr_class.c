@@ -29,7 +29,7 @@ PyObject *attr_get_class(world *w, PyObject *class, PyObject *name) {
 // 1, 0, -1 with an exception or a break.
 static int has_own(world *w, PyTypeObject *class, PyObject *name) {
     PyObject *value = NULL;
-    if (!raw_is_python_class(class))
+    if (!raw_is_python_class(class) || type_is_made(w, class))
         return raw_dict_get(raw_type_dict(class), name, &value) == RAW_FOUND;
     record *r = type_source(w, class) ? record_of(w, (PyObject *)class) : NULL;
     names *own = r ? names_of_object(w, r) : NULL;

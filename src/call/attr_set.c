@@ -80,6 +80,14 @@ static int is_data(world *w, PyObject *value) {
     return 1;
 }
 
+// Of a class that was made inside. Native code may look at what it holds.
+static int set_made(world *w, PyObject *class, PyObject *name, PyObject *value) {
+    if (value != NULL && (value = door_open(w, value)) == NULL)
+        return -1;
+    world_touch(w);
+    return PyType_Type.tp_setattro(class, name, value);
+}
+
 // Data of an outside class is held back like an instance's; whatever else would change what the
 // class does.
 int attr_set_class(world *w, PyObject *class, PyObject *name, PyObject *value) {
@@ -90,6 +98,8 @@ int attr_set_class(world *w, PyObject *class, PyObject *name, PyObject *value) {
         return descr_set(w, &of_meta, class, value);
     if (!raw_is_python_class((PyTypeObject *)class)) // cannot be changed, and CPython says so
         return PyType_Type.tp_setattro(class, name, value);
+    if (type_is_made(w, (PyTypeObject *)class))
+        return set_made(w, class, name, value);
     if (is_dunder(name) || descr_find(w, (PyTypeObject *)class, name, &now) != ST_OK || now.gets ||
         now.data)
         return w->broken ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);

@@ -10,7 +10,8 @@
 // --- what the rooms around here share ---
 
 PyObject *class_value(world *w, PyTypeObject *type) {
-    return !raw_is_python_class(type) || type_source(w, type) ? (PyObject *)type : NULL;
+    bool known = !raw_is_python_class(type) || type_is_made(w, type) || type_source(w, type);
+    return known ? (PyObject *)type : NULL;
 }
 
 record *record_itself(const world *w, PyObject *o) {

@@ -420,7 +420,8 @@ static bool hash_lasts(world *w, PyObject *o, int *left) {
         return true;
     record *r = record_of(w, o);
     bool known = r && (r->identity || r->pinned);
-    return (known || PyType_Check(o)) && Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash;
+    bool class = PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o);
+    return (known || class) && Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash;
 }
 
 // The number, by C code alone. `lasts` says whether it is the same in every call.

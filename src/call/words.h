@@ -30,6 +30,7 @@
     X(getattribute, "__getattribute__")                                                            \
     X(globals, "__globals__")                                                                      \
     X(init, "__init__")                                                                            \
+    X(init_subclass, "__init_subclass__")                                                          \
     X(isabstract, "__isabstractmethod__")                                                          \
     X(keywords, "keywords")                                                                        \
     X(kwdefaults, "__kwdefaults__")                                                                \
@@ -41,6 +42,7 @@
     X(self, "__self__")                                                                            \
     X(self_class, "__self_class__")                                                                \
     X(set, "__set__")                                                                              \
+    X(set_name, "__set_name__")                                                                    \
     X(setattr, "__setattr__")                                                                      \
     X(text_signature, "__text_signature__")                                                        \
     X(thisclass, "__thisclass__")                                                                  \

@@ -224,7 +224,7 @@ static status rebuild_proxy(builder *b, PyObject *o, operand *out) {
 }
 
 static status rebuild_class(builder *b, PyObject *o, operand *out) {
-    source *s = type_source(b->w, (PyTypeObject *)o);
+    source *s = type_is_made(b->w, (PyTypeObject *)o) ? NULL : type_source(b->w, (PyTypeObject *)o);
     if (s)
         return build_load(b, s, out);
     return PyErr_Occurred() ? ST_ERROR : rebuild_refuse(b, o);

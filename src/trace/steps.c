@@ -82,6 +82,65 @@ int step_store_global(run *r, PyObject *name, PyObject *value) {
     return names_set(w, globals, name, value) == ST_OK ? 0 : -1;
 }
 
+PyObject *step_build_class(run *r) {
+    names *builtins = builtins_of(r);
+    PyObject *value = builtins ? names_get(r->world, builtins, py_name.build_class) : NULL;
+    if (value == NULL && !PyErr_Occurred())
+        PyErr_SetString(PyExc_NameError, "__build_class__ not found");
+    return value;
+}
+
+// --- class bodies ---
+
+// What __build_class__ made for the body: a dict of this trace.
+static bool is_namespace(world *w, PyObject *dict) {
+    bool own = dict != NULL && PyDict_CheckExact(dict) && record_of(w, dict) == NULL;
+    if (!own)
+        world_break(w, REASON_CODE, "a name of a class body or module");
+    return own;
+}
+
+PyObject *step_load_name(run *r, PyObject *dict, PyObject *name) {
+    if (!is_namespace(r->world, dict))
+        return NULL;
+    PyObject *value = PyDict_GetItemWithError(dict, name);
+    if (value != NULL || PyErr_Occurred())
+        return Py_XNewRef(value);
+    return step_load_global(r, name);
+}
+
+PyObject *step_load_cell_name(run *r, PyObject *dict, PyObject *cell, int index) {
+    PyCodeObject *co = r->code->py;
+    if (!is_namespace(r->world, dict))
+        return NULL;
+    PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, index);
+    PyObject *value = PyDict_GetItemWithError(dict, name);
+    if (value != NULL || PyErr_Occurred())
+        return Py_XNewRef(value);
+    value = cell_get(r->world, cell);
+    if (value == NULL && !PyErr_Occurred())
+        error_unbound_cell(co, index);
+    return value;
+}
+
+int step_store_name(world *w, PyObject *dict, PyObject *name, PyObject *value) {
+    if (!is_namespace(w, dict))
+        return -1;
+    world_touch(w);
+    return value ? store_name(dict, name, value) : delete_name(dict, name);
+}
+
+PyObject *step_load_locals(world *w, PyObject *dict) {
+    return is_namespace(w, dict) ? Py_NewRef(dict) : NULL;
+}
+
+int step_setup_annotations(world *w, PyObject *dict) {
+    if (!is_namespace(w, dict))
+        return -1;
+    world_touch(w);
+    return setup_annotations(dict);
+}
+
 int step_set_cell(world *w, PyObject *cell, PyObject *value) {
     return cell_set(w, cell, value) == ST_OK ? 0 : -1;
 }

@@ -11,6 +11,14 @@ PyObject *step_load_global(run *r, PyObject *name);
 int step_store_global(run *r, PyObject *name, PyObject *value); // NULL deletes
 int step_set_cell(world *w, PyObject *cell, PyObject *value);
 
+// Class statements, and names in their bodies; `dict` is the namespace.
+PyObject *step_build_class(run *r);
+PyObject *step_load_name(run *r, PyObject *dict, PyObject *name);
+PyObject *step_load_cell_name(run *r, PyObject *dict, PyObject *cell, int index);
+int step_store_name(world *w, PyObject *dict, PyObject *name, PyObject *value); // NULL deletes
+PyObject *step_load_locals(world *w, PyObject *dict);
+int step_setup_annotations(world *w, PyObject *dict);
+
 PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *level);
 PyObject *step_import_from(world *w, PyObject *module, PyObject *name);
 

@@ -29,7 +29,7 @@
 #define W (r->world)
 // A container that is being put together: of a frame that goes on, it is one from outside.
 #define OPENED(o) (LIKELY(!is_lazy(o)) ? (o) : door_open(W, o))
-// Code that only class bodies, modules and coroutines have, or that shows itself to others.
+// Code that only modules and coroutines have, or that shows itself to others.
 #define REFUSE(what) world_break(W, REASON_CODE, what)
 #define REFUSE_INT(what) (world_break(W, REASON_CODE, what), -1)
 
@@ -69,13 +69,13 @@
 #define DO_LOAD_GLOBAL(globals, builtins, name) step_load_global(r, name)
 #define DO_STORE_GLOBAL(globals, name, value) step_store_global(r, name, value)
 #define DO_DELETE_GLOBAL(globals, name) step_store_global(r, name, NULL)
-#define DO_LOAD_NAME(locals, globals, builtins, name) REFUSE("a name of a class body or module")
-#define DO_STORE_NAME(locals, name, value) REFUSE_INT("a name of a class body or module")
-#define DO_DELETE_NAME(locals, name) REFUSE_INT("a name of a class body or module")
-#define DO_LOAD_DICT_OR_CELL(dict, cell, code, index) REFUSE("a name of a class body")
-#define DO_LOAD_DICT_OR_GLOBAL(dict, globals, builtins, name) REFUSE("a name of a class body")
-#define DO_LOAD_LOCALS(locals) REFUSE("the namespace of a class body")
-#define DO_SETUP_ANNOTATIONS(locals) REFUSE_INT("annotations of a class body or module")
+#define DO_LOAD_NAME(locals, globals, builtins, name) step_load_name(r, locals, name)
+#define DO_STORE_NAME(locals, name, value) step_store_name(W, locals, name, value)
+#define DO_DELETE_NAME(locals, name) step_store_name(W, locals, name, NULL)
+#define DO_LOAD_DICT_OR_CELL(dict, cell, code, index) step_load_cell_name(r, dict, cell, index)
+#define DO_LOAD_DICT_OR_GLOBAL(dict, globals, builtins, name) step_load_name(r, dict, name)
+#define DO_LOAD_LOCALS(locals) step_load_locals(W, locals)
+#define DO_SETUP_ANNOTATIONS(locals) step_setup_annotations(W, locals)
 #define DO_EXCEPT_MATCH(exception, type) op_except_match(W, exception, type)
 #define DO_EXCEPT_STAR_MATCH(exception, type, match, rest)                                         \
     step_except_star_match(W, exception, type, match, rest)
@@ -102,7 +102,7 @@
 #define DO_PREPARE_STAR(callable, args, keywords) step_prepare_star(W, callable, args, keywords)
 #define DO_SET_FUNCTION_ATTRIBUTE(sp) step_set_function_attribute(W, sp)
 #define DO_MAKE_FUNCTION(globals, sp, flags) step_make_function(r, sp, flags)
-#define DO_BUILD_CLASS(builtins) world_break(W, REASON_CLASS_STATEMENT, "a class statement")
+#define DO_BUILD_CLASS(builtins) step_build_class(r)
 #define DO_PRINT_EXPR(value) REFUSE("an expression statement of an interactive session")
 #define DO_INTRINSIC_1(number, value) REFUSE("a type parameter or alias")
 #define DO_INTRINSIC_2(number, first, second) REFUSE("a type parameter or alias")

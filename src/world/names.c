@@ -125,7 +125,8 @@ static status pin_key(world *w, PyObject *key, bool *made_inside) {
     record *r = record_of(w, key);
     if (r != NULL)
         return record_identity(w, r);
-    *made_inside |= !PyType_Check(key) && !PyCFunction_Check(key) && !PyModule_Check(key);
+    bool class = PyType_Check(key) && !type_is_made(w, (PyTypeObject *)key);
+    *made_inside |= !class && !PyCFunction_Check(key) && !PyModule_Check(key);
     return ST_OK;
 }
 

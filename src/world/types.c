@@ -98,7 +98,7 @@ source *type_source(world *w, PyTypeObject *type) {
 }
 
 status type_guard_mro(world *w, PyTypeObject *type) {
-    if (!raw_is_python_class(type))
+    if (!raw_is_python_class(type) || type_is_made(w, type))
         return ST_OK;
     source *s = type_source(w, type);
     if (s == NULL)
@@ -216,7 +216,7 @@ static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject 
     case RAW_FOUND:
         break;
     }
-    if (!raw_is_python_class(type))
+    if (!raw_is_python_class(type) || type_is_made(w, type))
         return *raw;
     source *s = type_source(w, type);
     if (s == NULL)
@@ -236,6 +236,8 @@ static PyObject *type_lookup_interned(world *w, PyTypeObject *type, PyObject *na
         if (held != 0)
             return held < 0 ? NULL : (*raw = value);
     }
+    if (type_is_made(w, type)) // it may change at any time
+        return look_up(w, type, name, raw);
     lookup *known = lookup_known(w, type, name);
     if (known == NULL) {
         PyObject *found = NULL, *inside = look_up(w, type, name, &found);

@@ -117,7 +117,7 @@ typedef struct world {
     struct value *nans;   // where an opened NaN came from: containers compare by identity first
     struct value *tuples; // and tuples, whose items are found when they are asked for
     map lookups;          // (type, name) → struct lookup *
-    map made; // functions and mappingproxies made inside: pointer → 1. Kept by the arena
+    map made; // functions, classes, mappingproxies made inside: pointer → 1. Kept by the arena
     VEC(PyObject *)
     generators;       // weak references to those made inside; the living are severed at the end
     source *function; // root function
@@ -362,6 +362,11 @@ status context_set(world *w, PyObject *variable, PyObject *value); // NULL: unse
 // (functions and descriptors are recorded), or NULL without an exception if absent. For classes
 // made by Python code it is guarded either way; `raw` gets the raw object if it is not NULL.
 PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **raw);
+// Whether a class was made inside. Its bases are made inside, too, or builtin: nothing about it is
+// guarded, and no source leads to it.
+static inline bool type_is_made(const world *w, const PyTypeObject *type) {
+    return map_get(&w->made, map_key(type)) != NULL;
+}
 // The source of a class that was met as the type of something, or NULL for builtin ones.
 source *type_source(world *w, PyTypeObject *type);
 // A class whose identity is known and whose MRO is relied on.

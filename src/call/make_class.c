@@ -1,0 +1,171 @@
+// A class statement into a class of this trace: its body is interpreted, and type() makes the class
+// of what that leaves. Such a class does not outlive the trace: where it would, the trace breaks
+// before the statement.
+#include "src/call/call.h"
+#include "src/call/descr.h"
+#include "src/call/handlers.h"
+#include "src/call/native.h"
+#include "src/call/special.h"
+#include "src/call/words.h"
+
+#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+
+static status refuse(world *w, const char *what, PyObject *o) {
+    return world_break_status(w, REASON_CLASS_STATEMENT, "%s %s", what,
+                              PyType_Check(o) ? ((PyTypeObject *)o)->tp_name : Py_TYPE(o)->tp_name);
+}
+
+// --- bases ---
+
+// A base that Python code made knows its subclasses, and may be asked for them; its metaclass and
+// its __init_subclass__ may do anything.
+static status check_base(world *w, PyObject *base) {
+    if (!PyType_Check(base) || Py_TYPE(base) != &PyType_Type)
+        return refuse(w, "a base of type", (PyObject *)Py_TYPE(base));
+    PyTypeObject *type = (PyTypeObject *)base;
+    bool plain = _PyType_Lookup(type, word.init_subclass) ==
+                 _PyType_Lookup(&PyBaseObject_Type, word.init_subclass);
+    if (!plain || (raw_is_python_class(type) && !type_is_made(w, type)))
+        return refuse(w, "a subclass of", base);
+    return ST_OK;
+}
+
+// --- the namespace ---
+
+// type() tells each value its name. A property only keeps it (3.13).
+static status check_set_name(world *w, PyObject *value) {
+    PyTypeObject *type = Py_TYPE(value);
+    if (is_scalar(value) || is_standin(value))
+        return ST_OK;
+    bool told = raw_is_python_class(type) ? type_lookup(w, type, word.set_name, NULL) != NULL
+                                          : _PyType_Lookup(type, word.set_name) != NULL;
+    if (w->broken || PyErr_Occurred())
+        return failed(w);
+    bool harmless = type == &PyProperty_Type && record_of(w, value) == NULL;
+    return told && !harmless ? refuse(w, "an attribute that is told its name: a", value) : ST_OK;
+}
+
+// type() reads the names themselves.
+static status open_slots(world *w, PyObject **value) {
+    if (!PyUnicode_CheckExact(*value) && !PyTuple_CheckExact(*value) && !PyList_CheckExact(*value))
+        return refuse(w, "__slots__ that are a", *value);
+    return protocol_open_elements(w, value, P_HASH);
+}
+
+static status open_entry(world *w, PyObject *namespace, PyObject *name) {
+    PyObject *value = native_open(w, PyDict_GetItemWithError(namespace, name), P_NONE);
+    if (value == NULL)
+        return failed(w);
+    bool slots = PyUnicode_CompareWithASCIIString(name, "__slots__") == 0;
+    status done = slots ? open_slots(w, &value) : check_set_name(w, value);
+    if (done == ST_OK && PyDict_SetItem(namespace, name, value) < 0)
+        done = ST_ERROR;
+    Py_DECREF(value);
+    return done;
+}
+
+static status open_namespace(world *w, PyObject *namespace) {
+    PyObject *names = PyDict_Keys(namespace);
+    status done = names ? ST_OK : ST_ERROR;
+    for (Py_ssize_t i = 0; done == ST_OK && i < PyList_GET_SIZE(names); i++)
+        done = open_entry(w, namespace, PyList_GET_ITEM(names, i));
+    Py_XDECREF(names);
+    return done;
+}
+
+// --- the class ---
+
+// What __build_class__ calls in place of the metaclass: (name, bases, namespace).
+static PyObject *make_class(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    world *w = world_here;
+    if (w == NULL || count != 3 || !PyDict_CheckExact(args[2]) ||
+        open_namespace(w, args[2]) != ST_OK)
+        return NULL;
+    PyObject *class = PyObject_Vectorcall((PyObject *)&PyType_Type, args, 3, NULL);
+    if (class != NULL &&
+        (world_keep(w, Py_NewRef(class)) == NULL || map_put(&w->made, map_key(class), 1) != ST_OK))
+        Py_CLEAR(class);
+    return class;
+}
+
+static PyMethodDef maker_method = {"make_class", (PyCFunction)(void (*)(void))make_class,
+                                   METH_FASTCALL, NULL};
+
+// The function that is the body, the name, the bases; the last item is the maker.
+static PyObject *build(world *w, PyObject *callable, PyObject **items, size_t given) {
+    static PyObject *keywords;
+    if (keywords == NULL && (keywords = Py_BuildValue("(s)", "metaclass")) == NULL)
+        return NULL;
+    if (!PyFunction_Check(items[0]) || map_get(&w->made, map_key(items[0])) == NULL)
+        return world_break(w, REASON_CLASS_STATEMENT, "a body that was not made here");
+    for (size_t i = 2; i < given; i++)
+        if (check_base(w, items[i]) != ST_OK)
+            return NULL;
+    PyObject *class = call_native(w, callable, items, given, keywords, false);
+    if (class != NULL && world_born(w, class) != ST_OK)
+        Py_CLEAR(class);
+    return class;
+}
+
+HANDLER(build_class) {
+    if (given < 2)
+        return MISUSE();
+    if (keywords != NULL && PyTuple_GET_SIZE(keywords) > 0)
+        return world_break(w, REASON_CLASS_STATEMENT, "%U=", PyTuple_GET_ITEM(keywords, 0));
+    PyObject **items = PyMem_New(PyObject *, given + 1), *class = NULL;
+    if (items == NULL)
+        return PyErr_NoMemory();
+    bool opened = true;
+    for (size_t i = 0; opened && i < given; i++)
+        opened = (items[i] = door_open(w, args[i])) != NULL;
+    items[given] = opened ? PyCFunction_New(&maker_method, NULL) : NULL;
+    if (items[given] != NULL) {
+        class = build(w, callable, items, given);
+        Py_DECREF(items[given]);
+    }
+    PyMem_Free(items);
+    return class;
+}
+
+// --- what bodies wrap functions in ---
+
+// Whether C code may read the attributes of what it wraps: a function of this trace has none that
+// did not pass the door.
+static bool is_open_part(world *w, PyObject *o) {
+    return o == Py_None || PyUnicode_CheckExact(o) ||
+           (PyFunction_Check(o) && map_get(&w->made, map_key(o)) != NULL);
+}
+
+static PyObject *wrap(world *w, PyObject *callable, PyObject *const *args, size_t given) {
+    PyObject *items[4];
+    for (size_t i = 0; i < given; i++) {
+        if ((items[i] = door_open(w, args[i])) == NULL)
+            return NULL;
+        bool self = i == 0 && !PyType_Check(callable);
+        if (!self && !is_open_part(w, items[i]))
+            return world_break(w, REASON_NATIVE_CALL, "%s of a %s object", rule_of(callable)->path,
+                               Py_TYPE(items[i])->tp_name);
+    }
+    return call_native(w, callable, items, given, NULL, false);
+}
+
+// staticmethod(f), property(f, g): of functions that were made here.
+HANDLER(wrap_function) {
+    bool plain = handler_takes(given, keywords, 1, 4) && PyType_Check(callable);
+    return plain ? wrap(w, callable, args, given)
+                 : world_break(w, REASON_NATIVE_CALL, "%s", rule_of(callable)->path);
+}
+
+// @name.setter
+HANDLER(property_copy) {
+    PyObject *self = given ? door_open(w, args[0]) : NULL;
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    if (self == NULL)
+        return NULL;
+    if (!Py_IS_TYPE(self, &PyProperty_Type) || record_of(w, self) != NULL)
+        return world_break(w, REASON_NATIVE_CALL, "%s of an outside property",
+                           rule_of(callable)->path);
+    return wrap(w, callable, args, given);
+}
