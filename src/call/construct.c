@@ -18,6 +18,13 @@ static status check_metaclass(world *w, PyTypeObject *meta) {
     return world_break_status(w, REASON_ATTRIBUTE, "%s.__getattribute__", meta->tp_name);
 }
 
+// A C type's __new__ that a class only names is not what makes its instances: those are made as its
+// bases' are (update_one_slot).
+static bool is_ignored(const descr *d, PyTypeObject *type) {
+    PyObject *self = PyCFunction_Check(d->raw) ? PyCFunction_GET_SELF(d->raw) : NULL;
+    return self != NULL && PyType_Check(self) && ((PyTypeObject *)self)->tp_new != type->tp_new;
+}
+
 static PyObject *make(world *w, PyObject *class, PyObject *const *args, size_t given,
                       PyObject *keywords) {
     PyTypeObject *type = (PyTypeObject *)class;
@@ -28,6 +35,8 @@ static PyObject *make(world *w, PyObject *class, PyObject *const *args, size_t g
         return NULL;
     if (d.found == NULL)
         return world_break(w, REASON_NATIVE_CALL, "%s has no __new__", type->tp_name);
+    if (is_ignored(&d, type))
+        return world_break(w, REASON_NATIVE_CALL, "%s with another type's __new__", type->tp_name);
     PyObject *callable = descr_get(w, &d, NULL, type);
     PyObject *object = callable ? call_with_first(w, callable, class, args, given, keywords) : NULL;
     Py_XDECREF(callable);

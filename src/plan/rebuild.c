@@ -27,7 +27,8 @@ static void break_before(builder *b, PyObject *o) {
 
 status rebuild_refuse_for(builder *b, PyObject *o, reason why) {
     break_before(b, o);
-    return world_break_status(b->w, why, "%s", Py_TYPE(o)->tp_name);
+    PyTypeObject *shown = PyType_Check(o) ? (PyTypeObject *)o : Py_TYPE(o);
+    return world_break_status(b->w, why, "%s", shown->tp_name);
 }
 
 static status remember(builder *b, PyObject *o, operand made) {

@@ -224,7 +224,9 @@ static status rebuild_proxy(builder *b, PyObject *o, operand *out) {
 }
 
 static status rebuild_class(builder *b, PyObject *o, operand *out) {
-    source *s = type_is_made(b->w, (PyTypeObject *)o) ? NULL : type_source(b->w, (PyTypeObject *)o);
+    if (type_is_made(b->w, (PyTypeObject *)o))
+        return rebuild_refuse_for(b, o, REASON_CLASS_STATEMENT);
+    source *s = type_source(b->w, (PyTypeObject *)o);
     if (s)
         return build_load(b, s, out);
     return PyErr_Occurred() ? ST_ERROR : rebuild_refuse(b, o);

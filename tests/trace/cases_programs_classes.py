@@ -392,6 +392,30 @@ def exception_in_a_body(call):
         call(h, x)
 
 
+def another_types_new(call):
+    class Odd:
+        __new__ = list.__new__
+
+    def f(x):
+        try:
+            return type(Odd()).__name__, x
+        except TypeError as error:
+            return str(error)
+
+    def g(x):
+        class Odd(list):
+            __new__ = object.__new__
+
+        try:
+            return type(Odd()).__name__, x
+        except TypeError as error:
+            return str(error)
+
+    for x in (1, 1):
+        call(f, x)
+        call(g, x)
+
+
 def told_its_name(call):
     def f(x):
         class A:
