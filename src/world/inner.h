@@ -52,6 +52,9 @@ int twin_dict_set(PyObject *twin, PyObject *key, PyObject *value); // NULL delet
 // themselves, others pass the door, and Python code behind their hash and comparison is known when
 // native code runs it. Borrowed.
 PyObject *open_key(world *w, source *s, PyObject *key);
+// Whether a key's hash comes from an address that another object has inside: it is or holds a
+// partial, or a method of what has a twin.
+bool key_hashed_otherwise(PyObject *key);
 // The record's object is also found as `inside`.
 status record_register(world *w, record *r, PyObject *inside);
 

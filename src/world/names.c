@@ -305,6 +305,19 @@ PyObject *open_key(world *w, source *s, PyObject *key) {
     return inside && know_methods(w, inside) == ST_OK ? inside : NULL;
 }
 
+bool key_hashed_otherwise(PyObject *key) {
+    if (PyTuple_CheckExact(key)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
+            if (key_hashed_otherwise(PyTuple_GET_ITEM(key, i)))
+                return true;
+        return false;
+    }
+    record_kind kind;
+    PyObject *self = raw_method_self(key);
+    return Py_IS_TYPE(key, type_partial) ||
+           (self != NULL && (world_has_tensor(self) || twin_wanted(self, &kind)));
+}
+
 static PyObject *open_key_at(world *w, names *n, PyObject *key, Py_ssize_t index) {
     if (PyUnicode_CheckExact(key))
         return key;
@@ -319,12 +332,15 @@ static PyObject *known_or_load(world *w, names *n, PyObject *key, PyObject *valu
 }
 
 // The hash is the one that the dict has: a key's own __hash__ is not asked. (An OrderedDict asks.)
+// C code hashes a partial or a method, and what stands for it, by addresses.
 static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyObject *value,
                          Py_ssize_t index, Py_hash_t hash) {
     PyObject *inside = open_key_at(w, n, key, index);
     PyObject *loaded = inside ? known_or_load(w, n, key, value) : NULL;
     if (loaded == NULL)
         return w->broken ? ST_BREAK : ST_ERROR;
+    if (inside != key && !PyTuple_CheckExact(key) && key_hashed_otherwise(key))
+        hash = PyObject_Hash(inside);
     int done = PyODict_Check(twin) ? PyODict_SetItem(twin, inside, loaded)
                                    : _PyDict_SetItem_KnownHash(twin, inside, loaded, hash);
     if (done == 0)
@@ -342,6 +358,7 @@ static status key_asks(map *hashes, PyObject *dict, PyObject *key, Py_hash_t has
         raw_is_python_class(Py_TYPE(key)) && Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash;
     *asks = !plain && PyODict_Check(dict) && (own || PyTuple_Check(key));
     *asks |= other && (!plain || *other == 0);
+    *asks |= !plain && PyTuple_CheckExact(key) && key_hashed_otherwise(key);
     return map_put(hashes, (uint64_t)hash, plain);
 }
 

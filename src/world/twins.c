@@ -248,6 +248,8 @@ static status open_set(world *w, record *r) {
     PyObject *items = world_keep(w, items_of_set(r->outside));
     if (items && world_has_tensor(items))
         return world_break_status(w, REASON_PROTOCOL, "a set of tensors");
+    if (items && key_hashed_otherwise(items))
+        return world_break_status(w, REASON_PROTOCOL, "a set of partials, or of methods");
     return items ? open_set_of(w, r, items) : ST_ERROR;
 }
 

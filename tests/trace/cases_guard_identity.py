@@ -301,6 +301,30 @@ def met_among_the_keys_of_a_dict(call):
     call(f, {b: 10, a: 20}, b)
 
 
+def partials_and_methods_as_keys(call):
+    import functools
+
+    many = [[] for _ in range(20)]
+    d = {functools.partial(len): 1, (functools.partial(len), 1): 2}
+    d.update((xs.append, i) for i, xs in enumerate(many))
+    parts = [functools.partial(len) for _ in range(20)]
+    one, some = dict.fromkeys(parts, 1), set(parts)
+
+    def f(d):
+        return [k in d for k in d], [d[k] for k in d], [d.get(k) for k in list(d)]
+
+    def g(p, xs):
+        return p in some, p in one, one.get(p), d.get(xs.append), len(some & {p})
+
+    for _ in range(2):
+        call.target(f)(d)
+        call.note(call.target(f)(d) == f(d))
+        call.note(call.target(f)(one) == f(one))
+        for p, xs in zip(parts, many):
+            call.note(call.target(g)(p, xs) == g(p, xs))
+        call.note(call.target(g)(functools.partial(len), []) == (False, False, None, None, 0))
+
+
 def put_into_an_outside_dict(call):
     d = {}
 
