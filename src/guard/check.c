@@ -8,11 +8,15 @@
 #include "src/guard/program.h"
 #include "src/guard/value.h"
 
+PyObject *guard_any;
+
 int guard_setup(void) {
     static bool done;
     if (done)
         return 0;
     if (raw_setup() < 0 || death_setup() < 0)
+        return -1;
+    if (guard_any == NULL && !(guard_any = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type)))
         return -1;
     done = true;
     return 0;
@@ -72,6 +76,10 @@ PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs) {
 
 // --- checks ---
 
+static bool is_item(const step *s, Py_ssize_t i, PyObject *o) {
+    return s->items[i] == guard_any || value_same(o, s->items[i]);
+}
+
 static bool check_keys(step *s, PyObject *o) {
     Py_ssize_t count = s->index, i = 0;
     PyObject *key, *value;
@@ -81,7 +89,7 @@ static bool check_keys(step *s, PyObject *o) {
     if (version != 0 && (Py_ssize_t)version == s->hint)
         return true;
     for (raw_cursor c = {0}; raw_dict_next(o, &c, &key, &value); i++)
-        if (i == count || !value || !value_same(key, s->items[i]))
+        if (i == count || !value || !is_item(s, i, key))
             return false;
     s->hint = (Py_ssize_t)version;
     return i == count;
@@ -93,7 +101,7 @@ static bool check_set_items(const step *s, PyObject *o) {
     if (!PyAnySet_Check(o) || PySet_GET_SIZE(o) != count)
         return false;
     for (; raw_set_next(o, &at, &item); i++)
-        if (i == count || !value_same(item, s->items[i]))
+        if (i == count || !is_item(s, i, item))
             return false;
     return i == count;
 }

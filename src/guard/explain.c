@@ -72,8 +72,10 @@ static bool has_object(int guard) {
 // What was expected, of a guard that has several objects.
 static PyObject *items_text(const step *s) {
     PyObject *tuple = PyTuple_New(s->index), *text = NULL;
-    for (Py_ssize_t i = 0; tuple && i < s->index; i++)
-        PyTuple_SET_ITEM(tuple, i, Py_NewRef(s->items[i] ? s->items[i] : Py_Ellipsis));
+    for (Py_ssize_t i = 0; tuple && i < s->index; i++) {
+        bool any = s->items[i] == NULL || s->items[i] == guard_any;
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(any ? Py_Ellipsis : s->items[i]));
+    }
     if (tuple)
         text = object_text(tuple);
     Py_XDECREF(tuple);

@@ -79,6 +79,9 @@ PyObject *source_text(const source *s);
 // it is taken from the current frame.
 status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *object,
                  Py_ssize_t index);
+// In the tuple of a KEYS or SET_ITEMS guard: whatever lies there. What must be known of it is asked
+// of its own place.
+extern PyObject *guard_any;
 status guard_add_lookup(guards *g, source *type, PyObject *name, PyObject *found);
 // Takes `data` over, also when it fails (then it is dropped at once).
 status guard_add_custom(guards *g, source *a, const guard_custom *custom, void *data);

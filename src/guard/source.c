@@ -290,6 +290,8 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
         return dict_item(parent, key, hint);
     case SOURCE_DICT_KEY:
         return raw_dict_key(parent, index);
+    case SOURCE_DICT_VALUE:
+        return raw_dict_value(parent, index);
     case SOURCE_LIST_ITEM:
         return read_list_item(parent, index);
     case SOURCE_TUPLE_ITEM:

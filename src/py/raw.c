@@ -48,6 +48,10 @@ static bool key_simple(PyObject *key, int depth) {
     return type == &PyMethod_Type && PyFunction_Check(PyMethod_GET_FUNCTION(key));
 }
 
+bool raw_key_by_identity(PyObject *key) {
+    return hashed_by_identity(Py_TYPE(key));
+}
+
 bool raw_key_simple(PyObject *key) {
     return key_simple(key, 0);
 }
@@ -238,18 +242,27 @@ Py_hash_t raw_dict_hash(PyObject *dict, const raw_cursor *c, PyObject *key) {
     return (next ? next->previous : ((ordered_dict *)dict)->last)->hash;
 }
 
-PyObject *raw_dict_key(PyObject *dict, Py_ssize_t index) {
+static bool entry_at(PyObject *dict, Py_ssize_t index, PyObject **key, PyObject **value) {
     raw_cursor c = {0};
-    PyObject *key = NULL, *value;
     if (!PyDict_Check(dict) || index < 0 || index >= PyDict_GET_SIZE(dict))
-        return NULL;
+        return false;
     PyDictObject *d = (PyDictObject *)dict;
     if (!PyODict_Check(dict) && (d->ma_values || d->ma_keys->dk_nentries == d->ma_used))
         c.at = index, index = 0; // no holes
     for (; index >= 0; index--)
-        if (!raw_dict_next(dict, &c, &key, &value))
-            return NULL;
-    return key;
+        if (!raw_dict_next(dict, &c, key, value))
+            return false;
+    return true;
+}
+
+PyObject *raw_dict_key(PyObject *dict, Py_ssize_t index) {
+    PyObject *key, *value;
+    return entry_at(dict, index, &key, &value) ? key : NULL;
+}
+
+PyObject *raw_dict_value(PyObject *dict, Py_ssize_t index) {
+    PyObject *key, *value;
+    return entry_at(dict, index, &key, &value) ? value : NULL;
 }
 
 uint64_t raw_dict_version(PyObject *dict) {

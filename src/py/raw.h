@@ -26,7 +26,9 @@ raw raw_dict_get_identical(PyObject *dict, PyObject *key, Py_ssize_t *hint, PyOb
 
 // Whether a key can be hashed and compared without running code.
 bool raw_key_simple(PyObject *key);
-// One more C type of which that is so: torch.device.
+// Whether it is hashed by its address, and equal to itself alone.
+bool raw_key_by_identity(PyObject *key);
+// One more C type whose objects can be hashed and compared without running code: torch.device.
 void raw_key_type(PyTypeObject *type);
 
 // Entries in the order of iteration, an OrderedDict's own order included. All zero is the start.
@@ -37,8 +39,9 @@ typedef struct raw_cursor {
 bool raw_dict_next(PyObject *dict, raw_cursor *c, PyObject **key, PyObject **value);
 // The hash that the dict keeps for the key which raw_dict_next gave out last.
 Py_hash_t raw_dict_hash(PyObject *dict, const raw_cursor *c, PyObject *key);
-// The index-th key, NULL if there are fewer.
+// The index-th key and its value; NULL if there are fewer.
 PyObject *raw_dict_key(PyObject *dict, Py_ssize_t index);
+PyObject *raw_dict_value(PyObject *dict, Py_ssize_t index);
 // A number that no other state of any dict ever has, or 0 if this dict has none that can be
 // trusted. It stands for keys and values, not for an OrderedDict's order.
 uint64_t raw_dict_version(PyObject *dict);

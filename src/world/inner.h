@@ -55,6 +55,10 @@ PyObject *open_key(world *w, source *s, PyObject *key);
 // Whether a key's hash comes from an address that another object has inside: it is or holds a
 // partial, or a method of what has a twin.
 bool key_hashed_otherwise(PyObject *key);
+// Whether it is found by being the same object as another, so that it need not be the one that it
+// was: only what it is the same as. And such a key, or any other, opened.
+bool key_is_any(PyObject *key);
+PyObject *open_any_key(world *w, source *s, PyObject *key);
 // The record's object is also found as `inside`.
 status record_register(world *w, record *r, PyObject *inside);
 

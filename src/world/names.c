@@ -218,6 +218,27 @@ static PyObject *read_by_tensor(world *w, names *n, record *tensor) {
     return door_load(w, s, value);
 }
 
+// Inside, a stand-in is in a tensor's place, and hashed by another address.
+static bool has_tensor_key(PyObject *dict) {
+    raw_cursor at = {0};
+    PyObject *key, *value;
+    while (raw_dict_next(dict, &at, &key, &value))
+        if (world_has_tensor(key))
+            return true;
+    return false;
+}
+
+enum { FEW_KEYS = 64 };
+
+// What a frame that goes on holds was made in this call, most likely, and so was the key: which key
+// it is the same as holds for the next call, too, but not that it is this very one.
+static bool is_better_whole(const world *w, const names *n, PyObject *key) {
+    const record *r = record_of(w, key);
+    return n->source->kind == SOURCE_LOCAL && w->start != NULL && w->start->unit > 0 &&
+           !n->instance && r != NULL && !r->identity && !r->pinned && key_is_any(key) &&
+           PyDict_GET_SIZE(n->owner) <= FEW_KEYS && !has_tensor_key(n->owner);
+}
+
 PyObject *names_get(world *w, names *n, PyObject *key) {
     key = door_open(w, key);
     if (key == NULL)
@@ -227,7 +248,7 @@ PyObject *names_get(world *w, names *n, PyObject *key) {
     record *tensor = !n->instance && is_standin(key) ? record_of(w, key) : NULL;
     if (tensor != NULL)
         return read_by_tensor(w, n, tensor);
-    if (!is_simple(w, n, key))
+    if (!is_simple(w, n, key) || is_better_whole(w, n, key))
         return names_fill(w, n) ? read_twin(n, key) : NULL;
     PyObject *found = n->pending ? PyDict_GetItemWithError(n->pending, key) : NULL;
     if (found == NULL)
@@ -265,7 +286,7 @@ status names_set(world *w, names *n, PyObject *key, PyObject *value) {
         return w->broken ? ST_BREAK : ST_ERROR;
     if (n->instance && PyType_Check(n->owner))
         w->class_written = true;
-    if (n->twin == NULL && !is_simple(w, n, key))
+    if (n->twin == NULL && (!is_simple(w, n, key) || is_better_whole(w, n, key)))
         TRY(fill_status(w, n));
     if (n->pending == NULL && n->twin == NULL) {
         n->pending = world_keep(w, PyDict_New());
@@ -318,17 +339,40 @@ bool key_hashed_otherwise(PyObject *key) {
            (self != NULL && (world_has_tensor(self) || twin_wanted(self, &kind)));
 }
 
+bool key_is_any(PyObject *key) {
+    return raw_key_by_identity(key) && !value_immutable(key) && !PyType_Check(key) &&
+           !key_hashed_otherwise(key);
+}
+
+PyObject *open_any_key(world *w, source *s, PyObject *key) {
+    PyObject *inside = open_key(w, s, key);
+    record *r = inside ? record_of(w, inside) : NULL;
+    if (r != NULL && key_is_any(key))
+        record_hashed(w, r);
+    return inside;
+}
+
 static PyObject *open_key_at(world *w, names *n, PyObject *key, Py_ssize_t index) {
     if (PyUnicode_CheckExact(key))
         return key;
     source *dict = n->instance ? source_of_instance_dict(w, n->source) : n->source;
     source *s = dict ? guard_source(w->guards, SOURCE_DICT_KEY, dict, NULL, index) : NULL;
-    return s ? open_key(w, s, key) : NULL;
+    return s ? open_any_key(w, s, key) : NULL;
 }
 
-static PyObject *known_or_load(world *w, names *n, PyObject *key, PyObject *value) {
+// The value of a key that may be another object in the next call: by its place.
+static PyObject *load_value(world *w, names *n, PyObject *value, Py_ssize_t index) {
+    source *s = guard_source(w->guards, SOURCE_DICT_VALUE, n->source, NULL, index);
+    return s ? door_load(w, s, value) : NULL;
+}
+
+static PyObject *known_or_load(world *w, names *n, PyObject *key, PyObject *value,
+                               Py_ssize_t index) {
     PyObject *known = raw_key_simple(key) ? PyDict_GetItemWithError(n->known, key) : NULL;
-    return known && known != world_absent ? Py_NewRef(known) : load_entry(w, n, key, value);
+    if (known && known != world_absent)
+        return Py_NewRef(known);
+    return !n->instance && key_is_any(key) ? load_value(w, n, value, index)
+                                           : load_entry(w, n, key, value);
 }
 
 // The hash is the one that the dict has: a key's own __hash__ is not asked. (An OrderedDict asks.)
@@ -336,7 +380,7 @@ static PyObject *known_or_load(world *w, names *n, PyObject *key, PyObject *valu
 static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyObject *value,
                          Py_ssize_t index, Py_hash_t hash) {
     PyObject *inside = open_key_at(w, n, key, index);
-    PyObject *loaded = inside ? known_or_load(w, n, key, value) : NULL;
+    PyObject *loaded = inside ? known_or_load(w, n, key, value, index) : NULL;
     if (loaded == NULL)
         return w->broken ? ST_BREAK : ST_ERROR;
     if (inside != key && !PyTuple_CheckExact(key) && key_hashed_otherwise(key))
@@ -419,21 +463,12 @@ static bool is_whole(PyObject *dict) {
     return !PyODict_Check(dict) || count == PyDict_GET_SIZE(dict);
 }
 
-// Inside, a stand-in is in a tensor's place, and hashed by another address.
-static bool has_tensor_key(PyObject *dict) {
-    raw_cursor at = {0};
-    PyObject *key, *value;
-    while (raw_dict_next(dict, &at, &key, &value))
-        if (world_has_tensor(key))
-            return true;
-    return false;
-}
-
-static PyObject *keys_of_dict(PyObject *dict) {
+// Names of an instance are guarded by themselves.
+static PyObject *keys_of_dict(const names *n, PyObject *dict) {
     PyObject *keys = PyTuple_New(PyDict_GET_SIZE(dict)), *key, *value;
     raw_cursor at = {0};
     for (Py_ssize_t i = 0; keys && raw_dict_next(dict, &at, &key, &value); i++)
-        PyTuple_SET_ITEM(keys, i, Py_NewRef(key));
+        PyTuple_SET_ITEM(keys, i, Py_NewRef(!n->instance && key_is_any(key) ? guard_any : key));
     return keys;
 }
 
@@ -466,7 +501,7 @@ static status fill(world *w, names *n, PyObject *dict) {
         return world_break_status(w, REASON_PROTOCOL, "an OrderedDict changed by dict's methods");
     if (dict && has_tensor_key(dict))
         return world_break_status(w, REASON_PROTOCOL, "a dict with tensors as keys");
-    PyObject *keys = world_keep(w, dict ? keys_of_dict(dict) : keys_of_instance(n->owner));
+    PyObject *keys = world_keep(w, dict ? keys_of_dict(n, dict) : keys_of_instance(n->owner));
     if (keys == NULL)
         return ST_ERROR;
     TRY(guard_keys(w, n, keys));

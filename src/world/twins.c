@@ -213,11 +213,21 @@ static PyObject *items_of_set(PyObject *set) {
     return items;
 }
 
+// As they are guarded.
+static PyObject *guarded_items(world *w, PyObject *items) {
+    PyObject *guarded = world_keep(w, PyTuple_New(PyTuple_GET_SIZE(items)));
+    for (Py_ssize_t i = 0; guarded && i < PyTuple_GET_SIZE(items); i++) {
+        PyObject *item = PyTuple_GET_ITEM(items, i);
+        PyTuple_SET_ITEM(guarded, i, Py_NewRef(key_is_any(item) ? guard_any : item));
+    }
+    return guarded;
+}
+
 // What stands for each element inside: immutables are themselves, the others pass the door.
 static status open_elements(world *w, record *r, PyObject *items) {
     for (Py_ssize_t i = 0; i < r->count; i++) {
         source *s = guard_source(w->guards, SOURCE_SET_ITEM, r->source, NULL, i);
-        r->initial[i] = s ? open_key(w, s, PyTuple_GET_ITEM(items, i)) : NULL;
+        r->initial[i] = s ? open_any_key(w, s, PyTuple_GET_ITEM(items, i)) : NULL;
         if (r->initial[i] == NULL)
             return w->broken ? ST_BREAK : ST_ERROR;
     }
@@ -238,7 +248,10 @@ static PyObject *new_set(world *w, record *r) {
 
 static status open_set_of(world *w, record *r, PyObject *items) {
     TRY(room_for_initial(w, r, PyTuple_GET_SIZE(items)));
-    TRY(guard_add(w->guards, GUARD_SET_ITEMS, r->source, NULL, items, 0));
+    PyObject *guarded = guarded_items(w, items);
+    if (guarded == NULL)
+        return ST_ERROR;
+    TRY(guard_add(w->guards, GUARD_SET_ITEMS, r->source, NULL, guarded, 0));
     TRY(open_elements(w, r, items));
     r->ordered = true;
     return finish(w, r, new_set(w, r));

@@ -287,3 +287,64 @@ def a_linked_list(node):
         node.seen = len(out)
         node = node.next
     return out
+
+
+def _graph():
+    a, b, c = Box(n=1), Box(n=2), Box(n=3)
+    a.next, b.next, c.next = [b, c], [c], [a]
+    return (a, {b: "b"}, {c})
+
+
+@given(_graph)
+def visited_objects(start, names, marked):
+    seen, memo, order = set(), {}, []
+    queue = [start]
+    while queue:
+        node = queue.pop()
+        t.tick()
+        if node in seen:
+            memo[node] += 10
+            continue
+        seen.add(node)
+        memo[node] = node.n
+        order.append((node.n, names.get(node), node in marked))
+        t.tick()
+        queue += node.next
+        names[node] = len(seen)
+        marked.discard(node)
+    return order, [memo[k] for k in memo], len(seen), [*names.values()], len(marked)
+
+
+@given(lambda: ({Box(n=1): [1], Box(n=2): [2]}, Box(n=3)))
+def keys_of_this_call(table, other):
+    t.tick()
+    for key, value in table.items():
+        value.append(key.n)
+        t.tick()
+    first = next(iter(table))
+    table[other] = table.pop(first)
+    t.tick()
+    return [k.n for k in table], first in table, other in table
+
+
+@given(lambda: (Box(n=4),))
+def classes_around_breaks(box):
+    class Local:
+        scale = 2
+
+        def __init__(self, n):
+            self.n = n
+
+        def value(self):
+            t.tick()
+            return self.n * self.scale
+
+    class Below(Local):
+        def value(self):
+            return super().value() + 1
+
+    made = Below(box.n)
+    t.tick()
+    box.n = made.value()
+    Local.scale = 3
+    return made.value(), isinstance(made, Local), box.n

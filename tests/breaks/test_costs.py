@@ -329,3 +329,49 @@ def test_an_entry_does_not_keep_a_key_that_it_wrote_under():
     f = compile_breaking(a_class_that_is_its_own_key)
     assert f()() is None
     assert f()() is None
+
+
+# -- objects of one call ----------------------------------------------------------------------------
+
+
+class Node:
+    def __init__(self, n=1):
+        self.n = n
+
+
+def visited(node):
+    seen = {node}
+    return node in seen, node.n
+
+
+def visited_behind_a_break(node):
+    seen, memo = {node}, {node: node.n}
+    print(end="")
+    return node in seen, memo[node]
+
+
+def put_behind_a_break(node):
+    memo = {}
+    print(end="")
+    memo[node] = node.n
+    print(end="")
+    return node in memo, memo[node]
+
+
+def class_of_one_call(node):
+    class Box:
+        def __init__(self, n):
+            self.n = n
+
+    return Box(node.n).n == 1, 1
+
+
+@pytest.mark.parametrize(
+    "function, most",
+    [(visited, 1), (visited_behind_a_break, 2), (put_behind_a_break, 3), (class_of_one_call, 1)],
+)
+def test_objects_that_are_made_for_each_call_share_an_entry(function, most):
+    f = compile_breaking(function)
+    for _ in range(20):
+        assert f(Node()) == (True, 1)
+    assert f.metrics["traces"] == most

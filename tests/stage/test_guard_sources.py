@@ -216,6 +216,12 @@ CASES = {
         (lambda: {"a": 1}, None, 1, GONE, [(change("o[7] = 1"), 7)]),
         (lambda: {}, None, -1, GONE, []),
     ],
+    "DICT_VALUE": [
+        (lambda: {"a": 1, "b": 2}, None, 1, 2, [(change("o['a'] = o.pop('a')"), 1)]),
+        (lambda: {"a": 1, "b": 2}, None, 1, 2, [(change("del o['a']"), GONE)]),
+        (lambda: {"a": 1}, None, 1, GONE, [(change("o[7] = 3"), 3)]),
+        (lambda: {}, None, -1, GONE, []),
+    ],
     "LIST_ITEM": [
         (lambda: [1, 2], None, 1, 2, [(change("o[1] = 3"), 3), (change("o.pop()"), GONE)]),
         (lambda: [1, 2], None, -1, GONE, []),

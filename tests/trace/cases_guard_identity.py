@@ -325,6 +325,110 @@ def partials_and_methods_as_keys(call):
         call.note(call.target(g)(functools.partial(len), []) == (False, False, None, None, 0))
 
 
+def other_objects_in_a_set(call):
+    def f(s, o):
+        return [x.n for x in s], o in s, len(s)
+
+    def fresh(*numbers):
+        return [_O(n) for n in numbers]
+
+    a, b = fresh(1, 2)
+    for s, o in (({a}, a), ({a}, b), ({b}, b), ({a, b}, b), ({b, a}, a), (frozenset((a,)), a)):
+        call.note(call.target(f)(s, o) == f(s, o))
+        call.note(call.target(f)(set(s), o) == f(set(s), o))
+    (one,) = fresh(1)
+    call.target(f)({one}, one)
+    call.again(f, {a}, a)
+    call.again(f, {a}, _O(5))
+
+
+def other_objects_in_a_dict(call):
+    def f(d, o):
+        for k, v in d.items():
+            v.append(k.n)
+        return list(d.values()), d.get(o), o in d
+
+    def g(d, o):
+        first = next(iter(d))
+        gone = d.pop(first)
+        d[o] = gone
+        d[first] = "again"
+        return [k.n for k in d]
+
+    a, b, c = _O(1), _O(2), _O(3)
+    call(f, {a: [], b: []}, a)
+    call(f, {c: [], a: []}, c)
+    call(f, {a: [], b: []}, b)
+    call(f, {a: [], b: []}, c)
+    shared = []
+    call(f, {a: shared, b: shared}, c)
+    call(f, {b: [], c: shared}, a)
+    for d, o in (({a: 1, b: 2}, c), ({c: 1, a: 2}, b), ({a: 1, b: 2}, a), ({b: 1, a: 2}, a)):
+        call(g, d, o)
+        call.note([(k.n, v) for k, v in d.items()])
+    call.again(g, {b: 1, c: 2}, a)
+
+
+def keys_of_all_kinds(call):
+    def f(d):
+        return [(type(k).__name__, v) for k, v in d.items()], [k in d for k in d], [*d.values()]
+
+    def make(o, v):
+        return {o: v, "s": 1, int: 2, f: 3, (o, 1): 4, None: 5, ...: 6, 2.5: 7}
+
+    call(f, make(_O(), 0))
+    call(f, make(_O(), 0))
+    call(f, make(_O(), 9))
+    call(f, {**make(_O(), 0), 3: 3})
+
+
+def keys_whose_class_changes(call):
+    class Late:
+        n = 0
+
+    def f(d, o):
+        return [k.n for k in d], o in d, len({*d, o})
+
+    call(f, {Late(): 1}, Late())
+    call.again(f, {Late(): 1}, Late())
+    Late.__eq__ = lambda self, other: True
+    Late.__hash__ = lambda self: 0
+    call(f, {Late(): 1}, Late())
+    del Late.__eq__, Late.__hash__
+    call(f, {Late(): 1}, Late())
+
+
+def memo_across_a_break(call):
+    def f(nodes):
+        memo, seen, total = {}, set(), 0
+        for node in nodes:
+            print(end="")
+            if node in seen:
+                total += memo[node]
+                continue
+            seen.add(node)
+            memo[node] = node.n
+        return total, list(memo.values()), len(seen), [n in seen for n in nodes]
+
+    a, b, c = _O(1), _O(2), _O(3)
+    for nodes in ([a, b], [a, a], [b, a, b], [c, c, c], [_O(5), _O(6)], [a, b, c, a]):
+        call(f, nodes)
+        call(f, nodes)
+
+
+def found_again_behind_a_break(call):
+    def f(o, p):
+        seen, memo = {o}, {o: "o"}
+        print(end="")
+        return o in seen, p in seen, memo.get(o), memo.get(p)
+
+    for _ in range(3):
+        call(f, _O(), _O())
+    o = _O()
+    call(f, o, o)
+    call(f, _O(), _O())
+
+
 def put_into_an_outside_dict(call):
     d = {}
 
