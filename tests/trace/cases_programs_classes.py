@@ -4,11 +4,6 @@ it, or that others could see, is made for real."""
 _OUTER = [1, 2]
 
 
-class _Base:
-    def who(self):
-        return "base"
-
-
 class _Named:
     def __set_name__(self, owner, name):
         self.name = name
@@ -451,15 +446,20 @@ def class_that_cannot_be(call):
 
 
 def outside_base(call):
+    class Base:
+        def who(self):
+            return "base"
+
     def f(x):
-        class A(_Base):
+        class A(Base):
             def who(self):
                 return super().who() + x
 
-        return A().who(), [c.__name__ for c in _Base.__subclasses__()][-1:]
+        return A().who(), A
 
     for x in ("a", "a", "b"):
-        call(f, x)
+        who, made = call.target(f)(x)
+        call.note((who, Base.__subclasses__()[-1] is made))
 
 
 def base_with_a_hook(call):
@@ -479,7 +479,7 @@ def base_with_a_hook(call):
         return made
 
     for x in (1, 1, 2):
-        call(f, x)
+        call.note(call.target(f)(x))
 
 
 def metaclass_of_its_own(call):
