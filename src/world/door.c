@@ -1,6 +1,7 @@
 // The door: a place outside and the object found there, into a lazy; a lazy into what stands for
 // the object inside, guarding what was looked at and no more.
 #include "src/world/inner.h"
+#include "src/world/losses.h"
 #include "src/world/world.h"
 
 // --- records ---
@@ -46,9 +47,23 @@ record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyO
     return r;
 }
 
+// A guard keeps what has no weak references alive: nobody must be waiting for its end.
+static status check_kept(world *w, PyObject *o) {
+    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(o)))
+        return ST_OK;
+    losses l = {0};
+    bool quiet = losses_last(&l, o);
+    losses_clear(&l);
+    if (quiet)
+        return ST_OK;
+    return world_break_status(w, REASON_FINALIZER, "a guard keeps a %s", Py_TYPE(o)->tp_name);
+}
+
 status record_identity(world *w, record *r) {
     if (r->identity)
         return ST_OK;
+    if (!r->pinned)
+        TRY(check_kept(w, r->outside));
     r->identity = true;
     return r->pinned ? ST_OK : guard_add(w->guards, GUARD_IS, r->source, NULL, r->outside, 0);
 }

@@ -715,6 +715,28 @@ def id_reuse():
     return same, id(b) == i
 
 
+class _Bare:
+    """Has no weak references."""
+
+    __slots__ = ("log",)
+
+    def __init__(self, log):
+        self.log = log
+
+    def __del__(self):
+        self.log.append("gone")
+
+
+def seen_by_identity():
+    log = []
+    x = _Bare(log)
+    seen = {id(x): 1, x: 2}
+    log.append((len(seen), id(x) in seen, seen[x]))
+    del seen, x
+    log.append("after")
+    return log
+
+
 def refcounts_of_locals():
     class C:
         pass
