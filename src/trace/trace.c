@@ -66,6 +66,8 @@ static void stage_leave(stage *s) {
 static PyObject *call_expected(world *w, PyObject *function, PyObject *const *args, size_t given,
                                PyObject *keywords) {
     w->expected = function;
+    w->positional = PyVectorcall_NARGS(given);
+    w->keywords = keywords;
     PyObject *result = PyObject_Vectorcall(function, args, given, keywords);
     w->expected = NULL;
     w->thin = RUN_NATIVE;

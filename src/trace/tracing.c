@@ -274,16 +274,33 @@ static void note_dropped(world *w, PyObject *value) {
 
 // --- frames ---
 
-// Raw defaults that CPython put into a fresh frame are replaced by what the door gives for them. A
-// caller that passed the very object of a default is none the worse for it.
+// Who passes what a default is, too, does not use the default: another function of this code may
+// have another one. Of calls by native code it is not known; then both must be the same.
+typedef enum use { USE_NOT, USE_UNSURE, USE_SURE } use;
+
+static use default_use(const world *w, PyCodeObject *co, Py_ssize_t index, bool asked) {
+    if (!asked)
+        return USE_UNSURE;
+    if (index < w->positional && index < co->co_argcount)
+        return USE_NOT;
+    Py_ssize_t count =
+        w->keywords && index >= co->co_posonlyargcount ? PyTuple_GET_SIZE(w->keywords) : 0;
+    PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, index);
+    while (count > 0 && PyUnicode_Compare(PyTuple_GET_ITEM(w->keywords, count - 1), name) != 0)
+        count--;
+    return count > 0 ? USE_NOT : USE_SURE;
+}
+
+// Raw defaults that CPython put into a fresh frame are replaced by what the door gives for them.
 static status load_default(world *w, PyObject **slot, source *function, source_kind kind,
-                           PyObject *key, Py_ssize_t index) {
+                           PyObject *key, Py_ssize_t index, use how) {
     source *s = guard_source(w->guards, kind, function, key, index);
     PyObject *loaded = s ? door_load(w, s, *slot) : NULL;
     if (loaded == NULL)
         return ST_ERROR;
+    bool passed = how == USE_UNSURE && (value_immutable(*slot) || record_of(w, *slot));
     Py_SETREF(*slot, loaded);
-    return ST_OK;
+    return !passed || door_open(w, loaded) ? ST_OK : ST_ERROR;
 }
 
 static status guard_default_count(world *w, source *function, Py_ssize_t count) {
@@ -291,42 +308,45 @@ static status guard_default_count(world *w, source *function, Py_ssize_t count) 
     return s ? guard_add(w->guards, GUARD_LENGTH, s, NULL, NULL, count) : ST_ERROR;
 }
 
-static status load_defaults(world *w, py_frame *f, const record *function) {
+static status load_defaults(world *w, py_frame *f, const record *function, bool asked) {
     PyFunctionObject *fn = (PyFunctionObject *)function->outside;
     PyCodeObject *co = py_frame_code(f);
-    PyObject **slots = py_frame_slots(f);
+    PyObject **slots = py_frame_slots(f), *value;
     Py_ssize_t count = fn->func_defaults ? PyTuple_GET_SIZE(fn->func_defaults) : 0;
     bool used = false;
     for (Py_ssize_t i = 0; i < count && i < co->co_argcount; i++) {
-        PyObject **slot = &slots[co->co_argcount - count + i];
-        if (*slot != PyTuple_GET_ITEM(fn->func_defaults, i))
+        Py_ssize_t at = co->co_argcount - count + i;
+        use how = default_use(w, co, at, asked);
+        if (slots[at] != PyTuple_GET_ITEM(fn->func_defaults, i) || how == USE_NOT)
             continue;
-        TRY(load_default(w, slot, function->source, SOURCE_DEFAULT, NULL, i));
+        TRY(load_default(w, &slots[at], function->source, SOURCE_DEFAULT, NULL, i, how));
         used = true;
     }
     if (used) // which parameter a default belongs to depends on how many there are
         TRY(guard_default_count(w, function->source, count));
     for (int i = 0; fn->func_kwdefaults && i < co->co_kwonlyargcount; i++) {
-        PyObject **slot = &slots[co->co_argcount + i], *value;
-        PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, co->co_argcount + i);
-        if (raw_dict_get(fn->func_kwdefaults, name, &value) == RAW_FOUND && *slot == value)
-            TRY(load_default(w, slot, function->source, SOURCE_KWDEFAULT, name, 0));
+        Py_ssize_t at = co->co_argcount + i;
+        PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, at);
+        use how = default_use(w, co, at, asked);
+        if (how != USE_NOT && raw_dict_get(fn->func_kwdefaults, name, &value) == RAW_FOUND &&
+            slots[at] == value)
+            TRY(load_default(w, &slots[at], function->source, SOURCE_KWDEFAULT, name, 0, how));
     }
     return ST_OK;
 }
 
-static status fill_fresh(world *w, py_frame *f) {
+static status fill_fresh(world *w, py_frame *f, bool asked) {
     PyObject *function = py_frame_function(f);
     if (map_get(&w->made, map_key(function)) != NULL)
         return ST_OK;
     const record *known = record_of(w, function);
     if (known == NULL)
         return world_break_status(w, REASON_UNKNOWN_FUNCTION, "%U", py_frame_code(f)->co_qualname);
-    return load_defaults(w, f, known);
+    return load_defaults(w, f, known, asked);
 }
 
 // `level` is that of a frame which was there before.
-static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level) {
+static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level, bool asked) {
     PyCodeObject *co = py_frame_code(f);
     if (co->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
         return world_break_status(w, REASON_GENERATOR, "coroutine %U", co->co_qualname);
@@ -340,7 +360,7 @@ static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level) {
     if (level >= 0) // those that wait come in later
         return level == 0 ? root_begin(w, ts, f) : ST_OK;
     if (!py_frame_in_generator(f))
-        return fill_fresh(w, f);
+        return fill_fresh(w, f, asked);
     if (map_get(&w->made, map_key(py_frame_generator(f))) == NULL)
         return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%U", co->co_qualname);
     return ST_OK;
@@ -535,7 +555,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     py_raised thrown = {0}; // on its way into a generator
     if (throwing)
         thrown = py_put_aside();
-    status checked = w->broken ? ST_BREAK : check_frame(w, ts, f, level);
+    status checked = w->broken ? ST_BREAK : check_frame(w, ts, f, level, asked);
     if (checked == ST_OK && (py_frame_code(f)->co_flags & CO_GENERATOR) &&
         !py_frame_in_generator(f))
         return make_generator(w, ts, f);

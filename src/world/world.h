@@ -163,12 +163,14 @@ typedef struct world {
     PyObject *switches;
     PyObject
         *expected; // borrowed: function or generator whose frame an instruction of ours asked for
-    guard_frame *start; // borrowed: the frame that the trace begins in, and those that await it
-    int to_come;        // how many of these are still to be made, outermost first
-    int reached;        // how many frames below the first one the trace went on in
-    int looked;         // and at how many the guards look
-    VEC(root) roots;    // what frames that go on held
-    map dying;          // of that and its parts, what only these frames hold: see losses
+    Py_ssize_t positional; // of that call: how many arguments were given by position
+    PyObject *keywords;    // borrowed, or NULL: and the names of the others
+    guard_frame *start;    // borrowed: the frame that the trace begins in, and those that await it
+    int to_come;           // how many of these are still to be made, outermost first
+    int reached;           // how many frames below the first one the trace went on in
+    int looked;            // and at how many the guards look
+    VEC(root) roots;       // what frames that go on held
+    map dying;             // of that and its parts, what only these frames hold: see losses
     PyObject *cached; // list (arena's): (function, key, result) of calls that lru_cache would keep
     int quiet;        // frames go to CPython: torch's own Python code, imports, signal handlers
     int depth;        // nested interpreter calls made by the call room

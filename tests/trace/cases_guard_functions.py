@@ -91,6 +91,31 @@ def keyword_defaults_of_a_called_function(call):
     call(f)
 
 
+def _flagged(flag):
+    def g(a=flag, *, k=flag):
+        return a, k
+
+    return g
+
+
+def arguments_that_are_the_defaults_of_one_function(call):
+    def f(g):
+        return g(), g(True), g(a=True), g(k=True), g(True, k=True)
+
+    call(f, _flagged(True))
+    call(f, _flagged(False))
+    call.again(f, _flagged(True))
+
+
+def native_arguments_that_are_the_defaults_of_one_function(call):
+    def f(g):
+        return list(map(g, [True, True]))
+
+    call(f, _flagged(True))
+    call(f, _flagged(False))
+    call.again(f, _flagged(True))
+
+
 def function_argument(call):
     def one(x):
         return x + 1
