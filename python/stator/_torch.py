@@ -549,7 +549,8 @@ _ASKED = _words("""
     torch._C._get_overrideable_sdp_enabled torch._C._get_float32_matmul_precision
     torch._C._get_privateuse1_backend_name torch._C._are_functorch_transforms_active
     torch._C._get_tracing_state torch._C._is_tracing torch._C._is_torch_function_enabled
-    torch._C._is_torch_function_all_disabled torch._C._is_fwd_grad_enabled
+    torch._C._is_torch_function_all_disabled torch._C._is_torch_function_mode_enabled
+    torch._C._is_fwd_grad_enabled
     torch._C._get_linalg_preferred_backend torch._C._get_blas_preferred_backend
     torch._C._len_torch_function_stack torch._C._len_torch_dispatch_stack
     torch._C._autograd._profiler_enabled torch._C._accelerator_getAccelerator
@@ -599,7 +600,6 @@ _CONSTANTS: dict[str, Any] = {
     "torch._dynamo.eval_frame._is_in_optimized_module": True,
     "torch.nn.modules.activation._is_make_fx_tracing": True,
     "torch._C._log_api_usage_once": None,
-    "torch._C._is_torch_function_mode_enabled": False,
     "torch._C._log_api_usage_metadata": None,
 }
 
@@ -840,6 +840,10 @@ def settings() -> dict[str, Any]:
     glue["dispatch_modes"] = torch._C._len_torch_dispatch_stack
     glue["pop_dispatch_mode"] = torch._C._pop_torch_dispatch_stack
     glue["grad_mode_file"] = torch.no_grad.__enter__.__code__.co_filename
+    glue["mode_at"] = torch._C._get_function_stack_at
+    glue["DeviceContext"] = torch.utils._device.DeviceContext
+    glue["constructors"] = set(torch.utils._device._device_constructors())
+    glue["device_name"] = sys.intern("device")
     glue["is_grad_enabled"] = torch.is_grad_enabled
     glue["assert_async"] = torch._assert_async
     glue["enter_autocast"] = torch.amp.autocast_mode._enter_autocast

@@ -84,6 +84,7 @@ typedef struct torch_trace {
     uint64_t asserted;   // when the first assertion became a node, see operators.c; 0: never
     PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL
     PyObject *inference; // strong: list of inference modes entered and not left, or NULL
+    PyObject *device;    // strong: the default device that is on, or NULL
     struct settings *settings; // what the program has set for all threads, or NULL
 } torch_trace;
 
@@ -244,3 +245,13 @@ status settings_leave(world *w, torch_trace *t, PyObject *switches);
 // New tuple of (setter, getter).
 PyObject *settings_pairs(const torch_trace *t);
 void settings_free(torch_trace *t);
+
+// --- the default device (device.c) ---
+
+// The default device, if one is on and no mode of torch functions of another kind. New reference,
+// or NULL without an exception.
+PyObject *device_now(void);
+// Whether that is what is on; NULL: nothing is.
+bool device_is(PyObject *expected);
+// A node, on the default device where the caller names none.
+PyObject *device_call(world *w, const row *r, call_args a);

@@ -14,6 +14,7 @@
 
 typedef struct state_seen {
     PyObject *guard, *check; // strong: torch's own guard object, and its method
+    PyObject *device;        // strong: the default one, or NULL
     uint64_t keys[2];        // this thread's included and excluded dispatch keys
     bool inference;
 } state_seen;
@@ -43,7 +44,7 @@ static bool ask(PyObject *check) {
 static bool state_check(PyObject *unused, void *data) {
     (void)unused;
     state_seen *s = data;
-    return same_keys(s->keys) && facts.mode_count() == 0 && facts.inference() == s->inference &&
+    return same_keys(s->keys) && device_is(s->device) && facts.inference() == s->inference &&
            ask(s->check);
 }
 
@@ -65,6 +66,7 @@ static void state_drop(void *data) {
     state_seen *s = data;
     Py_XDECREF(s->guard);
     Py_XDECREF(s->check);
+    Py_XDECREF(s->device);
     PyMem_Free(s);
 }
 
@@ -77,8 +79,9 @@ static const guard_custom state_custom = {
 };
 
 // What is on must be nothing that would see the trace's own calls.
-static status check_modes(world *w) {
-    if (facts.mode_count() != 0)
+static status check_modes(world *w, torch_trace *t) {
+    t->device = device_now();
+    if (!t->device && facts.mode_count() != 0)
         return world_break_status(w, REASON_TORCH_STATE, "a torch function mode is on");
     quiet q;
     quiet_begin(&q);
@@ -92,7 +95,7 @@ static status check_modes(world *w) {
 }
 
 status state_guard_add(world *w, torch_trace *t) {
-    TRY(check_modes(w));
+    TRY(check_modes(w, t));
     state_seen *s = PyMem_Calloc(1, sizeof(state_seen));
     if (!s) {
         PyErr_NoMemory();
@@ -104,6 +107,7 @@ status state_guard_add(world *w, torch_trace *t) {
     if (keys)
         memcpy(s->keys, keys, sizeof(s->keys));
     s->inference = facts.inference();
+    s->device = Py_XNewRef(t->device);
     memcpy(t->keys, s->keys, sizeof(t->keys));
     if (!s->check) {
         state_drop(s);

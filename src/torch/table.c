@@ -127,9 +127,11 @@ static int overrides(world *w, PyObject *o, int depth) {
     return type_lookup(w, Py_TYPE(o), name, NULL) ? 1 : PyErr_Occurred() || w->broken ? -1 : 0;
 }
 
+// Where a default device is on, torch calls the function by way of its mode, and without it within.
 static PyObject *call_overrides(world *w, const row *r, call_args a) {
-    if (!trace_of(w))
-        return NULL;
+    torch_trace *t = trace_of(w);
+    if (!t || t->device)
+        return t ? world_break(w, REASON_TORCH_STATE, "a default device is on") : NULL;
     for (size_t i = 0; i < a.given; i++) {
         int found = overrides(w, a.args[i], 1);
         if (found < 0)
@@ -205,7 +207,7 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
     case KIND_OPERATION:
         if (r->extra != Py_None && state_matters(w, r->extra) != ST_OK)
             return NULL;
-        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, a);
+        return device_call(w, r, a);
     case KIND_METHOD:
         return call_method(w, r, a);
     case KIND_CONSTANT:

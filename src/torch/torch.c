@@ -13,6 +13,7 @@ torch_trace *trace_of(world *w) {
     if (state_guard_add(w, t) == ST_OK)
         return t;
     w->torch = NULL;
+    Py_XDECREF(t->device);
     PyMem_Free(t);
     return NULL;
 }
@@ -31,6 +32,7 @@ static void sever(world *w) {
     Py_XDECREF(t->contexts);
     Py_XDECREF(t->inference);
     Py_XDECREF(t->mode);
+    Py_XDECREF(t->device);
     settings_free(t);
     PyMem_Free(t);
 }

@@ -1,0 +1,101 @@
+// The default device: torch keeps it as a mode of torch functions (torch.set_default_device, `with
+// torch.device(…)`), which gives those that make tensors a `device`. A trace does so itself; other
+// modes stop it.
+#include "src/torch/room.h"
+
+// New reference, or NULL if it is none of a default device.
+static PyObject *mode_at(int64_t place) {
+    PyObject *index = PyLong_FromLongLong(place);
+    PyObject *mode = index ? PyObject_CallOneArg(glue_function("mode_at"), index) : NULL;
+    Py_XDECREF(index);
+    if (mode && Py_TYPE(mode) != (PyTypeObject *)glue_function("DeviceContext"))
+        Py_CLEAR(mode);
+    return mode;
+}
+
+static PyObject *device_of(PyObject *mode) {
+    PyObject *device;
+    if (raw_attr_get(mode, glue_function("device_name"), &device) != RAW_FOUND ||
+        !Py_IS_TYPE(device, facts.device))
+        return NULL;
+    return Py_NewRef(device);
+}
+
+// The last one that was put on is asked first, and says where.
+PyObject *device_now(void) {
+    PyObject *device = NULL;
+    int64_t count = facts.mode_count();
+    for (int64_t i = 0; i < count; i++) {
+        PyObject *mode = mode_at(i);
+        Py_XSETREF(device, mode ? device_of(mode) : NULL);
+        Py_XDECREF(mode);
+        if (!device)
+            break;
+    }
+    PyErr_Clear();
+    return device;
+}
+
+// torch.device compares in C.
+bool device_is(PyObject *expected) {
+    if (!expected)
+        return facts.mode_count() == 0;
+    PyObject *now = device_now();
+    bool same = now && (now == expected || PyObject_RichCompareBool(now, expected, Py_EQ) == 1);
+    Py_XDECREF(now);
+    return same;
+}
+
+// Where the caller says None, the mode says it, too: that one argument is replaced.
+static Py_ssize_t device_given(call_args a) {
+    Py_ssize_t count = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(a.keywords, i), "device") == 0)
+            return i;
+    return count;
+}
+
+static PyObject *names_with_device(call_args a, Py_ssize_t at) {
+    Py_ssize_t count = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+    if (at < count)
+        return Py_NewRef(a.keywords);
+    PyObject *names = PyTuple_New(count + 1);
+    for (Py_ssize_t i = 0; names && i < count; i++)
+        PyTuple_SET_ITEM(names, i, Py_NewRef(PyTuple_GET_ITEM(a.keywords, i)));
+    if (names)
+        PyTuple_SET_ITEM(names, count, Py_NewRef(glue_function("device_name")));
+    return names;
+}
+
+static PyObject *call_with(world *w, const row *r, call_args a, Py_ssize_t at, PyObject *device) {
+    size_t count = a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
+    PyObject **args = PyMem_New(PyObject *, count + 1), *names = names_with_device(a, at);
+    PyObject *result = NULL;
+    if (args && names) {
+        memcpy(args, a.args, count * sizeof(PyObject *));
+        args[a.given + (size_t)at] = device;
+        result = record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable,
+                             (call_args){args, a.given, names});
+    } else if (!args) {
+        PyErr_NoMemory();
+    }
+    Py_XDECREF(names);
+    PyMem_Free(args);
+    return result;
+}
+
+// As DeviceContext.__torch_function__.
+PyObject *device_call(world *w, const row *r, call_args a) {
+    torch_trace *t = trace_of(w);
+    int makes = t && t->device ? PySet_Contains(glue_function("constructors"), r->callable) : 0;
+    if (!t || makes < 0)
+        return NULL;
+    Py_ssize_t at = makes ? device_given(a) : 0;
+    PyObject *said = NULL;
+    if (makes && at < (a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0) &&
+        !(said = door_open(w, a.args[a.given + (size_t)at])))
+        return NULL;
+    if (!makes || (said && said != Py_None))
+        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, a);
+    return call_with(w, r, a, at, t->device);
+}
