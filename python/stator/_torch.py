@@ -32,6 +32,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
 )
+from torch.utils.hooks import RemovableHandle
 
 from stator import _engine
 
@@ -45,17 +46,21 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
 
     stator_wrote = False
     stator_random = False
+    stator_overwrites = False
 
     def __init__(self) -> None:
         super().__init__(static_shapes=True)
         self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
+        self.stator_hooked: set[int] = set()  # the same for tensors with held-back hooks
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func._schema.is_mutable and not self.stator_wrote:
-            self.stator_wrote = any(
-                _storage(tensor) in self.stator_inputs for tensor in _written(func, args, kwargs)
-            )
+        if func._schema.is_mutable:
+            storages = {_storage(tensor) for tensor in _written(func, args, kwargs)}
+            self.stator_wrote = self.stator_wrote or not storages.isdisjoint(self.stator_inputs)
+            if not storages.isdisjoint(self.stator_hooked):
+                self.stator_overwrites = True
+                raise RuntimeError("a tensor is written to that has got a hook")
         if torch.Tag.nondeterministic_seeded in func.tags:
             self.stator_random = True
         return super().__torch_dispatch__(func, types, args, kwargs)
@@ -91,6 +96,15 @@ def fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
     fake = _fake_of(mode, tensor)
     mode.stator_inputs.add(_storage(fake))
     return fake
+
+
+def hooked(mode: _Mode, fake: torch.Tensor) -> None:
+    """A hook belongs to what a tensor is now, which a write to its memory makes another.
+
+    Leaves stay what they are.
+    """
+    if not fake.is_leaf:
+        mode.stator_hooked.add(_storage(fake))
 
 
 _running = threading.local()
@@ -479,6 +493,10 @@ _NO_OPERATIONS = _words("""
 _METHODS: dict[str, Row] = {
     "__iter__": ("iterate", None),
     "storage_offset": ("offset", "storage_offset"),
+    "register_hook": ("hook", True),
+    "register_post_accumulate_grad_hook": ("hook", "leaf"),
+    "retain_grad": ("hook", False),
+    "detach_": ("detach", "detach_"),
     **dict.fromkeys(
         ("data_ptr", "numpy", "tolist", "__array__", "__array_wrap__", "__dlpack__", "__contains__",
          "__dlpack_device__", "__format__", "__repr__", "__hash__", "__dir__", "const_data_ptr",
@@ -486,16 +504,16 @@ _METHODS: dict[str, Row] = {
         ("value", "a tensor's memory or value is asked for"),
     ),
     **dict.fromkeys(
-        ("backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad",
-         "requires_grad_", "set_", "resize_", "resize", "resize_as_", "resize_as", "share_memory_",
-         "pin_memory", "storage", "untyped_storage", "_typed_storage", "storage_type", "apply_",
-         "map_", "map2_", "__deepcopy__", "__reduce_ex__", "_reduce_ex_internal", "__setstate__",
-         "module_load", "reinforce", "as_subclass", "_make_subclass", "_fix_weakref",
-         "record_stream", "_view_func", "_view_func_unsafe", "_rev_view_func_unsafe", "new", "type",
-         "_clear_non_serializable_cached_data", "_dtensor__new__", "_make_wrapper_subclass",
-         "rename", "rename_", "refine_names", "align_to", "align_as", "names", "has_names",
-         "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr",
-         "to_sparse_bsc", "to_mkldnn", "sparse_resize_", "sparse_resize_and_clear_", "__delitem__"),
+        ("backward", "requires_grad_", "set_", "resize_", "resize", "resize_as_", "resize_as",
+         "share_memory_", "pin_memory", "storage", "untyped_storage", "_typed_storage",
+         "storage_type", "apply_", "map_", "map2_", "__deepcopy__", "__reduce_ex__",
+         "_reduce_ex_internal", "__setstate__", "module_load", "reinforce", "as_subclass",
+         "_make_subclass", "_fix_weakref", "record_stream", "_view_func", "_view_func_unsafe",
+         "_rev_view_func_unsafe", "new", "type", "_clear_non_serializable_cached_data",
+         "_dtensor__new__", "_make_wrapper_subclass", "rename", "rename_", "refine_names",
+         "align_to", "align_as", "names", "has_names", "to_sparse", "to_sparse_coo",
+         "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "to_mkldnn",
+         "sparse_resize_", "sparse_resize_and_clear_", "__delitem__"),
         ("refused", "a tensor method that has effects beyond tensors"),
     ),
 }  # fmt: skip
@@ -510,7 +528,6 @@ _METHOD_REASONS = {
 }
 _FUNCTION_REASONS = {
     "torch.autograd.backward": "BACKWARD",
-    "torch.autograd.grad": "BACKWARD",
     "torch.save": "SAVE",
     "torch.load": "SAVE",
     "torch.from_numpy": "NUMPY",
@@ -646,7 +663,7 @@ _INFERENCE: tuple[tuple[Any, Row], ...] = (
 )
 
 _REFUSED = _words("""
-    torch.autograd.backward torch.autograd.grad torch.Tensor torch._C.TensorBase
+    torch.autograd.backward torch.Tensor torch._C.TensorBase
     torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence
     torch.from_numpy torch.frombuffer torch.from_dlpack torch.save torch.load
 """)
@@ -730,6 +747,8 @@ def _listed() -> Iterator[tuple[Any, Row]]:
         for name, method in vars(plain).items():
             if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
                 yield method, ("plain", name)
+    yield torch.autograd.grad, ("derived", ("BACKWARD", "torch.autograd.grad"))
+    yield RemovableHandle.remove, ("unhook", None)
     modes = torch.amp.autocast_mode
     yield torch.nn.Module.__getattr__, ("module_get", None)
     yield torch.autocast.__enter__, ("enter_autocast", modes._enter_autocast)
@@ -828,9 +847,9 @@ _DEVICES = {"cpu": 0, "meta": 14}
 
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
-    functions = (make_mode, fake_of, run, refusal, takes_gradient, key_bits, state_refusal,
-                 save_state, state_keeper, state_switches, autocast_now, leave_autocast,
-                 return_to_autocast, _exit_autocast, enter_inference, exit_inference,
+    functions = (make_mode, fake_of, hooked, run, refusal, takes_gradient, key_bits,
+                 state_refusal, save_state, state_keeper, state_switches, autocast_now,
+                 leave_autocast, return_to_autocast, _exit_autocast, enter_inference, exit_inference,
                  leave_inference)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves
@@ -868,6 +887,7 @@ def settings() -> dict[str, Any]:
         "memory_format": torch.memory_format,
         "OpOverload": torch._ops.OpOverload,
         "OpOverloadPacket": torch._ops.OpOverloadPacket,
+        "RemovableHandle": RemovableHandle,
         "strided": torch.strided,
         "set_grad_enabled": torch._C._set_grad_enabled,
         "increment_nesting": torch.autocast_increment_nesting,

@@ -67,6 +67,8 @@ static PyObject *get_in_order(world *w, PyObject *o, PyTypeObject *type, PyObjec
     descr d;
     if (descr_find(w, type, name, &d) != ST_OK)
         return NULL;
+    if (world_sealed(w, o) && (d.data || d.found == NULL))
+        return world_break(w, REASON_ATTRIBUTE, "%s.%U, before there is one", type->tp_name, name);
     if (d.data && d.gets)
         return descr_get(w, &d, o, type);
     PyObject *value = instance_get(w, o, name);

@@ -44,6 +44,8 @@ static int set_generic(world *w, PyObject *o, PyObject *name, PyObject *value) {
     if (d.data)
         return descr_set(w, &d, o, value);
     record *r = record_of(w, o);
+    if (world_sealed(w, o))
+        return refuse(w, REASON_ATTRIBUTE, o, name);
     if (r == NULL)
         return PyObject_GenericSetAttr(o, name, value);
     if (PyMethod_Check(o))

@@ -355,6 +355,7 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     w->varying = k->varying;
     w->varying_count = k->varying_count;
     w->whole = c->fullgraph;
+    w->replayed = c->backend == Py_None;
     w->handling = py_is_handling();
     force_break(c, k, w);
     trace_end end = trace_once(c, w, f, below, out);

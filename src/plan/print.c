@@ -47,6 +47,8 @@ static void put_constant(text *t, PyObject *o) {
         put(t, PyUnicode_FromFormat("<code %U>", ((PyCodeObject *)o)->co_qualname));
     else if (value_immutable(o) || PyBytes_Check(o))
         put_short(t, o);
+    else if (PyFunction_Check(o))
+        put(t, Py_NewRef(((PyFunctionObject *)o)->func_qualname));
     else if (PyCFunction_Check(o))
         put_text(t, ((PyCFunctionObject *)o)->m_ml->ml_name);
     else if (Py_TYPE(o) == &PyMethodDescr_Type)

@@ -5,6 +5,7 @@
 #include "src/py/iterators.h"
 #include "src/py/raised.h"
 #include "src/py/sets.h"
+#include "src/py/signals.h"
 
 #include "src/interp/fault.h"
 #include "src/interp/image.h"
@@ -369,6 +370,30 @@ static int write_gradient(running *r, PyObject *tensor, PyObject *gradient) {
     return PyObject_SetAttrString(tensor, "grad", gradient);
 }
 
+// What the function made dies; its attributes are those of the one that was made for it.
+static int take_attributes(PyObject *made, PyObject *from) {
+    PyObject *names = raw_attr_names(from), *value;
+    int done = names ? 0 : -1;
+    for (Py_ssize_t i = 0; done == 0 && i < PyList_GET_SIZE(names); i++) {
+        PyObject *name = PyList_GET_ITEM(names, i);
+        if (raw_attr_get(from, name, &value) == RAW_FOUND)
+            done = raw_attr_set(made, name, value);
+    }
+    Py_XDECREF(names);
+    return done;
+}
+
+// Signals wait: their handlers are the program's code.
+static int call_held(const running *r, const step *s) {
+    PyObject *args[] = {get(r, s->a), get(r, s->b)}, *made = get(r, s->c);
+    unsigned long held = py_hold_signals();
+    PyObject *result = PyObject_Vectorcall(s->object, args, args[1] ? 2 : 1, NULL);
+    py_let_signals_go(held);
+    int done = !result ? -1 : made ? take_attributes(made, result) : 0;
+    Py_XDECREF(result);
+    return done;
+}
+
 static int write_cell(running *r, const step *s) {
     PyObject *cell = get(r, s->a);
     hold(r, PyCell_GET(cell));
@@ -497,6 +522,9 @@ static int run_step(running *r, const step *s) {
         return fill_generator(r, s);
     case STEP_STATE:
         return write_state(s);
+    case STEP_CALL_HELD:
+    case STEP_CALL_MAKES:
+        return call_held(r, s);
     case STEP_GRAD_SET:
         return write_gradient(r, a, b);
     case STEP_BYTES_SLICE:

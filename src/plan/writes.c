@@ -686,6 +686,19 @@ static status write_gradient(builder *b, const record *r) {
     return write_step(b, set, NULL, 1);
 }
 
+// --- calls ---
+
+static status write_call(builder *b, const held_call *c) {
+    step_kind kind = c->made ? STEP_CALL_MAKES : STEP_CALL_HELD;
+    step s = step_of(kind, -1, OPERAND_NONE, OPERAND_NONE);
+    TRY(rebuild(b, c->self, &s.a));
+    if (c->argument)
+        TRY(rebuild(b, c->argument, &s.b));
+    if (c->made)
+        TRY(rebuild(b, c->made, &s.c));
+    return write_step(b, s, c->function, 0);
+}
+
 // --- the whole ---
 
 // Those that can fail for other reasons than memory, or allocate much, come before all others.
@@ -718,6 +731,8 @@ static status write_record(builder *b, const record *r) {
 
 status writes_build(builder *b) {
     world *w = b->w;
+    for (uint32_t i = 0; i < w->calls.count; i++)
+        TRY(write_call(b, &w->calls.items[i]));
     for (uint32_t i = 0; i < w->all.count; i++)
         TRY(write_first(b, w->all.items[i]));
     for (uint32_t i = 0; i < w->names.count; i++) {

@@ -160,6 +160,7 @@ static int take_objects(PyObject *settings) {
         {"memory_format", &facts.memory_format},
         {"OpOverload", &facts.overload},
         {"OpOverloadPacket", &facts.packet},
+        {"RemovableHandle", &facts.handle},
         {"strided", &facts.strided},
         {"set_grad_enabled", &facts.set_grad},
         {"increment_nesting", &facts.increment},

@@ -39,7 +39,9 @@ static PyObject *none_of_leaf(world *w, standin *s, PyObject *name) {
     PyObject *known = leafness(w, s, leaf);
     if (!known || known == Py_False) {
         Py_XDECREF(known);
-        return known ? world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name) : NULL;
+        if (!known || hook_place(w, s) != ST_OK)
+            return NULL;
+        return world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name);
     }
     Py_DECREF(known);
     return Py_NewRef(Py_None);
@@ -72,7 +74,7 @@ static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) 
         return leafness(w, s, name);
     if (is_text(how, "no history"))
         return none_of_leaf(w, s, name);
-    if (is_text(how, "no record") && !s->input)
+    if (is_text(how, "no record") && !s->input && w->calls.count == 0)
         return from_fake(w, s, name);
     if (is_text(how, "grad"))
         return gradient(w, s, name);

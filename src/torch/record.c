@@ -296,15 +296,24 @@ static reason fake_reason(void) {
                : REASON_TENSOR_ERROR;
 }
 
+static int flag_of(PyObject *mode, const char *name) {
+    PyObject *flag = PyObject_GetAttrString(mode, name);
+    Py_XDECREF(flag);
+    return flag ? flag == Py_True : -1;
+}
+
 // Torch's complaint about a call on fakes: eager would complain as well, or it cannot be known
-// here.
-static void fake_failed(world *w, PyObject *target) {
+// here. Or the glue's, that a hook belongs to what the tensor was before.
+static void fake_failed(world *w, torch_trace *t, PyObject *target) {
     if (error_stays(w))
         return;
     reason why =
         PyErr_ExceptionMatches(facts.data_dependent) ? value_reason(target) : fake_reason();
     PyObject *exception = py_take_raised();
     PyObject *name = callable_name(target), *line = first_line(exception);
+    PyErr_Clear();
+    if (flag_of(t->mode, "stator_overwrites") > 0)
+        why = REASON_HOOK;
     PyErr_Clear();
     world_break(w, why, "%V: %V", name, "?", line, "?");
     Py_XDECREF(name);
@@ -325,7 +334,7 @@ static PyObject *run_fakes(world *w, torch_trace *t, PyObject *target, PyObject 
     PyObject *args[] = {t->mode, callable, r->args.fake, r->kwargs.fake ? r->kwargs.fake : Py_None};
     PyObject *result = PyObject_Vectorcall(glue_function("run"), args, 4, NULL);
     if (!result)
-        fake_failed(w, target);
+        fake_failed(w, t, target);
     return result;
 }
 
@@ -492,12 +501,6 @@ static PyObject *finish(world *w, node_op op, PyObject *target, const recording 
     return wrapped;
 }
 
-static int flag_of(PyObject *mode, const char *name) {
-    PyObject *flag = PyObject_GetAttrString(mode, name);
-    Py_XDECREF(flag);
-    return flag ? flag == Py_True : -1;
-}
-
 // What the run did, beside its result: the glue notes it in the mode.
 static status note_effects(world *w, torch_trace *t) {
     int wrote = flag_of(t->mode, "stator_wrote"), random = flag_of(t->mode, "stator_random");
@@ -505,6 +508,10 @@ static status note_effects(world *w, torch_trace *t) {
         return ST_ERROR;
     if (wrote && !w->mutated_tensor)
         inputs_guard_sharing(w);
+    if (wrote && PyObject_SetAttrString(t->mode, "stator_wrote", Py_False) < 0)
+        return ST_ERROR;
+    if (wrote)
+        t->written = w->clock;
     w->writes += wrote || random;
     w->mutated_tensor = w->mutated_tensor || wrote;
     w->random = w->random || random;

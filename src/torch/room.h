@@ -25,6 +25,7 @@ typedef struct torch_facts {
     PyTypeObject *base, *tensor, *parameter, *buffer, *fake; // TensorBase, Tensor, …, FakeTensor
     PyTypeObject *size, *dtype, *device, *layout, *memory_format;
     PyTypeObject *overload, *packet;       // of torch.ops
+    PyTypeObject *handle;                  // RemovableHandle
     PyObject *glue;                        // dict: the functions of stator._torch by name
     PyObject *data_dependent;              // tuple of exception classes
     PyObject *attributes;                  // dict: name of a tensor's getset → what becomes of it
@@ -81,6 +82,7 @@ typedef struct torch_trace {
     uint64_t keys[2];          // the thread's dispatch keys when it began
     void *state;               // borrowed from the guards: what the state guard compares with
     PyObject *asked;     // strong: dict of what was asked, (function, *args) → answer, or NULL
+    uint64_t written;    // when an input was last written to; 0: never
     uint64_t asserted;   // when the first assertion became a node, see operators.c; 0: never
     PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL
     PyObject *inference; // strong: list of inference modes entered and not left, or NULL
@@ -116,6 +118,7 @@ typedef struct standin {
     PyTypeObject *type;         // strong: what type() says
     PyObject *attrs;            // strong: dict of what was set on one made inside, or NULL
     int rank;                   // of an input: among the inputs
+    uint64_t born;              // when it was made, by the trace's clock
     struct tensor_guard *guard; // of an input: borrowed from the guards, dead once the trace is
 } standin;
 
@@ -197,6 +200,19 @@ Py_ssize_t operator_length(world *w, PyObject *o);
 int operator_check(world *w, PyObject *o, PyObject *message);
 // An assertion's graph can be run twice, or the trace is done again and breaks before it.
 status operator_checked(world *w, const torch_trace *t);
+
+// --- places in autograd's graph (hooks.c) ---
+
+PyObject *hook_call(world *w, const row *r, call_args a);
+PyObject *hook_remove(world *w, const row *r, call_args a);
+PyObject *hook_detach(world *w, const row *r, call_args a);
+// The tensors that torch.autograd.grad is asked for must be outside.
+status hook_derive(world *w, call_args a);
+// A tensor is asked for as a place that gradients come through. ST_BREAK if a graph that is
+// compiled as a whole would hide it.
+status hook_place(world *w, standin *s);
+// Nobody has looked at what the held-back hooks will change.
+status hooks_end(world *w);
 
 // --- torch's state (state.c) ---
 

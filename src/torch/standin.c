@@ -37,6 +37,7 @@ PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
     s->attrs = NULL;
     s->guard = NULL;
     s->rank = 0;
+    s->born = w->clock;
     if (vec_push(&t->all, (PyObject *)s) != ST_OK) {
         Py_DECREF(s);
         return NULL;

@@ -242,6 +242,14 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return call_iterate(w, a);
     case KIND_OFFSET:
         return call_offset(w, r, a);
+    case KIND_HOOK:
+        return hook_call(w, r, a);
+    case KIND_UNHOOK:
+        return hook_remove(w, r, a);
+    case KIND_DETACH:
+        return hook_detach(w, r, a);
+    case KIND_DERIVED:
+        return hook_derive(w, a) == ST_OK ? refuse(w, r, REASON_BACKWARD) : NULL;
     case KIND_VALUE:
         return refuse(w, r, REASON_TENSOR_VALUE);
     case KIND_REFUSED:

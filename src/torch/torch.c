@@ -66,6 +66,7 @@ static status end(world *w) {
         return ST_OK;
     TRY(operator_checked(w, t));
     TRY(check_bytes(w, t));
+    TRY(hooks_end(w));
     TRY(inputs_sort(w));
     w->graph->literal = inputs_overlap(t);
     if (!t->before)

@@ -245,6 +245,7 @@ void world_again(world *w, world *before) {
     w->handling = before->handling;
     w->varying = before->varying;
     w->varying_count = before->varying_count;
+    w->replayed = before->replayed;
     w->stop_at = before->again;
     w->stop_reason = before->reason;
     w->stop_detail = Py_XNewRef(before->detail);
@@ -257,6 +258,12 @@ void world_stop(world *w) {
     world_break(w, w->stop_reason, "%V", w->stop_detail, "");
     if (w->stop_stack != NULL)
         Py_XSETREF(w->stack, Py_NewRef(w->stop_stack));
+}
+
+void world_break_earlier(world *w, uint64_t clock) {
+    Py_CLEAR(w->image);
+    w->outermost = NULL;
+    w->again = clock;
 }
 
 // --- breaking ---

@@ -54,6 +54,19 @@ PyObject *world_keep(world *w, PyObject *o) {
     return o != NULL && arena_own(&w->arena, o) == ST_OK ? o : NULL;
 }
 
+status world_hold_call(world *w, held_call c) {
+    PyObject *const parts[] = {c.function, c.self, c.argument, c.made};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(parts); i++)
+        if (parts[i] != NULL && world_keep(w, Py_NewRef(parts[i])) == NULL)
+            return ST_ERROR;
+    world_touch(w);
+    w->writes++;
+    if (c.made != NULL)
+        TRY(map_put(&w->sealed, map_key(c.made), 1));
+    c.since = w->run ? w->run->started : 0;
+    return vec_push(&w->calls, c);
+}
+
 // --- what lives ---
 
 enum { SEARCH_LIMIT = 5000 };
@@ -176,6 +189,8 @@ void world_free(world *w) {
     map_clear(&w->lookups);
     map_clear(&w->made);
     map_clear(&w->born);
+    map_clear(&w->sealed);
+    vec_free(&w->calls);
     vec_free(&w->roots);
     map_clear(&w->dying);
     Py_CLEAR(w->image);
@@ -342,6 +357,8 @@ static status guard_records_distinct(world *w, const map *types) {
 }
 
 bool world_wrote(const world *w) {
+    if (w->calls.count > 0)
+        return true;
     for (uint32_t i = 0; i < w->names.count; i++)
         if (names_written(w->names.items[i]))
             return true;

@@ -95,6 +95,14 @@ typedef struct lazy {
     bool type_known;   // guarded already
 } lazy;
 
+// A call that is held back: function(self) or function(self, argument). What it makes fills `made`,
+// which stands for it inside, and is sealed: nothing can be known of its content.
+typedef struct held_call {
+    PyObject *function, *self; // borrowed from the arena
+    PyObject *argument, *made; // likewise, or NULL
+    uint64_t since;            // when it was held back
+} held_call;
+
 // What a slot of a frame that goes on held when the trace began.
 typedef struct root {
     source *source;
@@ -119,8 +127,10 @@ typedef struct world {
     map lookups;          // (type, name) → struct lookup *
     map made; // functions, classes, mappingproxies made inside: pointer → 1. Kept by the arena
     VEC(PyObject *)
-    generators;       // weak references to those made inside; the living are severed at the end
-    source *function; // root function
+    generators;           // weak references to those made inside; the living are severed at the end
+    VEC(held_call) calls; // held back, in order
+    map sealed;           // what they make, before it is made
+    source *function;     // root function
     struct run *root, *run; // the outermost and the innermost frame of this trace
     // Time, in instructions begun. What happened since an instruction began cannot be undone:
     // a trace that breaks in it is done again, and breaks before it.
@@ -153,6 +163,7 @@ typedef struct world {
     int strict;                // callables of other compiles are being called that must not break
     bool strict_break;         // it broke in one
     bool whole;                // it may not break: what is better done outside is done all the same
+    bool replayed;             // the graph's operations are run one by one, each seen by autograd
     const Py_ssize_t *varying; // borrowed: slots of the first frame (LOCAL's index) whose number
     int varying_count;         // is another one each time
     bool handling;             // whoever called the first frame handles an exception
@@ -214,6 +225,9 @@ status world_born(world *w, PyObject *o);
 void world_again(world *w, world *before);
 // The clock has come to `stop_at`.
 void world_stop(world *w);
+// Of a trace that has just broken: it is done again, and breaks before the instruction that began
+// then, not where it did.
+void world_break_earlier(world *w, uint64_t clock);
 // A frame ends because the trace broke: what it holds is looked at, for an instruction that awaits
 // the value of the frame above it.
 void world_leave_frame(world *w, struct run *r);
@@ -221,6 +235,11 @@ void world_leave_frame(world *w, struct run *r);
 bool world_nobody_handles(const world *w);
 // The break for that. Of an exception the text is shown where that runs nobody's code.
 void world_break_raised(world *w, PyObject *raised);
+// Holds a call back; all of it is kept.
+status world_hold_call(world *w, held_call c);
+static inline bool world_sealed(const world *w, PyObject *o) {
+    return w->calls.count > 0 && map_get(&w->sealed, map_key(o)) != NULL;
+}
 // Keeps `o` until the trace ends and gives it back; takes the reference. NULL with an exception.
 PyObject *world_keep(world *w, PyObject *o);
 // Whether plain Python, too, would keep an inside object alive at this point: the locals of the

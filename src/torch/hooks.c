@@ -1,0 +1,190 @@
+// Places in autograd's graph: what a program asks of a tensor there (hooks, kept gradients) is held
+// back, and done after the graph has run, on the tensor itself. Hooks are called by backward
+// passes, which no trace has in it, so that nobody sees them earlier.
+#include "src/call/handlers.h"
+
+#include "src/torch/room.h"
+
+// --- whose place it is ---
+
+static status note_use(node *n, void *data) {
+    node **wanted = data;
+    if (n == *wanted)
+        *wanted = NULL;
+    return ST_OK;
+}
+
+// Whether a later node of the graph has taken it.
+static bool is_used(const world *w, node *n) {
+    PyObject *nodes = w->graph->nodes;
+    node *wanted = n;
+    for (Py_ssize_t i = PyList_GET_SIZE(nodes) - 1; i >= 0 && wanted; i--) {
+        node *later = (node *)PyList_GET_ITEM(nodes, i);
+        if (later == n)
+            return false;
+        (void)node_walk(later->args, note_use, &wanted);
+        if (later->kwargs)
+            (void)node_walk(later->kwargs, note_use, &wanted);
+    }
+    return true;
+}
+
+static int flag(standin *s, const char *name) {
+    PyObject *value = PyObject_GetAttrString(s->fake, name);
+    Py_XDECREF(value);
+    return value ? value == Py_True : -1;
+}
+
+// Of a graph that is compiled as a whole autograd sees one node. What was made in it, or written
+// to, and used since has no place of its own there: the trace is done again, and breaks where that
+// was.
+status hook_place(world *w, standin *s) {
+    uint64_t changed = s->input ? ((torch_trace *)w->torch)->written : s->born;
+    int leaf = s->input ? flag(s, "is_leaf") : 0;
+    if (leaf < 0)
+        return ST_ERROR;
+    if (w->replayed || leaf || !changed)
+        return ST_OK;
+    bool used = s->input || is_used(w, s->node);
+    world_break(w, REASON_HOOK, "%U, in a graph that is compiled as a whole", s->node->name);
+    if (used)
+        world_break_earlier(w, changed + 1);
+    return ST_BREAK;
+}
+
+// --- hooks ---
+
+static PyObject *refuse(world *w, const row *r) {
+    return world_break(w, REASON_TENSOR_ERROR, "%R", r->callable);
+}
+
+// Torch refuses tensors without gradient, and for some hooks those that are no leaves.
+static int takes_hook(world *w, const row *r, standin *s) {
+    if (s->input && input_guard_leaf(w, s) != ST_OK)
+        return -1;
+    int taken = flag(s, "requires_grad");
+    bool leaves_only = PyUnicode_Check(r->extra);
+    return taken > 0 && leaves_only ? flag(s, "is_leaf") : taken;
+}
+
+static PyObject *new_handle(world *w) {
+    PyObject *type = (PyObject *)facts.handle;
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, type, 0);
+    if (!s || !door_bring(w, s, type))
+        return NULL;
+    PyObject *none = PyTuple_New(0);
+    PyObject *made = none ? PyBaseObject_Type.tp_new(facts.handle, none, NULL) : NULL;
+    Py_XDECREF(none);
+    return made;
+}
+
+static status note_hooked(world *w, standin *s) {
+    torch_trace *t = w->torch;
+    PyObject *args[] = {t->mode, s->fake};
+    quiet q;
+    quiet_begin(&q);
+    PyObject *done = PyObject_Vectorcall(glue_function("hooked"), args, 2, NULL);
+    quiet_end(&q);
+    Py_XDECREF(done);
+    return done ? ST_OK : ST_ERROR;
+}
+
+static PyObject *hold(world *w, const row *r, standin *s, PyObject *hook) {
+    PyObject *made = hook ? new_handle(w) : Py_NewRef(Py_None);
+    held_call c = {.function = r->callable,
+                   .self = (PyObject *)s,
+                   .argument = hook,
+                   .made = hook ? made : NULL};
+    if (made && (note_hooked(w, s) != ST_OK || world_hold_call(w, c) != ST_OK))
+        Py_CLEAR(made);
+    return made;
+}
+
+PyObject *hook_call(world *w, const row *r, call_args a) {
+    bool makes = r->extra != Py_False;
+    PyObject *hook = a.given > 1 ? a.args[1] : handler_keyword(a.args, a.given, a.keywords, "hook");
+    size_t count = a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
+    PyObject *self = a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    if (a.given > 0 && !self)
+        return NULL;
+    if (!self || !is_tensor_standin(self) || makes != (hook != NULL) || count != 1u + makes)
+        return refuse(w, r);
+    standin *s = (standin *)self;
+    int taken = takes_hook(w, r, s);
+    if (taken <= 0)
+        return taken < 0 ? NULL : refuse(w, r);
+    return hook_place(w, s) == ST_OK ? hold(w, r, s, hook) : NULL;
+}
+
+PyObject *hook_remove(world *w, const row *r, call_args a) {
+    PyObject *self = a.given == 1 && !a.keywords ? door_open(w, a.args[0]) : NULL;
+    if (self && world_sealed(w, self)) {
+        held_call c = {.function = r->callable, .self = self};
+        return world_hold_call(w, c) == ST_OK ? Py_NewRef(Py_None) : NULL;
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    if (!record_of(w, r->callable))
+        return world_break(w, REASON_UNKNOWN_FUNCTION, "RemovableHandle.remove");
+    w->thin = w->tail;
+    return call_function(w, r->callable, a.args, a.given, a.keywords);
+}
+
+// --- the end ---
+
+// The dicts that torch keeps a tensor's hooks in are the program's to look at, if it finds them.
+static int is_looked_at(world *w, PyObject *tensor, const char *name) {
+    PyObject *dict = PyObject_GetAttrString(tensor, name);
+    bool found = dict && dict != Py_None && record_of(w, dict);
+    Py_XDECREF(dict);
+    return dict ? found : -1;
+}
+
+status hooks_end(world *w) {
+    for (uint32_t i = 0; i < w->calls.count; i++) {
+        record *r = record_of(w, w->calls.items[i].self);
+        if (!r || r->kind != RECORD_TENSOR)
+            continue;
+        int hooks = is_looked_at(w, r->outside, "_backward_hooks");
+        int others = is_looked_at(w, r->outside, "_post_accumulate_grad_hooks");
+        if (hooks < 0 || others < 0)
+            return ST_ERROR;
+        if (hooks + others == 0)
+            continue;
+        world_break(w, REASON_HOOK, "a tensor whose hooks are looked at");
+        world_break_earlier(w, w->calls.items[i].since);
+        return ST_BREAK;
+    }
+    return ST_OK;
+}
+
+// --- what else changes places, or asks for them ---
+
+// A tensor that is an input leaves its place for good, which a compiled graph would not do.
+PyObject *hook_detach(world *w, const row *r, call_args a) {
+    PyObject *self = a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    if (a.given > 0 && !self)
+        return NULL;
+    if (self && is_tensor_standin(self) && (((standin *)self)->input || w->calls.count > 0))
+        return world_break(w, REASON_HOOK, "detach_");
+    return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, a);
+}
+
+static status derive_one(world *w, PyObject *o) {
+    if (!(o = door_open(w, o)))
+        return w->broken ? ST_BREAK : ST_ERROR;
+    return is_tensor_standin(o) ? hook_place(w, (standin *)o) : ST_OK;
+}
+
+status hook_derive(world *w, call_args a) {
+    PyObject *inputs =
+        a.given > 1 ? a.args[1] : handler_keyword(a.args, a.given, a.keywords, "inputs");
+    PyObject *opened = inputs ? door_open(w, inputs) : NULL;
+    if (inputs && !opened)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    if (!opened || !(PyTuple_Check(opened) || PyList_Check(opened)))
+        return opened ? derive_one(w, opened) : ST_OK;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(opened); i++)
+        TRY(derive_one(w, PySequence_Fast_GET_ITEM(opened, i)));
+    return ST_OK;
+}
