@@ -30,8 +30,9 @@ static bool begins_with(const char *name, const char *start) {
 // C code may do anything where its objects die: a memoryview lets go of a buffer, which can be
 // resized then; torch's guards switch something back. These do nothing.
 static bool type_is_quiet(PyTypeObject *t) {
-    static const char *const modules[] = {"collections.", "functools.", "itertools.", "operator.",
-                                          "datetime.",    "decimal.",   "re.",        "types."};
+    static const char *const modules[] = {"collections.", "functools.", "itertools.",
+                                          "operator.",    "datetime.",  "decimal.",
+                                          "re.",          "types.",     "weakref."};
     destructor python = ((PyTypeObject *)world_break_error)->tp_dealloc;
     while (t->tp_dealloc == python && t->tp_base)
         t = t->tp_base;
