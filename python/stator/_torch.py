@@ -618,6 +618,7 @@ _CONSTANTS: dict[str, Any] = {
     "torch.nn.modules.activation._is_make_fx_tracing": True,
     "torch._C._log_api_usage_once": None,
     "torch._C._log_api_usage_metadata": None,
+    "torch._dynamo.mutation_guard.GenerationTracker.tag.__func__": None,  # stock Dynamo's own
 }
 
 _OVERRIDES = _words("""

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.hooks import RemovableHandle
 
+from stator import _engine
 from tests.tensor.helpers import Recorder, assert_same, compiled
 
 BACKENDS = ("eager", "aot_eager")
@@ -484,3 +485,34 @@ def test_one_tensor_in_two_places():
             function(a, b).sum().backward()
             results.append([a.grad, b.grad])
         assert_same(*results)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [in_order, removed, removes_itself, on_intermediate_and_removed, around_a_break, in_a_loop],
+    ids=lambda program: program.__name__,
+)
+def test_breaks_anywhere(program):
+    want, at, longest = outcome(program), 1, 1
+    while at <= longest:
+        settings = _engine.compiler(None, RuntimeError, False, True, 8, break_at=at)
+        fast = _engine.compiled(program, settings)
+        for _ in range(2):
+            assert_same(outcome(fast), want)
+        longest = max(longest, fast.metrics["longest"])
+        at += 3
+
+
+def test_letting_go_of_a_handle_is_no_break():
+    def f(x, handles):
+        handle = handles.pop()
+        torch._dynamo.graph_break()
+        y = x * 2
+        del handle
+        return y + 1
+
+    x = torch.ones(2, requires_grad=True)
+    recorder = Recorder()
+    fast = compiled(f, recorder, fullgraph=False)
+    assert_same(fast(x, [x.register_hook(scaled(2))]), f(x, [x.register_hook(scaled(2))]))
+    assert len(recorder.graphs) == 1

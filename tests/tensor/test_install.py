@@ -572,3 +572,20 @@ def test_another_backend_for_a_while():
     assert (counter.frame_count, other.frame_count) == (0, 1)
     fast(torch.ones(1))
     assert counter.frame_count == 1
+
+
+def test_modules_made_inside_need_no_tag(monkeypatch):
+    module = torch.nn.Module
+    for name in ("__init__", "__setstate__"):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    monkeypatch.setattr(module, "___needs_generation_tag_patch", True, raising=False)
+    torch._dynamo.mutation_guard.install_generation_tagging_init()  # as stock Dynamo does
+    layers = torch.nn.ModuleList([torch.nn.Linear(4, 4), torch.nn.Tanh()])
+
+    def f(x):
+        for layer in layers[::-1]:
+            x = layer(x)
+        return x
+
+    x = torch.ones(2, 4)
+    assert torch.equal(torch.compile(f, backend="eager", fullgraph=True)(x), f(x))
