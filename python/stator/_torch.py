@@ -4,6 +4,7 @@ Nothing here decides about a trace: it has tables, and functions that C calls wi
 """
 
 import functools
+import inspect
 import logging
 import operator
 import os
@@ -51,6 +52,7 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__(static_shapes=True)
         self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
+        self.stator_shared: set[int] = set()  # that functions were given, and gave back
         self.stator_hooked: set[int] = set()  # the same for tensors with held-back hooks
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -105,6 +107,17 @@ def hooked(mode: _Mode, fake: torch.Tensor) -> None:
     """
     if not fake.is_leaf:
         mode.stator_hooked.add(_storage(fake))
+
+
+def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
+    shared = {_storage(tensor) for tensor in given} & {_storage(tensor) for tensor in made}
+    mode.stator_shared |= shared
+    return bool(shared)
+
+
+def are_shared(mode: _Mode, fakes: list[Any]) -> bool:
+    tensors = (fake for fake in fakes if isinstance(fake, torch.Tensor))
+    return any(_storage(tensor) in mode.stator_shared for tensor in tensors)
 
 
 _running = threading.local()
@@ -454,7 +467,110 @@ def _group_by_torch(lists: Any, with_indices: bool) -> Any:
     return torch._C._group_tensors_by_device_and_dtype(lists, with_indices)
 
 
-_FOR_REAL = (_set_requires_grad, _type_of, _new_of, _group_by_torch)
+# An autograd.Function. Its forward and backward are traced to see whether they only compute; what
+# comes of that is thrown away, and torch's own `apply` becomes a node, or is called for real.
+
+
+class _Context(torch.autograd.function.FunctionCtx):
+    to_save: Any = ()
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+
+    @property
+    def saved_tensors(self) -> Any:
+        return self.to_save
+
+
+_GIVEN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device,
+          torch.layout, torch.memory_format)  # fmt: skip
+
+
+def _is_given(value: Any) -> bool:
+    """Whether an argument is one that nobody can change, or a tensor."""
+    if type(value) is tuple or type(value) is torch.Size:
+        return all(_is_given(item) for item in value)
+    return type(value) in _GIVEN or isinstance(value, torch.Tensor)
+
+
+def _look_forward(cls: Any, args: Any, kwargs: Any) -> Any:
+    apart = cls.setup_context is not torch.autograd.Function.setup_context
+    if apart:  # it gets the defaults, too
+        bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+        bound.apply_defaults()
+        args, kwargs = bound.args, bound.kwargs
+    context = _Context(
+        tuple(isinstance(value, torch.Tensor) and value.requires_grad for value in args)
+    )
+    if not apart:
+        return context, cls.forward(context, *args, **kwargs)
+    output = cls.forward(*args, **kwargs)
+    cls.setup_context(context, args, output)
+    return context, output
+
+
+def _look_backward(cls: Any, context: _Context, output: Any) -> None:
+    outputs = output if isinstance(output, tuple) else (output,)
+    gradients = [torch.empty_like(value) if isinstance(value, torch.Tensor) else None
+                 for value in outputs]  # fmt: skip
+    if cls.vjp is torch.autograd.Function.vjp:
+        cls.backward(context, *gradients)
+    else:
+        cls.vjp(context, *gradients)
+
+
+def _look_at(cls: Any, args: Any, kwargs: Any, backward: bool) -> None:
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    context, output = _look_forward(cls, args, kwargs)
+    if backward and before and any(context.needs_input_grad):
+        _look_backward(cls, context, output)
+    torch._C._set_grad_enabled(before)
+
+
+def _apply_as(cls: Any, args: Any, kwargs: Any, backward: bool) -> Any:
+    try:
+        given = _is_given(args) and _is_given(tuple(kwargs.values()))
+        if not given or getattr(cls, "boxed_grads_call", False):
+            return _apply_for_real(cls, *args, **kwargs)
+        _look_at(cls, args, kwargs, backward)
+    except BaseException:  # torch's own is to be raised
+        return _apply_for_real(cls, *args, **kwargs)
+    return _applied(cls, *args, **kwargs)
+
+
+def _apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    return _apply_as(cls, args, kwargs, False)
+
+
+def _apply_whole(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    return _apply_as(cls, args, kwargs, True)
+
+
+def _applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError  # the table's; a trace that breaks in here breaks before `apply`
+
+
+def _apply_for_real(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    return cls.apply(*args, **kwargs)
+
+
+def _applier(cls: Any) -> Any:
+    """A function of no module of torch's: fx would look for it there, by its name."""
+
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        return cls.apply(*args, **kwargs)
+
+    return apply
+
+
+_APPLY = vars(torch.autograd.Function)["apply"].__func__
+_FUNCTIONS: tuple[tuple[Any, Row], ...] = (
+    (_APPLY, ("function", (_apply, _apply_whole))),
+    (_applied, ("apply", _applier)),
+)
+
+_FOR_REAL = (_set_requires_grad, _type_of, _new_of, _group_by_torch, _apply_for_real)
 _INSTEAD: tuple[tuple[Any, Row], ...] = (
     (torch._C.TensorBase.requires_grad_, ("instead", _requires_grad_)),
     (torch._C.TensorBase.type, ("instead", _type)),
@@ -758,6 +874,7 @@ def _listed() -> Iterator[tuple[Any, Row]]:
     yield from _RANGES
     yield from _SCALED
     yield from _INSTEAD
+    yield from _FUNCTIONS
     for function in _FOR_REAL:
         yield function, ("refused", f"torch's {function.__code__.co_names[-1]}")
     yield _enter_range, ("state", "torch.profiler.record_function, and a profiler is on")
@@ -848,10 +965,10 @@ _DEVICES = {"cpu": 0, "meta": 14}
 
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
-    functions = (make_mode, fake_of, hooked, run, refusal, takes_gradient, key_bits,
-                 state_refusal, save_state, state_keeper, state_switches, autocast_now,
-                 leave_autocast, return_to_autocast, _exit_autocast, enter_inference, exit_inference,
-                 leave_inference)  # fmt: skip
+    functions = (make_mode, fake_of, hooked, note_shared, are_shared, run, refusal,
+                 takes_gradient, key_bits, state_refusal, save_state, state_keeper,
+                 state_switches, autocast_now, leave_autocast, return_to_autocast, _exit_autocast,
+                 enter_inference, exit_inference, leave_inference)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves
     glue: dict[str, Any] = {function.__name__: function for function in functions}

@@ -180,6 +180,8 @@ static status close_graph(builder *b) {
         inputs[i] = (node *)PyList_GET_ITEM(g->nodes, i);
         TRY(arena_own(&b->w->arena, Py_NewRef(inputs[i])));
     }
+    if (world_tensors)
+        TRY(world_tensors->outputs(b->w, b->outputs.items, b->outputs.count));
     PyObject *outputs = output_tuple(b);
     status done = outputs ? graph_close(g, outputs, used) : ST_ERROR;
     Py_XDECREF(outputs);

@@ -513,6 +513,7 @@ static status note_effects(world *w, torch_trace *t) {
     if (wrote)
         t->written = w->clock;
     w->writes += wrote || random;
+    t->effects += wrote || random;
     w->mutated_tensor = w->mutated_tensor || wrote;
     w->random = w->random || random;
     return ST_OK;

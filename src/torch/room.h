@@ -72,6 +72,15 @@ PyObject *stage_record(PyObject *module, PyObject *args);
 
 typedef struct input input;
 
+// An autograd.Function is being looked at, see functions.c.
+typedef struct look {
+    uint64_t since;        // when the instruction began that calls it
+    uint64_t writes;       // to what is outside, before it
+    Py_ssize_t operations; // nodes of the graph that are no inputs, before it
+    Py_ssize_t contexts;   // of autocast
+    bool stateless;        // no state was set before
+} look;
+
 typedef struct torch_trace {
     PyObject *mode;            // strong: FakeTensorMode, or NULL until the first fake
     PyObject *before;          // strong: thread state as it was, once a setter ran
@@ -82,6 +91,9 @@ typedef struct torch_trace {
     uint64_t keys[2];          // the thread's dispatch keys when it began
     void *state;               // borrowed from the guards: what the state guard compares with
     PyObject *asked;     // strong: dict of what was asked, (function, *args) → answer, or NULL
+    VEC(look) looks;     // innermost last
+    uint64_t shared;     // since when the first one was that gave back its argument's memory; or 0
+    uint64_t effects;    // how many of the world's writes were to tensors, or set torch's state
     uint64_t written;    // when an input was last written to; 0: never
     uint64_t asserted;   // when the first assertion became a node, see operators.c; 0: never
     PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL
@@ -213,6 +225,16 @@ status hook_derive(world *w, call_args a);
 status hook_place(world *w, standin *s);
 // Nobody has looked at what the held-back hooks will change.
 status hooks_end(world *w);
+
+// --- autograd.Function (functions.c) ---
+
+// What is traced from now on is thrown away by function_apply, or the trace breaks before the
+// instruction that calls it.
+status function_look(world *w);
+PyObject *function_apply(world *w, const row *r, call_args a);
+// None of the graph's outputs is what a Function gave back of its arguments' memory, if the graph
+// is compiled as a whole.
+status function_outputs(world *w, node *const *nodes, uint32_t count);
 
 // --- torch's state (state.c) ---
 

@@ -273,6 +273,7 @@ PyObject *state_set(world *w, const row *r, call_args a) {
     if (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0)
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
     w->writes++;
+    t->effects++;
     PyObject *args = plain_tuple(w, a.args, a.given);
     bool idle = args && sets_nothing(w, r, args);
     PyObject *result = args ? PyObject_CallObject(r->callable, args) : NULL;

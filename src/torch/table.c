@@ -183,6 +183,13 @@ static PyObject *call_instead(world *w, PyObject *function, call_args a) {
     return opened ? call_any(w, opened, a.args, a.given, a.keywords) : NULL;
 }
 
+// Where each operation is run by itself, the backward is autograd's, as in plain Python.
+static PyObject *call_looking(world *w, const row *r, call_args a) {
+    if (function_look(w) != ST_OK)
+        return NULL;
+    return call_instead(w, PyTuple_GET_ITEM(r->extra, !w->replayed), a);
+}
+
 static PyObject *call_scaled(world *w, const row *r, call_args a) {
     PyObject *name = PyTuple_GET_ITEM(r->extra, 0);
     PyObject *value = handler_keyword(a.args, a.given, a.keywords, "value");
@@ -246,6 +253,10 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return hook_call(w, r, a);
     case KIND_UNHOOK:
         return hook_remove(w, r, a);
+    case KIND_FUNCTION:
+        return call_looking(w, r, a);
+    case KIND_APPLY:
+        return function_apply(w, r, a);
     case KIND_DETACH:
         return hook_detach(w, r, a);
     case KIND_DERIVED:

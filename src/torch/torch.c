@@ -28,6 +28,7 @@ static void sever(world *w) {
     standins_sever(t);
     alias_group_drop(t->group);
     map_clear(&t->looked);
+    vec_free(&t->looks);
     Py_XDECREF(t->asked);
     Py_XDECREF(t->contexts);
     Py_XDECREF(t->inference);
@@ -160,6 +161,7 @@ const tensor_ops torch_ops = {
     .attrs_of = attrs_of,
     .sever = sever,
     .end = end,
+    .outputs = function_outputs,
     .named = named,
 };
 

@@ -146,7 +146,9 @@ static void look(world *w) {
     if (w->run == NULL || w->root == NULL || ends_all(w->reason))
         return;
     run *native = lowest_native(w);
-    if (native != NULL)
+    if (w->trial != 0)
+        w->again = w->trial;
+    else if (native != NULL)
         w->again = native->started;
     else if (w->touched >= w->run->started)
         w->again = w->run->started;

@@ -239,10 +239,7 @@ static bool is_better_whole(const world *w, const names *n, PyObject *key) {
            PyDict_GET_SIZE(n->owner) <= FEW_KEYS && !has_tensor_key(n->owner);
 }
 
-PyObject *names_get(world *w, names *n, PyObject *key) {
-    key = door_open(w, key);
-    if (key == NULL)
-        return NULL;
+static PyObject *get(world *w, names *n, PyObject *key) {
     if (n->twin != NULL)
         return read_twin(n, key);
     record *tensor = !n->instance && is_standin(key) ? record_of(w, key) : NULL;
@@ -254,6 +251,16 @@ PyObject *names_get(world *w, names *n, PyObject *key) {
     if (found == NULL)
         found = PyDict_GetItemWithError(n->known, key);
     return found ? absent_or(found) : read_outside(w, n, key);
+}
+
+PyObject *names_get(world *w, names *n, PyObject *key) {
+    key = door_open(w, key);
+    PyObject *value = key ? get(w, n, key) : NULL;
+    if (n->written)
+        w->met = true;
+    else
+        world_meet(w, value);
+    return value;
 }
 
 // --- writing ---

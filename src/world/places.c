@@ -8,8 +8,10 @@
 // What is there now, by `raw` (NULL: empty) and its source; new reference, NULL without an
 // exception if empty. Emptiness is guarded by the caller before.
 static PyObject *place_read(world *w, place *p, source *s, PyObject *raw) {
-    if (p->pending != NULL)
+    if (p->pending != NULL) {
+        w->met = true;
         return p->pending == world_absent ? NULL : Py_NewRef(p->pending);
+    }
     if (!p->looked) {
         int reg;
         p->looked = true;
@@ -21,6 +23,7 @@ static PyObject *place_read(world *w, place *p, source *s, PyObject *raw) {
             Py_XDECREF(p->initial); // the arena has it
         }
     }
+    world_meet(w, p->initial);
     return Py_XNewRef(p->initial);
 }
 

@@ -67,6 +67,23 @@ status world_hold_call(world *w, held_call c) {
     return vec_push(&w->calls, c);
 }
 
+// C objects without parts are numbers, names and the like.
+static bool is_fixed(PyObject *o) {
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < PyTuple_GET_SIZE(o); i++)
+        if (!is_fixed(PyTuple_GET_ITEM(o, i)))
+            return false;
+    bool simple = !PyObject_IS_GC(o) && !PyByteArray_Check(o) &&
+                  !(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    return simple || PyTuple_CheckExact(o) || PyFunction_Check(o) || PyType_Check(o) ||
+           PyModule_Check(o) || PyCFunction_Check(o) || Py_TYPE(o) == &PyMethodDescr_Type ||
+           is_standin(o) || world_has_tensor(o) || value_immutable(o);
+}
+
+void world_note_met(world *w, PyObject *value) {
+    if (!is_fixed(is_lazy(value) ? ((lazy *)value)->outside : value))
+        w->met = true;
+}
+
 // --- what lives ---
 
 enum { SEARCH_LIMIT = 5000 };

@@ -152,7 +152,9 @@ typedef struct world {
     PyObject *handled;       // borrowed: what the next frame out handles
     PyObject *awaited;       // strong: the object of the __init__ that was left last, or NULL
     struct run *broke_in;
-    uint64_t again;                     // break before this instruction in a new trace; 0: no
+    uint64_t trial; // what is traced is thrown away: a break is one before this instruction; 0: no
+    bool met;       // meanwhile something was read that can change
+    uint64_t again; // break before this instruction in a new trace; 0: no
     reason stop_reason;                 // of `stop_at`: why the trace before broke
     PyObject *stop_detail, *stop_stack; // strong
     bool identity_mattered;             // distinctness of all records is to be guarded
@@ -284,6 +286,13 @@ record *door_dict(world *w, PyObject *o);
 // without an exception if it is none. And one of its items, not looked at.
 Py_ssize_t door_items(world *w, PyObject *o);
 PyObject *door_item(world *w, PyObject *o, Py_ssize_t index);
+
+// Notes that something was read which can change: not a function, class, module or value.
+void world_note_met(world *w, PyObject *value);
+static inline void world_meet(world *w, PyObject *value) {
+    if (w->trial != 0 && value != NULL)
+        world_note_met(w, value);
+}
 
 // The record of an outside object, twin or stand-in; NULL: made inside (or immutable).
 record *record_of(const world *w, PyObject *o);
@@ -424,6 +433,8 @@ typedef struct tensor_ops {
     // The trace has come to its end: puts torch's state back, and sets `switches` if the program
     // would have left it changed. Before the plan.
     status (*end)(world *w);
+    // What comes out of the graph is known. ST_BREAK if the trace has to be done again for it.
+    status (*outputs)(world *w, node *const *nodes, uint32_t count);
     // A stand-in was stored in a local or cell of that name: its node is called so, once. NULL: the
     // stand-in that an operation gave back was dropped at once.
     void (*named)(world *w, PyObject *standin, PyObject *name);

@@ -1,0 +1,207 @@
+// autograd.Function: a call of one becomes a single node, which runs the program's own code. Before
+// that its forward and backward are traced, to see that they do nothing but compute, and what they
+// depend on; the nodes of this look are thrown away. Where they do more, the trace is done again,
+// and breaks before the call.
+#include "src/interp/run.h"
+
+#include "src/torch/room.h"
+
+static Py_ssize_t count_contexts(const torch_trace *t) {
+    return t->contexts ? PyList_GET_SIZE(t->contexts) : 0;
+}
+
+static Py_ssize_t count_operations(const graph *g) {
+    return PyList_GET_SIZE(g->nodes) - g->inputs;
+}
+
+// Writes to what is no tensor, and no state of torch's.
+static uint64_t count_writes(const world *w, const torch_trace *t) {
+    return w->writes - t->effects;
+}
+
+status function_look(world *w) {
+    torch_trace *t = trace_of(w);
+    if (!t || !w->run)
+        return t ? world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function")
+                 : ST_ERROR;
+    look l = {.since = w->trial ? w->trial : w->run->started,
+              .writes = count_writes(w, t),
+              .operations = count_operations(w->graph),
+              .contexts = count_contexts(t),
+              .stateless = t->before == NULL};
+    TRY(vec_push(&t->looks, l));
+    if (w->trial == 0)
+        w->met = false;
+    w->trial = l.since;
+    return ST_OK;
+}
+
+// --- what was seen ---
+
+typedef struct given {
+    const world *w;
+    call_args args;
+    int first; // index of the first node of the look
+} given;
+
+static size_t count_args(call_args a) {
+    return a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
+}
+
+static status note_foreign(node *n, void *data) {
+    const given *g = data;
+    if (n->index >= g->first)
+        return ST_OK;
+    for (size_t i = 0; i < count_args(g->args); i++) {
+        PyObject *arg = g->args.args[i];
+        arg = is_lazy(arg) ? ((lazy *)arg)->inside : arg;
+        if (arg && is_tensor_standin(arg) &&
+            (((standin *)arg)->node == n || ((standin *)arg)->input == n))
+            return ST_OK;
+    }
+    return ST_BREAK;
+}
+
+// A backend that traces the node finds real tensors in its way, if it uses others than it was
+// given.
+static bool uses_others(world *w, call_args a, int first) {
+    given g = {w, a, first};
+    PyObject *nodes = w->graph->nodes;
+    for (Py_ssize_t i = first; i < PyList_GET_SIZE(nodes); i++) {
+        node *n = (node *)PyList_GET_ITEM(nodes, i);
+        if (node_walk(n->args, note_foreign, &g) != ST_OK ||
+            (n->kwargs && node_walk(n->kwargs, note_foreign, &g) != ST_OK))
+            return true;
+    }
+    return false;
+}
+
+// Whether a tensor that was there before stands for a node that goes: it was written to.
+static bool changes_others(const torch_trace *t, const look *l, int first) {
+    for (uint32_t i = 0; i < t->all.count; i++) {
+        const standin *s = (standin *)t->all.items[i];
+        if (s->born <= l->since && s->node->index >= first)
+            return true;
+    }
+    return false;
+}
+
+static const char *objection(world *w, const torch_trace *t, const look *l, call_args a) {
+    int first = w->graph->inputs + (int)l->operations;
+    if (count_writes(w, t) != l->writes)
+        return "writes to what is outside";
+    if (world_wrote(w) && (w->met || w->class_written)) // what is held back is not done by then
+        return "may read what was written before";
+    if (count_contexts(t) != l->contexts || t->inference)
+        return "changes torch's state";
+    if (!w->replayed && uses_others(w, a, first))
+        return "uses a tensor that it was not given";
+    return changes_others(t, l, first) ? "writes to a tensor" : NULL;
+}
+
+// Stand-ins of theirs may live on, unused: the nodes have no place any more.
+static int drop_nodes(graph *g, Py_ssize_t first) {
+    Py_ssize_t count = PyList_GET_SIZE(g->nodes);
+    for (Py_ssize_t i = first; i < count; i++)
+        ((node *)PyList_GET_ITEM(g->nodes, i))->index = -1;
+    return PyList_SetSlice(g->nodes, first, count, NULL);
+}
+
+static status end_look(world *w, torch_trace *t, const look *l, call_args a) {
+    const char *why = objection(w, t, l, a);
+    if (why)
+        return world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function that %s", why);
+    if (drop_nodes(w->graph, w->graph->inputs + l->operations) < 0)
+        return ST_ERROR;
+    if (l->stateless && t->before && state_unchanged(t))
+        Py_CLEAR(t->before);
+    return ST_OK;
+}
+
+// --- the node ---
+
+static PyObject *add_node(world *w, const row *r, PyObject *class, call_args a) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *function = PyObject_CallOneArg(r->extra, class);
+    quiet_end(&q);
+    PyObject *result = function ? record_call(w, NODE_CALL_FUNCTION, function, function, a) : NULL;
+    Py_XDECREF(function);
+    return result;
+}
+
+static status add_fake(PyObject *o, PyObject *list) {
+    o = is_lazy(o) ? ((lazy *)o)->inside : o;
+    if (!o || !is_tensor_standin(o))
+        return ST_OK;
+    return PyList_Append(list, ((standin *)o)->fake) < 0 ? ST_ERROR : ST_OK;
+}
+
+static status add_fakes(PyObject *const *items, Py_ssize_t count, PyObject *list) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        TRY(add_fake(items[i], list));
+    return ST_OK;
+}
+
+static int ask(torch_trace *t, const char *question, PyObject *a, PyObject *b) {
+    PyObject *args[] = {t->mode, a, b};
+    quiet q;
+    quiet_begin(&q);
+    PyObject *answer = PyObject_Vectorcall(glue_function(question), args, b ? 3 : 2, NULL);
+    quiet_end(&q);
+    Py_XDECREF(answer);
+    return answer ? answer == Py_True : -1;
+}
+
+// AOTAutograd makes outputs that share memory with something else from that anew: then gradients do
+// not come by the Function.
+static status note_shared(torch_trace *t, uint64_t since, call_args a, PyObject *result) {
+    PyObject *given = PyList_New(0), *made = PyList_New(0);
+    status done = given && made ? add_fakes(a.args, (Py_ssize_t)count_args(a), given) : ST_ERROR;
+    if (done == ST_OK)
+        done = PyTuple_Check(result)
+                   ? add_fakes(PySequence_Fast_ITEMS(result), PyTuple_GET_SIZE(result), made)
+                   : add_fake(result, made);
+    int shares = done == ST_OK ? ask(t, "note_shared", given, made) : -1;
+    Py_XDECREF(given);
+    Py_XDECREF(made);
+    if (shares > 0 && !t->shared)
+        t->shared = since;
+    return shares < 0 ? ST_ERROR : ST_OK;
+}
+
+status function_outputs(world *w, node *const *nodes, uint32_t count) {
+    torch_trace *t = w->torch;
+    if (!t || !t->shared || w->replayed)
+        return ST_OK;
+    PyObject *fakes = PyList_New(0);
+    for (uint32_t i = 0; fakes && i < count; i++)
+        if (PyList_Append(fakes, nodes[i]->meta) < 0)
+            Py_CLEAR(fakes);
+    int escapes = fakes ? ask(t, "are_shared", fakes, NULL) : -1;
+    Py_XDECREF(fakes);
+    if (escapes <= 0)
+        return escapes < 0 ? ST_ERROR : ST_OK;
+    world_break(w, REASON_TENSOR_OPERATION, "an autograd.Function that gives back its argument");
+    world_break_earlier(w, t->shared);
+    return ST_BREAK;
+}
+
+PyObject *function_apply(world *w, const row *r, call_args a) {
+    torch_trace *t = trace_of(w);
+    PyObject *class = t ? door_open(w, a.args[0]) : NULL;
+    record *known = class ? record_of(w, class) : NULL;
+    if (!class || (known && record_identity(w, known) != ST_OK))
+        return NULL;
+    if (!known)
+        return world_break(w, REASON_TENSOR_OPERATION, "an autograd.Function made inside");
+    call_args rest = {a.args + 1, a.given - 1, a.keywords};
+    const look l = t->looks.items[t->looks.count - 1];
+    PyObject *result = end_look(w, t, &l, rest) == ST_OK ? add_node(w, r, class, rest) : NULL;
+    if (result && note_shared(t, l.since, rest, result) != ST_OK)
+        Py_CLEAR(result);
+    t->looks.count--;
+    if (result)
+        w->trial = t->looks.count ? l.since : 0;
+    return result;
+}
