@@ -137,6 +137,7 @@ trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result)
     stage s;
     stage_enter(&s, w);
     w->start = f;
+    w->watching = PyThreadState_Get()->tracing;
     w->to_come = below + 1;
     w->function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
     if (w->function != NULL && (f->unit == 0 || roots_look(w, below) == ST_OK) &&

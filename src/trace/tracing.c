@@ -527,8 +527,13 @@ static PyObject *run_waiting(run *r) {
     return run_frame(r, throwing, true);
 }
 
+// Signal handlers, audit hooks (which CPython calls as it calls tools): no part of the program.
+static bool comes_from_outside(const world *w, PyThreadState *ts, py_frame *f) {
+    return step_handles_signal(w, f) || ts->tracing > w->watching;
+}
+
 // What it raises is the user's.
-static PyObject *run_signal_handler(world *w, PyThreadState *ts, py_frame *f) {
+static PyObject *run_handler(world *w, PyThreadState *ts, py_frame *f) {
     w->quiet++;
     PyObject *result = py_eval_default(ts, f, 0, true);
     w->quiet--;
@@ -539,8 +544,8 @@ static PyObject *run_signal_handler(world *w, PyThreadState *ts, py_frame *f) {
 
 PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     world *w = world_here;
-    if (UNLIKELY(!throwing && step_handles_signal(w, f)))
-        return run_signal_handler(w, ts, f);
+    if (UNLIKELY(!throwing && comes_from_outside(w, ts, f)))
+        return run_handler(w, ts, f);
     PyObject *what =
         py_frame_in_generator(f) ? (PyObject *)py_frame_generator(f) : py_frame_function(f);
     bool asked = w->expected == what;

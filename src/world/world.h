@@ -187,6 +187,7 @@ typedef struct world {
     PyObject *cached; // list (arena's): (function, key, result) of calls that lru_cache would keep
     int quiet;        // frames go to CPython: torch's own Python code, imports, signal handlers
     int depth;        // nested interpreter calls made by the call room
+    int watching;     // how deep in tools' own calls the thread was when the trace began
 } world;
 
 // A loop that waits for another thread ends only if it looks once more.

@@ -4,6 +4,7 @@ when the graph raises; entries, limits, death and threads."""
 import copy
 import gc
 import pickle
+import subprocess
 import sys
 import threading
 import types
@@ -882,3 +883,34 @@ def test_threads_trace_with_tensors(torch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _in_threads(3, work)
+
+
+# --- audit hooks --------------------------------------------------------------------------------
+
+_AUDITED = """
+import sys
+import stator
+
+events = []
+
+def hook(event, args):
+    events.append(event)
+
+sys.addaudithook(hook)
+
+def inner(a, b=2):
+    return a
+
+def f(o):
+    made = lambda: 1
+    return made.__code__.co_argcount + inner.__code__.co_argcount + len(inner.__defaults__)
+
+compiled = stator.compile(f, fullgraph=True)
+events.clear()
+assert compiled(None) == f(None) == 3
+assert "object.__getattr__" in events
+"""
+
+
+def test_audit_hooks_are_no_part_of_a_trace():
+    subprocess.run([sys.executable, "-c", _AUDITED], check=True)
