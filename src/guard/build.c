@@ -297,6 +297,15 @@ static status keep_weakly(guard_program *p, map *known, PyObject *o) {
     return map_put(known, map_key(o), 1);
 }
 
+// A descriptor may have no weak references. It is of a class that is held weakly, and goes with it.
+static status keep_found(guard_program *p, map *known, PyObject *o) {
+    if (!o || PyType_SUPPORTS_WEAKREFS(Py_TYPE(o)))
+        return keep_weakly(p, known, o);
+    TRY(vec_push(&p->found, o));
+    Py_INCREF(o);
+    return ST_OK;
+}
+
 // Each of a tuple's items by itself: the tuple would keep classes alive, and keys that are compared
 // by identity. Keys that are values cannot be held weakly, and are not.
 static status keep_items(guard_program *p, map *known, step *s) {
@@ -329,7 +338,7 @@ static status keep_objects(guard_program *p, map *known, step *s) {
     case STEP_CHECK + GUARD_IS_NOT:
         return keep_weakly(p, known, s->object);
     case STEP_CHECK + GUARD_TYPE_LOOKUP:
-        TRY(keep_weakly(p, known, s->second));
+        TRY(keep_found(p, known, s->second));
         return keep_strongly(p, s->object);
     case STEP_CHECK + GUARD_CUSTOM:
         return ST_OK;
@@ -422,7 +431,10 @@ static void program_clear(guard_program *p) {
         Py_DECREF(p->codes.items[i].filename);
     }
     Py_XDECREF(p->death);
+    for (uint32_t i = 0; i < p->found.count; i++)
+        Py_DECREF(p->found.items[i]);
     vec_free(&p->holds);
+    vec_free(&p->found);
     vec_free(&p->codes);
     arena_clear(&p->arena);
     PyMem_Free(p);

@@ -40,6 +40,19 @@ static bool forget_object(step *s, PyObject *o) {
     }
 }
 
+// What can never pass again keeps nothing of the classes it looked at. Dropping may run any code,
+// and free the program.
+static void drop_found(guard_program *p) {
+    found_list found = p->found;
+    p->found = (found_list){0};
+    for (int32_t i = 0; found.count && i < p->count; i++)
+        if (p->steps[i].op == STEP_CHECK + GUARD_TYPE_LOOKUP)
+            p->steps[i].second = NULL;
+    for (uint32_t i = 0; i < found.count; i++)
+        Py_DECREF(found.items[i]);
+    vec_free(&found);
+}
+
 static void object_died(guard_program *p, hold *h) {
     PyObject *o = h->object;
     h->object = NULL;
@@ -59,6 +72,8 @@ static PyObject *death_call(PyObject *self, PyObject *args, PyObject *keywords) 
     for (uint32_t i = 0; p && i < p->holds.count; i++)
         if (PyTuple_GET_SIZE(args) == 1 && p->holds.items[i].reference == PyTuple_GET_ITEM(args, 0))
             object_died(p, &p->holds.items[i]);
+    if (p && p->dead)
+        drop_found(p);
     Py_RETURN_NONE;
 }
 

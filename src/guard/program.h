@@ -43,6 +43,9 @@ typedef struct hold {
     PyObject *object;    // borrowed; NULL once it has died
 } hold;
 
+// Strong: what lookups find that has no weak references.
+typedef VEC(PyObject *) found_list;
+
 typedef struct program_code {
     PyObject *reference; // strong: weak reference to the code object
     PyObject *filename;  // strong
@@ -66,6 +69,7 @@ struct guard_program {
     uint32_t slot_mask;
     uint64_t pass;
     VEC(hold) holds;
+    found_list found;
     VEC(program_code) codes;
     arena arena;     // memory, and what is held strongly
     PyObject *death; // strong

@@ -47,23 +47,47 @@ record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyO
     return r;
 }
 
-// A guard keeps what has no weak references alive: nobody must be waiting for its end.
-static status check_kept(world *w, PyObject *o) {
-    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(o)))
-        return ST_OK;
+static bool is_enum_member(PyObject *o) {
+    return PyType_IsSubtype(Py_TYPE(Py_TYPE(o)), type_enum);
+}
+
+// Parts of cycles: nobody knows when they go.
+static bool lives_long(PyObject *o) {
+    return PyType_Check(o) || PyModule_Check(o) || PyFunction_Check(o) || is_enum_member(o);
+}
+
+// Its parts may have others that hold them now, and be kept by it alone later.
+static bool is_kept_quietly(PyObject *o, bool part) {
+    bool watched = PyType_SUPPORTS_WEAKREFS(Py_TYPE(o));
+    if (value_immutable(o) || (part ? lives_long(o) : watched))
+        return true;
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < PyTuple_GET_SIZE(o); i++)
+        if (!is_kept_quietly(PyTuple_GET_ITEM(o, i), true))
+            return false;
     losses l = {0};
-    bool quiet = losses_last(&l, o);
+    bool quiet = !watched && losses_last(&l, o);
     losses_clear(&l);
-    if (quiet)
+    return quiet;
+}
+
+// Where the trace may not break, it lives on: better than no answer.
+status door_keep(world *w, PyObject *o) {
+    if (w->whole || is_kept_quietly(o, false))
         return ST_OK;
     return world_break_status(w, REASON_FINALIZER, "a guard keeps a %s", Py_TYPE(o)->tp_name);
+}
+
+status door_keep_items(world *w, PyObject *tuple) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        TRY(door_keep(w, PyTuple_GET_ITEM(tuple, i)));
+    return ST_OK;
 }
 
 status record_identity(world *w, record *r) {
     if (r->identity)
         return ST_OK;
     if (!r->pinned)
-        TRY(check_kept(w, r->outside));
+        TRY(door_keep(w, r->outside));
     r->identity = true;
     return r->pinned ? ST_OK : guard_add(w->guards, GUARD_IS, r->source, NULL, r->outside, 0);
 }
@@ -357,10 +381,6 @@ static bool is_stateful(PyObject *o) {
         if (strcmp(t->tp_name, stateful[i]) == 0)
             return true;
     return is_foreign(t);
-}
-
-static bool is_enum_member(PyObject *o) {
-    return PyType_IsSubtype(Py_TYPE(Py_TYPE(o)), type_enum);
 }
 
 // Objects of classes that Python code made, and of C types that may change or be changed.

@@ -34,6 +34,10 @@ status door_guard_type(world *w, source *s, PyObject *object);
 // A recorded object was found at one more place. `pinned`: a guard there lets only this object
 // pass.
 status door_again(world *w, record *r, source *s, bool pinned);
+// A guard is going to hold this object. One that has no weak references is kept alive by that:
+// breaks where somebody may be waiting for its end.
+status door_keep(world *w, PyObject *o);
+status door_keep_items(world *w, PyObject *tuple);
 // Whether a place can hold no other object, because what it hangs from is pinned and never changes.
 bool door_pinned(const world *w, const source *s);
 // The lazy's record, made without opening if the object is a dict of a kind that is read by key.

@@ -118,6 +118,7 @@ static status pin_key(world *w, PyObject *key, bool *made_inside) {
     if (value_immutable(key))
         return ST_OK;
     if (PyTuple_CheckExact(key)) {
+        TRY(door_keep(w, key));
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
             TRY(pin_key(w, PyTuple_GET_ITEM(key, i), made_inside));
         return ST_OK;
@@ -488,6 +489,7 @@ static PyObject *keys_of_instance(PyObject *o) {
 
 static status guard_keys(world *w, names *n, PyObject *keys) {
     guard_kind kind = n->instance ? GUARD_ATTR_NAMES : GUARD_KEYS;
+    TRY(door_keep_items(w, keys));
     return guard_add(w->guards, kind, n->source, NULL, keys, 0);
 }
 

@@ -251,6 +251,7 @@ static status open_set_of(world *w, record *r, PyObject *items) {
     PyObject *guarded = guarded_items(w, items);
     if (guarded == NULL)
         return ST_ERROR;
+    TRY(door_keep_items(w, guarded));
     TRY(guard_add(w->guards, GUARD_SET_ITEMS, r->source, NULL, guarded, 0));
     TRY(open_elements(w, r, items));
     r->ordered = true;

@@ -737,6 +737,37 @@ def seen_by_identity():
     return log
 
 
+class _Part:
+    def __init__(self, name):
+        self.name = name
+
+
+def seen_in_keys():
+    parts = [_Part(str(n)) for n in range(4)]
+    gone = [weakref.ref(part) for part in parts]
+    pairs, named = {(part, part.name) for part in parts}, {(part, 1): part.name for part in parts}
+    found = sorted(name for _, name in pairs), list(named.values()), named[parts[0], 1]
+    del pairs, named, parts
+    return found, [ref() is None for ref in gone]
+
+
+def class_with_bare_descriptors():
+    class Local:
+        @staticmethod
+        def f():
+            return 1
+
+        @classmethod
+        def g(cls):
+            return 2
+
+    gone = [weakref.ref(Local.f), weakref.ref(Local.g.__func__)]
+    found = Local.f() + Local().g()
+    del Local
+    gc.collect()
+    return found, [ref() is None for ref in gone]
+
+
 def refcounts_of_locals():
     class C:
         pass
