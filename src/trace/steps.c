@@ -179,6 +179,35 @@ static status guard_imported(world *w, PyObject *name) {
     return s ? guard_add(w->guards, GUARD_IS, s, NULL, found, 0) : ST_ERROR;
 }
 
+// Import looks at the real sys.modules, not at what the program is going to make of it.
+static bool modules_written(const world *w) {
+    const record *r = record_of(w, PyImport_GetModuleDict());
+    return r != NULL && r->names != NULL && names_written(r->names);
+}
+
+static status guard_not_imported(world *w, PyObject *name) {
+    PyObject *modules = PyImport_GetModuleDict();
+    source *all = guard_source(w->guards, SOURCE_FIXED, NULL, modules, 0);
+    return all ? guard_add(w->guards, GUARD_ABSENT, all, NULL, name, 0) : ST_ERROR;
+}
+
+// What an import found, or did not, may be another thing in the next call; that it is the same in
+// sys.modules is guarded. Where it had to look further, only who may not break takes its word.
+static PyObject *fail_import(world *w, PyObject *name, PyObject *found) {
+    if (!PyErr_ExceptionMatches(PyExc_ImportError))
+        return NULL;
+    py_raised aside = py_put_aside();
+    status guarded = found == Py_None            ? guard_imported(w, name)
+                     : found == NULL && w->whole ? guard_not_imported(w, name)
+                                                 : ST_BREAK;
+    if (guarded == ST_OK)
+        return py_put_on(aside), NULL;
+    py_forget(aside);
+    return guarded == ST_ERROR
+               ? NULL
+               : world_break(w, REASON_NATIVE_CALL, "import of %U, which fails", name);
+}
+
 static PyObject *first_part(PyObject *name) {
     Py_ssize_t dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);
     return dot < 0 ? Py_NewRef(name) : PyUnicode_Substring(name, 0, dot);
@@ -229,9 +258,11 @@ PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject 
     if (!plain)
         return PyErr_Occurred() ? NULL
                                 : world_break(w, REASON_NATIVE_CALL, "a replaced __import__");
+    if (modules_written(w))
+        return world_break(w, REASON_NATIVE_CALL, "import after a write to sys.modules");
     // A module that is not there yet runs code, which must not miss what the program did before,
     // and must not run twice if the trace is done again.
-    PyObject *there;
+    PyObject *there = NULL;
     bool absolute = PyLong_CheckExact(level) && PyLong_AsLong(level) == 0;
     bool known = absolute && raw_dict_get(PyImport_GetModuleDict(), name, &there) == RAW_FOUND;
     int quiet =
@@ -244,10 +275,40 @@ PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject 
     PyObject *module = import_name(f->f_globals, f->f_builtins, f->f_locals, name, fromlist, level);
     w->quiet--;
     if (module == NULL)
-        return NULL;
+        return fail_import(w, name, absolute ? there : name);
     PyObject *loaded = absolute ? load_imported(w, name, fromlist != Py_None, module)
                                 : load_module(w, name, module);
     Py_DECREF(module);
+    return loaded;
+}
+
+static PyObject *submodule_name(PyObject *module, PyObject *name) {
+    PyObject *package = PyModule_GetNameObject(module);
+    PyObject *whole = package ? PyUnicode_FromFormat("%U.%U", package, name) : NULL;
+    Py_XDECREF(package);
+    return whole;
+}
+
+// It is no attribute, and there is no such submodule.
+static PyObject *fail_import_from(world *w, PyObject *whole) {
+    py_raised aside = py_put_aside();
+    if (guard_not_imported(w, whole) == ST_OK)
+        py_put_on(aside);
+    else
+        py_forget(aside);
+    return NULL;
+}
+
+static PyObject *import_submodule(world *w, PyObject *module, PyObject *name) {
+    PyObject *whole = submodule_name(module, name);
+    if (whole == NULL)
+        return NULL;
+    w->quiet++;
+    PyObject *value = import_from(module, name);
+    w->quiet--;
+    PyObject *loaded = value ? load_imported(w, whole, true, value) : fail_import_from(w, whole);
+    Py_XDECREF(value);
+    Py_DECREF(whole);
     return loaded;
 }
 
@@ -262,14 +323,9 @@ PyObject *step_import_from(world *w, PyObject *module, PyObject *name) {
         return NULL;
     if (!PyModule_Check(opened))
         return world_break(w, REASON_ATTRIBUTE, "import from an object that is no module");
-    w->quiet++;
-    value = import_from(opened, name);
-    w->quiet--;
-    if (value == NULL)
-        return NULL;
-    PyObject *loaded = load_module(w, name, value);
-    Py_DECREF(value);
-    return loaded;
+    if (modules_written(w))
+        return world_break(w, REASON_NATIVE_CALL, "import after a write to sys.modules");
+    return import_submodule(w, opened, name);
 }
 
 // --- functions and calls ---

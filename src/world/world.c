@@ -230,7 +230,7 @@ void world_free(world *w) {
 
 // --- distinctness ---
 
-static bool names_written(const names *n) {
+bool names_written(const names *n) {
     if (n->pending != NULL && PyDict_GET_SIZE(n->pending) > 0)
         return true;
     if (n->twin == NULL)

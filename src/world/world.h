@@ -351,6 +351,8 @@ names *names_of_object(world *w, record *object);
 // A dict found by GLOBALS, BUILTINS, MODULE_DICT …: `s` is its own source; if `s` is of any other
 // kind it is a function's, and the dict is its globals.
 names *names_of_globals(world *w, source *s, PyObject *globals);
+// Whether something of it is held back.
+bool names_written(const names *n);
 // New reference (a lazy, or a held-back value). NULL without an exception if absent; guarded either
 // way.
 PyObject *names_get(world *w, names *n, PyObject *key);

@@ -283,6 +283,78 @@ def from_import(call):
         sys.modules.pop("case_imported", None)
 
 
+def _forget_imported():
+    for name in [name for name in sys.modules if name.startswith("case_imported")]:
+        del sys.modules[name]
+
+
+def import_that_is_forbidden(call):
+    def f():
+        try:
+            import case_imported
+        except ImportError as exc:
+            return exc.name
+        return case_imported.X
+
+    try:
+        sys.modules["case_imported"] = None
+        call(f)
+        call.again(f)
+        sys.modules["case_imported"] = module_of("X = 1")
+        call(f)
+        _forget_imported()
+        call(f)
+        sys.modules["case_imported"] = module_of("X = 2")
+        call(f)
+    finally:
+        _forget_imported()
+
+
+def import_of_what_the_program_itself_puts_there(call):
+    def f(module):
+        before = sys.modules["case_imported"]
+        sys.modules["case_imported"] = module
+        try:
+            import case_imported
+        except ImportError:
+            return None
+        finally:
+            sys.modules["case_imported"] = before
+        return case_imported.X
+
+    try:
+        sys.modules["case_imported"] = module_of("X = 0")
+        call(f, module_of("X = 1"))
+        call(f, None)
+        call(f, module_of("X = 2"))
+    finally:
+        _forget_imported()
+
+
+def submodule_that_is_no_attribute_of_its_package(call):
+    def f():
+        try:
+            from case_imported import part
+        except ImportError:
+            return None
+        return part.X
+
+    try:
+        sys.modules["case_imported"] = package = module_of("__name__ = 'case_imported'")
+        call(f)
+        call.again(f)
+        sys.modules["case_imported.part"] = module_of("X = 1")
+        call(f)
+        sys.modules["case_imported.part"] = module_of("X = 2")
+        call(f)
+        del sys.modules["case_imported.part"]
+        call(f)
+        package.part = module_of("X = 3")
+        call(f)
+    finally:
+        _forget_imported()
+
+
 def import_after_the_path_was_changed(call):
     m = module_of(
         """
