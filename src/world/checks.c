@@ -142,6 +142,24 @@ status check_wrapper(world *w, source *s, PyObject *method) {
     return guard_add_custom(w->guards, s, &custom, Py_NewRef(raw_wrapper_descriptor(method)));
 }
 
+// --- bytearrays ---
+
+static bool not_exported_check(PyObject *o, void *data) {
+    (void)data;
+    return o != NULL && PyByteArray_Check(o) && ((PyByteArrayObject *)o)->ob_exports == 0;
+}
+
+static PyObject *not_exported_text(const char *s, void *data) {
+    (void)data;
+    return PyUnicode_FromFormat("nobody has the buffer of %s", s);
+}
+
+status check_not_exported(world *w, source *s) {
+    static const guard_custom custom = {"not_exported", not_exported_check, not_exported_text, NULL,
+                                        NULL};
+    return guard_add_custom(w->guards, s, &custom, NULL);
+}
+
 // --- places that are empty ---
 
 static bool cell_empty_check(PyObject *o, void *data) {

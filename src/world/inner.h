@@ -78,6 +78,8 @@ status check_c_method(world *w, source *s, PyObject *method);
 status check_wrapper(world *w, source *s, PyObject *method);
 // An immutable C object whose own == runs no Python code.
 status check_equal(world *w, source *s, PyObject *o);
+// A bytearray that may be resized, and that nobody writes to or reads from behind the trace.
+status check_not_exported(world *w, source *s);
 status check_cell_empty(world *w, source *s);
 status check_slot_empty(world *w, source *s, Py_ssize_t offset);
 status check_context_set(world *w, source *s, bool set);

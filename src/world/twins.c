@@ -308,6 +308,9 @@ static status open_deque(world *w, record *r) {
 // --- bytearrays ---
 
 static status open_bytearray(world *w, record *r) {
+    if (((PyByteArrayObject *)r->outside)->ob_exports > 0)
+        return world_break_status(w, REASON_PROTOCOL, "a bytearray whose buffer someone has");
+    TRY(check_not_exported(w, r->source));
     Py_ssize_t size = PyByteArray_GET_SIZE(r->outside);
     PyObject *content = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(r->outside), size);
     if (content == NULL)

@@ -832,3 +832,20 @@ def item_of_a_tuple_and_then_the_whole(call):
     call(f, (1000, "b"))
     call(f, (1001, "b"))
     call.traced(f)
+
+
+def bytearray_whose_buffer_someone_has(call):
+    def f(b):
+        try:
+            b.extend(b"more")
+            del b[-4:]
+        except BufferError:
+            return "held"
+        return bytes(b)
+
+    b = bytearray(b"abc")
+    call(f, b)
+    call.again(f, b)
+    with memoryview(b):
+        call.loose(f, b)
+    call.loose(f, b)
