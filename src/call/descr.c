@@ -174,10 +174,16 @@ static PyObject *get_class(world *w, const descr *d, PyObject *o, PyTypeObject *
     return bound;
 }
 
-// What pybind11 wraps its functions in.
+// What pybind11 wraps its functions in. It is known, and never wraps another.
 static PyObject *get_instance_method(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
-    (void)w, (void)type;
+    (void)type;
     PyObject *function = PyInstanceMethod_GET_FUNCTION(d->raw);
+    if (!PyCFunction_Check(function)) {
+        source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
+        function = s ? door_bring(w, s, function) : NULL;
+    }
+    if (function == NULL)
+        return NULL;
     return o ? PyMethod_New(function, o) : Py_NewRef(function);
 }
 

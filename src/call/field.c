@@ -167,6 +167,14 @@ static PyObject *read_namespace(world *w, PyObject *dict) {
     return world_break(w, REASON_ATTRIBUTE, "the globals of a function that was made inside");
 }
 
+// Code is guarded to be this very object, and so is what it has. Takes the reference.
+static PyObject *give_fixed(world *w, PyObject *value) {
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, value, 0);
+    PyObject *loaded = s ? door_load(w, s, value) : NULL;
+    Py_DECREF(value);
+    return loaded;
+}
+
 static PyObject *read_inside(world *w, const descr *d, PyObject *o) {
     PyTypeObject *owner = PyDescr_TYPE(d->raw);
     PyObject *name = PyDescr_NAME(d->raw);
@@ -175,6 +183,8 @@ static PyObject *read_inside(world *w, const descr *d, PyObject *o) {
     if (owner == &PyFunction_Type && name == word.builtins)
         return read_namespace(w, ((PyFunctionObject *)o)->func_builtins);
     PyObject *value = read_native(d, o);
+    if (owner == &PyCode_Type && value != NULL)
+        return give_fixed(w, value);
     if (value == Py_None && name == word.context && raised_nothing_outside(w) != ST_OK)
         Py_CLEAR(value);
     if (value != NULL && is_trampoline(value))

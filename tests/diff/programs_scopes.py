@@ -6,6 +6,11 @@ import sys
 
 from probes import Dying, catch, where
 
+try:
+    from _testcapi import instancemethod
+except ImportError:
+    instancemethod = None
+
 _shared = 0
 
 
@@ -858,3 +863,32 @@ def many_cells():
     space = {}
     exec(source, space)
     return space["f"]()()
+
+
+def parts_of_code_are_its_own():
+    namespace = {}
+    exec("f, g = lambda: (1.5, 'a'), lambda: (1.5, 'a')", namespace)
+    one, two = namespace["f"].__code__, namespace["g"].__code__
+    return (
+        one.co_consts is one.co_consts,
+        one.co_names is one.co_names,
+        one.co_consts[0] is one.co_consts[0],
+        one.co_consts is two.co_consts,
+        one.co_consts == two.co_consts,
+    )
+
+
+def _method(self):
+    return self.n
+
+
+class _Holder:
+    n = 5
+    method = instancemethod(_method) if instancemethod else _method
+
+
+def function_that_c_code_wrapped():
+    _Holder.method.note = "kept"
+    note = _method.note
+    _method.__dict__.clear()
+    return note, _Holder.method is _method, _Holder().method(), _Holder.method(_Holder)
