@@ -254,8 +254,7 @@ HANDLER(id) {
     bool only = o == Py_None || PyBool_Check(o) || o == Py_Ellipsis || o == Py_NotImplemented;
     if (only || (PyType_Check(o) && !raw_is_python_class((PyTypeObject *)o)))
         return PyLong_FromVoidPtr(o);
-    if (r || value_immutable(o) || PyType_Check(o) || PyCFunction_Check(o) || PyMethod_Check(o) ||
-        is_trampoline(o))
+    if (r || value_could_be_outside(w, o) || PyMethod_Check(o) || is_trampoline(o))
         return world_break(w, REASON_ADDRESS, "id of a %s object", Py_TYPE(o)->tp_name);
     return address_new(w, o);
 }

@@ -126,8 +126,7 @@ static status pin_key(world *w, PyObject *key, bool *made_inside) {
     record *r = record_of(w, key);
     if (r != NULL)
         return record_identity(w, r);
-    bool class = PyType_Check(key) && !type_is_made(w, (PyTypeObject *)key);
-    *made_inside |= !class && !PyCFunction_Check(key) && !PyModule_Check(key);
+    *made_inside |= !value_could_be_outside(w, key);
     return ST_OK;
 }
 

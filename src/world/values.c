@@ -54,6 +54,21 @@ bool value_immutable(PyObject *o) {
     return immutable(o, 0, &left);
 }
 
+// What C types have for good comes in as it is, without a record.
+static bool is_descriptor(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return t == &PyMethodDescr_Type || t == &PyWrapperDescr_Type || t == &PyClassMethodDescr_Type ||
+           t == &PyGetSetDescr_Type || t == &PyMemberDescr_Type ||
+           (PyType_HasFeature(t, Py_TPFLAGS_METHOD_DESCRIPTOR) && !PyFunction_Check(o));
+}
+
+bool value_could_be_outside(const world *w, PyObject *o) {
+    if (PyFunction_Check(o) || PyType_Check(o))
+        return map_get(&w->made, map_key(o)) == NULL;
+    return PyCFunction_Check(o) || PyModule_Check(o) || is_descriptor(o) ||
+           value_immutable(o);
+}
+
 // Whether CPython has only one object of this value.
 static bool is_unique(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
@@ -215,16 +230,8 @@ static status side_of(world *w, PyObject *o, side *found) {
     return ST_OK;
 }
 
-// Whether an object without a source may be one that an outside place could hold: what was made
-// inside never is.
-static bool could_be_outside(world *w, PyObject *o) {
-    if (PyFunction_Check(o))
-        return map_get(&w->made, map_key(o)) == NULL;
-    return PyType_Check(o) || PyCFunction_Check(o) || PyModule_Check(o) || value_immutable(o);
-}
-
 static status guard_against_object(world *w, const side *a, PyObject *object, bool same) {
-    if (!same && !could_be_outside(w, object))
+    if (!same && !value_could_be_outside(w, object))
         return ST_OK;
     guard_kind kind = same ? GUARD_IS : GUARD_IS_NOT;
     TRY(guard_add(w->guards, kind, a->source, NULL, object, 0));

@@ -321,6 +321,9 @@ status world_pin_hashed(world *w);
 // str, bytes, Ellipsis, NotImplemented, range and slice of such, tuple and frozenset of such,
 // code).
 bool value_immutable(PyObject *o);
+// Whether an object without a record may be one that an outside place could hold: what was made
+// inside never is.
+bool value_could_be_outside(const world *w, PyObject *o);
 // Whether it is a NaN or a tuple with one in it: equal to itself only, and hashed by its address.
 bool value_has_nan(PyObject *o);
 // Where an opened immutable was found, be it inside a tuple, so that this call's own object can be

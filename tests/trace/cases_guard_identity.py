@@ -739,3 +739,43 @@ def metaclass_that_answers_for_new(call):
     call(f)
     Meta.__getattribute__ = answer
     call(f)
+
+
+# What C types have: none of these was made inside, whatever way leads to it.
+_PARTS = [list.append, int.__add__, float.real, property.fget, vars(dict)["fromkeys"]]
+_TABLE = {part: n for n, part in enumerate([*_PARTS, (list.append, 1)])}
+_NUMBERS = {id(part) for part in _PARTS}
+
+
+def parts_of_c_types_in_a_table(call):
+    def f():
+        return (
+            [_TABLE.get(part) for part in (list.append, int.__add__, float.real, property.fget)],
+            _TABLE.get(vars(dict)["fromkeys"]),
+            _TABLE.get((list.append, 1)),
+            list.append in _TABLE,
+            list.pop in _TABLE,
+        )
+
+    call(f)
+    call.again(f)
+    _TABLE[list.pop] = 9
+    call(f)
+    del _TABLE[list.pop]
+
+
+def address_of_a_part_of_a_c_type(call):
+    def f():
+        return id(list.append) in _NUMBERS, id(float.real) in _NUMBERS, id(list.pop) in _NUMBERS
+
+    call.loose(f)
+    call.loose(f)
+
+
+def is_a_part_of_a_c_type(call):
+    def f(o):
+        return o is list.append, o is int.__add__, o is float.real, o is property.fget
+
+    call(f, 5)
+    for part in [*_PARTS, 5, *_PARTS]:
+        call(f, part)

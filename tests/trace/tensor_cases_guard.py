@@ -476,3 +476,20 @@ def torch_function_replaced(call):
     finally:
         torch.relu = old
     call.again(f, x)
+
+
+# As people write them who override torch's functions.
+_HANDLERS = {torch.Tensor.add: "add", torch.Tensor.shape: "shape", torch.relu: "relu"}
+
+
+def table_of_torch_functions(call):
+    def f(x):
+        kind = type(x)
+        return x + 1, _HANDLERS.get(kind.add), _HANDLERS.get(kind.shape), _HANDLERS.get(torch.relu)
+
+    call(f, torch.ones(2))
+    call.again(f, torch.zeros(2))
+    del _HANDLERS[torch.Tensor.add]
+    call(f, torch.ones(2))
+    _HANDLERS[torch.Tensor.add] = "add"
+    call(f, torch.ones(2))
