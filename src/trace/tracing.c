@@ -410,6 +410,8 @@ static PyObject *leave_unbegun(run *r) {
 static PyObject *leave_abandoned(run *r) {
     if (r->world->broken)
         world_leave_frame(r->world, r);
+    if (!PyErr_Occurred()) // native code has swallowed the break: a generator that died
+        PyErr_SetNone(world_break_error);
     return leave_unbegun(r);
 }
 
