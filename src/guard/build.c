@@ -277,7 +277,7 @@ static status keep_strongly(guard_program *p, PyObject *o) {
 static bool can_die(PyObject *o) {
     if (PyType_Check(o) && !(((PyTypeObject *)o)->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return false;
-    return Py_TYPE(o)->tp_weaklistoffset != 0;
+    return raw_can_be_weak(o);
 }
 
 static status keep_weakly(guard_program *p, map *known, PyObject *o) {
@@ -299,7 +299,7 @@ static status keep_weakly(guard_program *p, map *known, PyObject *o) {
 
 // A descriptor may have no weak references. It is of a class that is held weakly, and goes with it.
 static status keep_found(guard_program *p, map *known, PyObject *o) {
-    if (!o || PyType_SUPPORTS_WEAKREFS(Py_TYPE(o)))
+    if (!o || raw_can_be_weak(o))
         return keep_weakly(p, known, o);
     TRY(vec_push(&p->found, o));
     Py_INCREF(o);

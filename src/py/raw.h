@@ -137,6 +137,8 @@ PyObject *raw_method_wrapped(PyObject *o);
 // One of a function's fields by its Python name; NULL for others, and for what would have to be
 // made.
 PyObject *raw_function_field(PyObject *function, PyObject *name);
+// Whether weak references to an object are told of its death.
+bool raw_can_be_weak(PyObject *o);
 // The object behind a weak reference, None if it has died; NULL for others.
 PyObject *raw_weakref_get(PyObject *o);
 // The same for a weak proxy.

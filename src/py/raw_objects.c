@@ -312,6 +312,13 @@ PyObject *raw_method_wrapped(PyObject *o) {
     return Py_IS_TYPE(o, method_wrapper_type) ? ((method_wrapper *)o)->descriptor : NULL;
 }
 
+// paramspecattr_dealloc (3.12 and on) does not clear them: they point to freed memory.
+bool raw_can_be_weak(PyObject *o) {
+    const char *name = Py_TYPE(o)->tp_name;
+    return Py_TYPE(o)->tp_weaklistoffset != 0 && strcmp(name, "typing.ParamSpecArgs") != 0 &&
+           strcmp(name, "typing.ParamSpecKwargs") != 0;
+}
+
 static PyObject *referent(PyObject *o) {
     PyObject *there = ((PyWeakReference *)o)->wr_object;
     return there == NULL || Py_REFCNT(there) <= 0 ? Py_None : there;

@@ -58,7 +58,7 @@ static bool lives_long(PyObject *o) {
 
 // Its parts may have others that hold them now, and be kept by it alone later.
 static bool is_kept_quietly(PyObject *o, bool part) {
-    bool watched = PyType_SUPPORTS_WEAKREFS(Py_TYPE(o));
+    bool watched = raw_can_be_weak(o);
     if (value_immutable(o) || (part ? lives_long(o) : watched))
         return true;
     for (Py_ssize_t i = 0; PyTuple_CheckExact(o) && i < PyTuple_GET_SIZE(o); i++)

@@ -1,5 +1,7 @@
 """Which objects are one and the same: outcome of `is`, aliasing, distinctness."""
 
+import typing
+
 
 class _N:
     """Never equal to anything, itself included."""
@@ -779,3 +781,15 @@ def is_a_part_of_a_c_type(call):
     call(f, 5)
     for part in [*_PARTS, 5, *_PARTS]:
         call(f, part)
+
+
+def object_whose_death_nobody_is_told_of(call):
+    """CPython does not clear the weak references to these."""
+
+    def f(o, p):
+        return o.__origin__ is p
+
+    p = typing.ParamSpec("p")
+    for _ in range(20):
+        call.loose(f, p.args, p)
+        call.loose(f, p.kwargs, p)
