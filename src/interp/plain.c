@@ -212,8 +212,14 @@ PyObject *interp_hand_over(run *r) {
     return py_eval_default(r->ts, r->frame, 0, true);
 }
 
+// It may have stood anywhere: CPython's own frames end with nothing on their stack.
 PyObject *interp_end_frame(run *r) {
-    py_leave_ended(r->ts, r->frame, &r->entry, py_frame_stack_pointer(r->frame));
+    PyObject **base = py_frame_stack(r->frame), **sp = py_frame_stack_pointer(r->frame);
+    py_raised aside = py_put_aside();
+    while (sp > base)
+        Py_XDECREF(*--sp);
+    py_put_on(aside);
+    py_leave_ended(r->ts, r->frame, &r->entry, sp);
     return NULL;
 }
 
