@@ -103,6 +103,8 @@ static progress step(drive *d) {
         d->result = interp_end_frame(&r);
         return ENDED;
     }
+    if (throwing)
+        py_tools_unseen(&r.entry);
     switch (interp_loop(&r, throwing)) {
     case RUN_STOP:
         py_leave_handed_over(d->ts, d->frame, &r.entry);

@@ -240,6 +240,11 @@ static inline void py_tools_seen(PyThreadState *ts, py_entry *e) {
 #endif
 }
 
+// A frame is entered with an exception: tools that came before have not heard of it.
+static inline void py_tools_unseen(py_entry *e) {
+    e->tools = ~e->tools;
+}
+
 // Whether the code still carries events of tools that are gone; only its RESUME cleans that up.
 bool py_tools_stale(PyThreadState *ts, PyCodeObject *code);
 

@@ -711,3 +711,33 @@ def uncaught_recursion():
         return a(n + 1) if n < 40 else [][n]
 
     return a(0)
+
+
+def tracing_begins_in_a_call_that_raises():
+    events = []
+
+    def note(frame, event, arg):
+        if frame.f_code.co_name in ("outer", "inner"):
+            first = frame.f_code.co_firstlineno
+            events.append((frame.f_code.co_name, frame.f_lineno - first, event))
+        return note
+
+    def begin():
+        sys.settrace(note)
+        sys._getframe(1).f_trace = sys._getframe(2).f_trace = note
+        raise KeyError("begun")
+
+    def inner():
+        begin()
+
+    def outer():
+        try:
+            inner()
+        except KeyError as exc:
+            return text(exc)
+
+    try:
+        found = outer()
+    finally:
+        sys.settrace(None)
+    return found, events
