@@ -342,6 +342,9 @@ static status keep_objects(guard_program *p, map *known, step *s) {
         return keep_strongly(p, s->object);
     case STEP_CHECK + GUARD_CUSTOM:
         return ST_OK;
+    case STEP_CHECK + GUARD_VALUE: // only code is compared by identity
+        return PyCode_Check(s->object) ? keep_weakly(p, known, s->object)
+                                       : keep_strongly(p, s->object);
     default:
         return keep_strongly(p, s->object);
     }

@@ -18,6 +18,7 @@ static bool forget_object(step *s, PyObject *o) {
     case STEP_CHECK + GUARD_TYPE:
     case STEP_CHECK + GUARD_IS:
     case STEP_CHECK + GUARD_CODE:
+    case STEP_CHECK + GUARD_VALUE:
     case STEP_CHECK + GUARD_IS_NOT:
         if (s->object != o)
             return false;

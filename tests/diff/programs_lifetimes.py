@@ -768,6 +768,17 @@ def class_with_bare_descriptors():
     return found, [ref() is None for ref in gone]
 
 
+def code_dies_with_its_function():
+    namespace = {}
+    exec("def f(): return 1", namespace)
+    f = namespace.pop("f")
+    gone = weakref.ref(f.__code__)
+    name = f.__code__.co_name
+    del f, namespace
+    gc.collect()
+    return name, gone() is None
+
+
 def refcounts_of_locals():
     class C:
         pass
