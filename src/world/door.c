@@ -154,6 +154,9 @@ static PyObject *inside_of(record *r) {
 
 // Only this very object passes: C objects that never change, classes, C functions.
 static PyObject *open_by_identity(world *w, source *s, PyObject *o, bool pinned) {
+    // What a module or an object has may well live on; what a variable holds is often done with.
+    if (s->kind == SOURCE_LOCAL && door_keep(w, o) != ST_OK)
+        return NULL;
     if (!pinned && guard_add(w->guards, GUARD_IS, s, NULL, o, 0) != ST_OK)
         return NULL;
     record *r = record_new(w, RECORD_OBJECT, s, o, o);

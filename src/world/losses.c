@@ -42,7 +42,7 @@ static bool type_is_quiet(PyTypeObject *t) {
     for (size_t i = 0; i < Py_ARRAY_LENGTH(modules); i++)
         if (begins_with(t->tp_name, modules[i]))
             return true;
-    return !heap && begins_with(t->tp_name, "torch.");
+    return !heap && (begins_with(t->tp_name, "torch.") || begins_with(t->tp_name, "numpy."));
 }
 
 // A weak reference that dies before what it refers to does not call back.

@@ -1,6 +1,7 @@
 """When objects die: temporaries, locals, arguments, exceptions and results, exact to the
 reference; weakrefs and their callbacks; identity of memory that is used again."""
 
+import _lsprof
 import gc
 import sys
 import weakref
@@ -766,6 +767,18 @@ def class_with_bare_descriptors():
     del Local
     gc.collect()
     return found, [ref() is None for ref in gone]
+
+
+def held_by_a_c_object():
+    def timer():
+        return 0.0
+
+    gone = weakref.ref(timer)
+    profiler = _lsprof.Profiler(timer)
+    profiler.clear()
+    seen = profiler is None, callable(profiler)
+    del profiler, timer
+    return seen, gone() is None
 
 
 def code_dies_with_its_function():
