@@ -13,7 +13,9 @@
 #define OPAQUE(owners, names, why)
 #define REFUSED(owners, names, reason, why)
 #define HANDLED(owners, names, handler) HANDLER(handler);
+#define CHANGES(...)
 #include "src/call/rules.def"
+#undef CHANGES
 #undef PURE
 #undef STRUCT
 #undef OPAQUE

@@ -220,23 +220,6 @@ status rule_open_frozen(world *w, const rule *row, PyObject **o) {
                               Py_TYPE(*o)->tp_name);
 }
 
-// Methods that change what they are called on, by name.
-static bool changes_self(const rule *row) {
-    static const char *const names[] = {
-        "append",      "extend",     "insert",     "pop",        "remove",  "clear",   "sort",
-        "reverse",     "update",     "setdefault", "popitem",    "add",     "discard", "rotate",
-        "move_to_end", "appendleft", "popleft",    "extendleft", "subtract"};
-    const char *name = strrchr(row->path, '.');
-    name = name ? name + 1 : row->path;
-    if (strncmp(name, "__i", 3) == 0 || strncmp(name, "__set", 5) == 0 ||
-        strncmp(name, "__del", 5) == 0 || strstr(name, "_update"))
-        return true;
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 // OrderedDict's own pop, popitem and setdefault go by the class's way of items: where a subclass
 // has none of its own, that is OrderedDict's.
 static int is_plain_ordered(ready *c, PyObject *self) {
@@ -267,7 +250,7 @@ static status check_self(ready *c, PyObject *self) {
     // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it: they
     // must not write, and see an order that only one made inside shares with the original.
     if (row->owner == &PyDict_Type && PyODict_Check(self) &&
-        (changes_self(row) || record_of(c->w, self) != NULL))
+        (row->changes || record_of(c->w, self) != NULL))
         return refuse(c, self);
     if (row->first & R_FROZEN)
         return depends_on_locale(self) ? refuse(c, self) : ST_OK;
@@ -285,7 +268,7 @@ static status open_self(ready *c) {
     PyObject **self = &c->items[0];
     TRY(protocol_open(c->w, self, P_NONE));
     TRY(check_self(c, *self));
-    if (record_of(c->w, *self) && changes_self(c->row))
+    if (record_of(c->w, *self) && c->row->changes)
         record_write(c->w, *self);
     if (c->row->first & R_ORDERED)
         TRY(protocol_open(c->w, self, P_ITER));
@@ -412,7 +395,7 @@ static PyObject *run(ready *c) {
             return NULL;
         PyObject *result = row->handler(c->w, c->target, c->items, c->count, c->keywords);
         Py_LeaveRecursiveCall();
-        if (row->owner && c->count && changes_self(row))
+        if (row->changes && c->count)
             note_change(c->w, c->items[0]);
         return result;
     }

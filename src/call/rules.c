@@ -31,13 +31,32 @@ static const line lines[] = {
 #define OPAQUE(owners, names, why_) {owners, names, {.kind = RULE_OPAQUE, .why = (why_)}},
 #define REFUSED(owners, names, id, why_)                                                           \
     {owners, names, {.kind = RULE_OPAQUE, .why = (why_), .reason = REASON_##id}},
+#define CHANGES(names)
 #include "src/call/rules.def"
 #undef PURE
 #undef STRUCT
 #undef HANDLED
 #undef OPAQUE
 #undef REFUSED
+#undef CHANGES
 };
+
+// Names of methods that change self, each between spaces.
+static const char changing[] =
+#define PURE(...)
+#define STRUCT(...)
+#define HANDLED(...)
+#define OPAQUE(...)
+#define REFUSED(...)
+#define CHANGES(names) " " names " "
+#include "src/call/rules.def"
+#undef PURE
+#undef STRUCT
+#undef HANDLED
+#undef OPAQUE
+#undef REFUSED
+#undef CHANGES
+    ;
 
 // The process's one table. It only grows; what its keys point to is held strongly by the rows.
 static struct table {
@@ -248,6 +267,14 @@ static void describe(rule *row, PyObject *owner, PyObject *member) {
         row->owner = (PyTypeObject *)owner;
 }
 
+static bool changes_self(const char *name) {
+    size_t size = strlen(name);
+    const char *at = strstr(changing, name);
+    while (at && (at[-1] != ' ' || at[size] != ' '))
+        at = strstr(at + 1, name);
+    return at != NULL;
+}
+
 static char *join_path(const char *owner, const char *name) {
     bool bare = strcmp(owner, "builtins") == 0, call = strcmp(name, "()") == 0;
     size_t size = strlen(owner) + strlen(name) + 2;
@@ -272,6 +299,7 @@ static rule *new_row(const line *l, PyObject *owner, const char *owner_name, PyO
     row->path = join_path(owner_name, PyUnicode_AsUTF8(name));
     if (row->path) {
         describe(row, owner, member);
+        row->changes = row->owner && changes_self(PyUnicode_AsUTF8(name));
         return row;
     }
     PyMem_Free(row);

@@ -57,6 +57,7 @@ typedef struct rule {
     PyObject *object;    // strong: what the path led to
     PyTypeObject *owner; // methods: the type self must be of; NULL for functions and types
     bool makes;          // a __new__: argument 0 is a class
+    bool changes;        // a method that changes self
 } rule;
 
 // The table is made by the first stator.compile, not at import: it names modules that few programs
