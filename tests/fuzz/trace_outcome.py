@@ -6,9 +6,12 @@ import types
 import warnings
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "diff"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "breaks"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trace"))
 
 import worlds
+from forced import compile_breaking
 from trace_programs import CALLS
 
 
@@ -64,14 +67,10 @@ def plain(f):
 
 def broken(every, seed):
     """Compiles so that every trace breaks before a random instruction."""
-    from stator import _engine
 
     def compile(f):
         whole = worlds.keep_empty(f)  # attaches torch, if it is there
-        settings = _engine.compiler(
-            None, RuntimeError, False, True, 8, break_every=every, break_seed=seed
-        )
-        return _engine.compiled(whole.__wrapped__, settings)
+        return compile_breaking(whole.__wrapped__, break_every=every, break_seed=seed)
 
     return compile
 
