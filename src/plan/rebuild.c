@@ -3,11 +3,11 @@
 #include "src/py/entries.h"
 #include "src/py/sets.h"
 
+#include "src/world/losses.h"
+
 #include "src/call/rules.h"
 
 #include "src/plan/build.h"
-
-#include <internal/pycore_object.h>
 
 // An exact list or dict that is being gathered: made in one step, unless something in it asks for
 // it.
@@ -634,11 +634,6 @@ static maker maker_of(PyObject *o) {
     return t == &PyGen_Type || rebuild_is_iterator(o) ? make_and_fill : rebuild_maker_of(o);
 }
 
-static bool has_weak_references(PyObject *o) {
-    return !PyType_Check(o) && Py_TYPE(o)->tp_weaklistoffset != 0 &&
-           *_PyObject_GET_WEAKREFS_LISTPTR(o) != NULL;
-}
-
 // What depends on more than its parts.
 static status check_kind(builder *b, PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
@@ -646,7 +641,7 @@ static status check_kind(builder *b, PyObject *o) {
         return world_break_status(b->w, REASON_GENERATOR, "gives out a %s", t->tp_name);
     if (raw_is_python_class(t) && (t->tp_finalize || t->tp_del))
         return rebuild_refuse_for(b, o, REASON_FINALIZER);
-    if (t == &PyGen_Type ? rebuild_weakly_known(o) : has_weak_references(o)) {
+    if (t == &PyGen_Type ? rebuild_weakly_known(o) : losses_watched(o)) {
         break_before(b, o);
         return world_break_status(b->w, REASON_REBUILD, "%s with a weak reference to it",
                                   t->tp_name);

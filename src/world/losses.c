@@ -8,19 +8,19 @@ enum { DEEP = 100, MANY = 10000 };
 
 // --- one object ---
 
-// Of the program's; guards have their own. Torch's own to tensors are of its own class.
-static bool has_weak_references(PyObject *o, bool tensor) {
+static bool is_tensor(PyObject *o) {
+    return world_tensors && world_tensors->is_tensor(o);
+}
+
+bool losses_watched(PyObject *o) {
     if (Py_TYPE(o)->tp_weaklistoffset == 0 || PyType_Check(o)) // those of types lie elsewhere
         return false;
+    bool tensor = is_tensor(o);
     PyWeakReference *w = *(PyWeakReference **)_PyObject_GET_WEAKREFS_LISTPTR(o);
     for (; w != NULL; w = w->wr_next)
         if (!guard_owns_weakref((PyObject *)w) && (!tensor || PyWeakref_CheckRefExact(w)))
             return true;
     return false;
-}
-
-static bool is_tensor(PyObject *o) {
-    return world_tensors && world_tensors->is_tensor(o);
 }
 
 static bool begins_with(const char *name, const char *start) {
@@ -54,10 +54,9 @@ static bool dies_quietly(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
     if (t->tp_finalize || t->tp_del)
         return PyGen_CheckExact(o) && ((PyGenObject *)o)->gi_frame_state >= FRAME_COMPLETED;
-    bool tensor = is_tensor(o);
-    if (has_weak_references(o, tensor))
+    if (losses_watched(o))
         return false;
-    return tensor || (type_is_quiet(t) && !calls_back(o));
+    return is_tensor(o) || (type_is_quiet(t) && !calls_back(o));
 }
 
 // Classes are parts of cycles, modules of sys.modules; the others have no parts.

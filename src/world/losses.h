@@ -14,6 +14,9 @@ typedef struct losses {
     uint32_t dead;
 } losses;
 
+// Whether the program has a weak reference to it: guards have their own, and torch's to tensors are
+// of its own class.
+bool losses_watched(PyObject *o);
 // One more reference to this goes. False: someone may notice.
 bool losses_add(losses *l, PyObject *o);
 // This does not die, whatever goes. False: no memory, and it is not known.
