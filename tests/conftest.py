@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import stator
+from stator import _engine
 
 
 def pytest_report_header() -> str:
@@ -19,3 +20,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("full")]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]
+
+
+# Each trace compares what its rules said of results with torch's fakes.
+_engine.torch_check_rules(os.environ.get("STATOR_CHECK_RULES", "1") == "1")

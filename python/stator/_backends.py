@@ -171,8 +171,8 @@ def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
             }
         if node.op.startswith("call_"):
             made.meta["source_fn_stack"] = [(node.name, _called(node))]
-        if node.meta is not None:
-            made.meta["example_value"] = node.meta
+        if node.example is not None:
+            made.meta["example_value"] = node.example
         if node.stack:
             made.meta["stack_trace"] = _stack_trace(node.stack)
         nodes[node] = made

@@ -42,6 +42,10 @@ Row = tuple[str, Any]  # kind (src/torch/kinds.def), extra
 # -- fakes --
 
 
+class _Settle(Exception):
+    """An operation writes to a tensor whose fake has no history yet."""
+
+
 class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """Notes what cannot be run twice: that something wrote to an input, or drew random numbers."""
 
@@ -49,9 +53,11 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
     stator_random = False
     stator_overwrites = False
 
-    def __init__(self) -> None:
+    def __init__(self, late: bool) -> None:
         super().__init__(static_shapes=True)
+        self.stator_late = late  # fakes are made for one operation each
         self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
+        self.stator_made: set[int] = set()  # those of fakes made late
         self.stator_shared: set[int] = set()  # that functions were given, and gave back
         self.stator_hooked: set[int] = set()  # the same for tensors with held-back hooks
 
@@ -59,6 +65,8 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if func._schema.is_mutable:
             storages = {_storage(tensor) for tensor in _written(func, args, kwargs)}
+            if self.stator_late and not storages.isdisjoint(self.stator_made | self.stator_inputs):
+                raise _Settle
             self.stator_wrote = self.stator_wrote or not storages.isdisjoint(self.stator_inputs)
             if not storages.isdisjoint(self.stator_hooked):
                 self.stator_overwrites = True
@@ -82,8 +90,8 @@ def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
         yield from (item for item in values if isinstance(item, torch.Tensor))
 
 
-def make_mode() -> FakeTensorMode:
-    return _Mode()
+def make_mode(late: bool) -> FakeTensorMode:
+    return _Mode(late)
 
 
 def _fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
@@ -118,6 +126,18 @@ def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]
 def are_shared(mode: _Mode, fakes: list[Any]) -> bool:
     tensors = (fake for fake in fakes if isinstance(fake, torch.Tensor))
     return any(_storage(tensor) in mode.stator_shared for tensor in tensors)
+
+
+def fake_like(
+    mode: _Mode, sizes: Any, strides: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Any:
+    """A fake of no history."""
+    inside = torch.empty_strided(
+        sizes, strides, dtype=dtype, device="meta", requires_grad=requires_grad
+    )
+    fake = FakeTensor(mode, inside, device)
+    mode.stator_made.add(_storage(fake))
+    return fake
 
 
 _running = threading.local()
@@ -963,9 +983,39 @@ _DTYPES = {
 _DEVICES = {"cpu": 0, "meta": 14}
 
 
+def _dtypes() -> list[tuple[torch.dtype, int]]:
+    """Those that rules know."""
+    names = _words("""uint8 int8 int16 int32 int64 float16 float32 float64 - complex64 complex128
+                      bool - - - bfloat16""")
+    return [(getattr(torch, name), i) for i, name in enumerate(names) if name != "-"]
+
+
+def _bits(*names: str) -> int:
+    keys = (torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)) for name in names)
+    return functools.reduce(operator.or_, (key.raw_repr() for key in keys))
+
+
+def _rules() -> list[tuple[Any, str]]:
+    """Callables, each with the name of the rule that knows its result."""
+    found = []
+    homes = (torch._C._VariableFunctions, torch._C._nn, torch._C.TensorBase)
+    for name in _engine.torch_rules():
+        if "." in name:
+            found.append((operator.attrgetter(name)(torch), name))
+            continue
+        for home in homes:
+            callable = getattr(home, name, None)
+            if isinstance(callable, (BuiltinFunctionType, MethodDescriptorType)):
+                found.append((callable, name))
+        function = getattr(operator, name, None)
+        if name in (*_BINARY, *_COMPARE, "neg", "abs", "getitem"):
+            found.append((function, name))
+    return found
+
+
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
-    functions = (make_mode, fake_of, hooked, note_shared, are_shared, run, refusal,
+    functions = (make_mode, fake_of, fake_like, hooked, note_shared, are_shared, run, refusal,
                  takes_gradient, key_bits, state_refusal, save_state, state_keeper,
                  state_switches, autocast_now, leave_autocast, return_to_autocast, _exit_autocast,
                  enter_inference, exit_inference, leave_inference)  # fmt: skip
@@ -1024,6 +1074,16 @@ def settings() -> dict[str, Any]:
         "libc10": os.path.join(library, "libc10.so"),
         "libtorch_cpu": os.path.join(library, "libtorch_cpu.so"),
         "samples": _samples(),
+        "get_default_dtype": torch.get_default_dtype,
+        "dtypes": _dtypes(),
+        "devices": [
+            (torch.device("cpu"), 0, -1),
+            (torch.device("cuda", 3), 1, 3),
+            (torch.device("meta"), 14, -1),
+        ],
+        "odd_keys": _bits("Conjugate", "Negative", "ZeroTensor"),
+        "usual_keys": _bits("ADInplaceOrView"),
+        "rules": _rules(),
         "rows": rows(),
         "binary": [getattr(operator, name) for name in _BINARY],
         "compare": [getattr(operator, name) for name in _COMPARE],

@@ -102,6 +102,11 @@ static PyObject *dict_update_in_place(world *w, operands *p) {
     return call_any(w, raw, args, 2, NULL);
 }
 
+// A tuple of a class of C's own, like torch.Size: it looks at what it is joined with.
+static bool is_c_tuple(PyObject *o) {
+    return PyTuple_Check(o) && !PyTuple_CheckExact(o) && !raw_is_python_class(Py_TYPE(o));
+}
+
 // What the operator does beyond calling special methods: `%` makes text, `+=` takes any iterable,
 // sets compare elements.
 static status binary_elements(world *w, special id, bool inplace, operands *p) {
@@ -111,6 +116,10 @@ static status binary_elements(world *w, special id, bool inplace, operands *p) {
     }
     if (id == SPECIAL_mul)
         return repeat_count(w, p);
+    if (id == SPECIAL_add && (is_c_tuple(p->left) || is_c_tuple(p->right))) {
+        TRY(protocol_open_elements(w, &p->left, P_INDEX));
+        return protocol_open_elements(w, &p->right, P_INDEX);
+    }
     if (inplace && id == SPECIAL_add && PySequence_Check(p->left) && !is_scalar(p->left) &&
         !PyTuple_Check(p->left) && !is_standin(p->left))
         return protocol_open(w, &p->right, P_ITER);

@@ -15,7 +15,7 @@ static void node_dealloc(node *n) {
     Py_XDECREF(n->target);
     Py_XDECREF(n->args);
     Py_XDECREF(n->kwargs);
-    Py_XDECREF(n->meta);
+    Py_XDECREF(n->example);
     Py_XDECREF(n->name);
     Py_XDECREF(n->stack);
     Py_XDECREF(n->modules);
@@ -53,7 +53,7 @@ static PyMemberDef node_members[] = {
     {"index", T_INT, offsetof(node, index), READONLY, NULL},
     {"target", T_OBJECT, offsetof(node, target), READONLY, NULL},
     {"args", T_OBJECT, offsetof(node, args), READONLY, NULL},
-    {"meta", T_OBJECT, offsetof(node, meta), READONLY, NULL},
+    {"example", T_OBJECT, offsetof(node, example), READONLY, NULL},
     {"name", T_OBJECT, offsetof(node, name), READONLY, NULL},
     {"stack", T_OBJECT, offsetof(node, stack), READONLY, NULL},
     {"modules", T_OBJECT, offsetof(node, modules), READONLY, NULL},
@@ -72,7 +72,7 @@ PyTypeObject node_type = {
 };
 
 static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
-                      PyObject *meta, PyObject *stack) {
+                      PyObject *example, PyObject *stack) {
     node *n = PyObject_New(node, &node_type);
     if (!n)
         return NULL;
@@ -81,7 +81,8 @@ static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kw
     n->target = Py_NewRef(target);
     n->args = Py_NewRef(args);
     n->kwargs = kwargs && PyDict_GET_SIZE(kwargs) > 0 ? Py_NewRef(kwargs) : NULL;
-    n->meta = Py_NewRef(meta ? meta : Py_None);
+    n->example = Py_NewRef(example ? example : Py_None);
+    n->meta.dims = -1;
     n->name = NULL;
     n->stack = Py_NewRef(stack ? stack : Py_None);
     n->modules = Py_NewRef(Py_None);
@@ -370,11 +371,12 @@ static status insert_input(graph *g, node *n, PyObject *source) {
     return ST_OK;
 }
 
-node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *meta) {
+node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *example) {
     assert(!g->closed);
     PyObject *target = unique_target(g, name ? Py_NewRef(name) : input_target(source));
     PyObject *empty = PyTuple_New(0);
-    node *n = target && empty ? new_node(NODE_PLACEHOLDER, target, empty, NULL, meta, NULL) : NULL;
+    node *n =
+        target && empty ? new_node(NODE_PLACEHOLDER, target, empty, NULL, example, NULL) : NULL;
     Py_XDECREF(empty);
     if (n && (name_node(g, n, target, true) != ST_OK || insert_input(g, n, source) != ST_OK))
         Py_CLEAR(n);
@@ -402,9 +404,9 @@ void graph_sort_inputs(graph *g, int *ranks) {
 }
 
 node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
-                 PyObject *meta, PyObject *stack) {
+                 PyObject *example, PyObject *stack) {
     assert(!g->closed);
-    node *n = new_node(op, target, args, kwargs, meta, stack);
+    node *n = new_node(op, target, args, kwargs, example, stack);
     PyObject *text = n ? target_text(target) : NULL;
     if (!text) {
         Py_XDECREF(n);

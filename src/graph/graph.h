@@ -14,16 +14,28 @@ typedef enum node_op {
     NODE_OUTPUT,        // args[0]: tuple of nodes
 } node_op;
 
+enum { META_MOST_DIMS = 8 };
+
+// A strided tensor without its values.
+typedef struct meta {
+    int32_t dtype; // torch's ScalarType
+    int32_t device_type, device_index;
+    bool requires_grad;
+    int dims; // -1: nothing is known
+    int64_t sizes[META_MOST_DIMS], strides[META_MOST_DIMS];
+} meta;
+
 typedef struct node {
     PyObject_HEAD
     node_op op;
-    int index;        // in the graph
-    PyObject *target; // strong
-    PyObject *args;   // strong, tuple
-    PyObject *kwargs; // strong, dict; NULL for none
-    PyObject *meta;   // strong: an example value (FakeTensor, int …), or None
-    PyObject *name;   // strong, str; unique in its graph
-    PyObject *stack;  // strong: tuple of (filename, line, function name), outermost first, or None
+    int index;         // in the graph
+    PyObject *target;  // strong
+    PyObject *args;    // strong, tuple
+    PyObject *kwargs;  // strong, dict; NULL for none
+    PyObject *example; // strong: a value like its own (FakeTensor, tuple of them …), or None
+    meta meta;         // of a tensor
+    PyObject *name;    // strong, str; unique in its graph
+    PyObject *stack;   // strong: tuple of (filename, line, function name), outermost first, or None
     // strong: tuple of (id, place, class) of the modules whose calls it is part of, outermost
     // first, or None
     PyObject *modules;
@@ -53,9 +65,9 @@ int graph_setup(PyObject *module);
 
 graph *graph_new(void);
 // New references, NULL with an exception. `name` NULL: made from the target, as torch.fx does.
-node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *meta);
+node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *example);
 node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
-                 PyObject *meta, PyObject *stack);
+                 PyObject *example, PyObject *stack);
 // Puts placeholders in order: ranks[i] is the i-th one's. Those of one rank stay as they are.
 void graph_sort_inputs(graph *g, int *ranks);
 // The node is called like this from now on, or like this with a number.

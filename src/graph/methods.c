@@ -8,19 +8,19 @@ static bool check_open(graph *g) {
 }
 
 static PyObject *method_input(graph *g, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"source", "name", "meta", NULL};
-    PyObject *source, *name = NULL, *meta = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|UO", words, &source, &name, &meta) ||
+    static char *words[] = {"source", "name", "example", NULL};
+    PyObject *source, *name = NULL, *example = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|UO", words, &source, &name, &example) ||
         !check_open(g))
         return NULL;
-    return (PyObject *)graph_input(g, name, source, meta);
+    return (PyObject *)graph_input(g, name, source, example);
 }
 
 static PyObject *method_call(graph *g, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"target", "args", "kwargs", "meta", "stack", NULL};
-    PyObject *target, *given, *keywords = NULL, *meta = NULL, *stack = NULL;
+    static char *words[] = {"target", "args", "kwargs", "example", "stack", NULL};
+    PyObject *target, *given, *keywords = NULL, *example = NULL, *stack = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|O!OO", words, &target, &PyTuple_Type,
-                                     &given, &PyDict_Type, &keywords, &meta, &stack) ||
+                                     &given, &PyDict_Type, &keywords, &example, &stack) ||
         !check_open(g))
         return NULL;
     node_op op = PyUnicode_Check(target) ? NODE_CALL_METHOD : NODE_CALL_FUNCTION;
@@ -28,7 +28,7 @@ static PyObject *method_call(graph *g, PyObject *args, PyObject *kwargs) {
         PyErr_SetString(PyExc_ValueError, "a method needs its object");
         return NULL;
     }
-    return (PyObject *)graph_call(g, op, target, given, keywords, meta, stack);
+    return (PyObject *)graph_call(g, op, target, given, keywords, example, stack);
 }
 
 static PyObject *method_rename(graph *g, PyObject *args) {
@@ -73,9 +73,10 @@ static PyObject *method_replay(graph *g, PyObject *const *args, Py_ssize_t count
 
 PyMethodDef graph_methods[] = {
     {"add_input", (PyCFunction)(void (*)(void))method_input, METH_VARARGS | METH_KEYWORDS,
-     "add_input(source, name=None, meta=None): a new placeholder."},
+     "add_input(source, name=None, example=None): a new placeholder."},
     {"add_call", (PyCFunction)(void (*)(void))method_call, METH_VARARGS | METH_KEYWORDS,
-     "add_call(target, args, kwargs=None, meta=None, stack=None): a new node; a str is a method's "
+     "add_call(target, args, kwargs=None, example=None, stack=None): a new node; a str is a "
+     "method's "
      "name."},
     {"rename", (PyCFunction)method_rename, METH_VARARGS, "rename(node, name)"},
     {"close", (PyCFunction)method_close, METH_O,

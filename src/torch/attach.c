@@ -33,6 +33,7 @@ static int find_symbols(void *c10, void *cpu) {
     } symbols[] = {
         {c10, "_ZN3c1019UndefinedTensorImpl10_singletonE", &facts.undefined, true},
         {c10, "_ZNK3c1010TensorImpl13requires_gradEv", &facts.requires_grad, true},
+        {c10, "_ZN3c108GradMode10is_enabledEv", &facts.grad_enabled, false},
         {c10, "_ZN3c1013InferenceMode10is_enabledEv", &facts.inference, true},
         {cpu, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", &facts.mode_count, true},
         {cpu, "aoti_torch_get_dim", &facts.get_dim, true},
@@ -174,6 +175,7 @@ static int take_objects(PyObject *settings) {
         {"setitem", &facts.setitem},
         {"getattr", &facts.getattr},
         {"GlobalStateGuard", &facts.state_guard},
+        {"get_default_dtype", &facts.get_default_dtype},
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(objects); i++) {
         PyObject *found = setting(settings, objects[i].name);
@@ -206,6 +208,68 @@ static int find_pybind(PyObject *settings) {
     return 0;
 }
 
+// --- rules ---
+
+// (dtype, number): whether they lie where rules look for them.
+static bool take_dtypes(PyObject *list) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        PyObject *dtype;
+        int number;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "Oi", &dtype, &number) || number < 0 ||
+            number >= (int)Py_ARRAY_LENGTH(facts.dtypes) || rule_dtype(dtype) != number)
+            return false;
+        facts.dtypes[number] = Py_NewRef(dtype);
+    }
+    return true;
+}
+
+// (device, type, index).
+static bool check_devices(PyObject *list) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        PyObject *device;
+        int32_t type, index, real_type, real_index;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "Oii", &device, &real_type, &real_index) ||
+            !rule_device(device, &type, &index) || type != real_type || index != real_index)
+            return false;
+    }
+    return true;
+}
+
+static bool take_keys(PyObject *settings) {
+    PyObject *odd = PyDict_GetItemString(settings, "odd_keys");
+    PyObject *usual = PyDict_GetItemString(settings, "usual_keys");
+    if (!odd || !usual)
+        return false;
+    facts.odd_keys = PyLong_AsUnsignedLongLongMask(odd);
+    facts.usual_keys = PyLong_AsUnsignedLongLongMask(usual);
+    return true;
+}
+
+// (callable, name of its rule).
+static bool take_rules(PyObject *list) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        PyObject *callable;
+        const char *name;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "Os", &callable, &name))
+            return false;
+        const meta_rule *r = meta_find(name);
+        if (!r || map_put(&facts.rules, map_key(Py_NewRef(callable)), map_key(r)) != ST_OK)
+            return false;
+    }
+    return true;
+}
+
+// Without them each operation is run on fakes.
+static void attach_rules(PyObject *settings) {
+    PyObject *dtypes = PyDict_GetItemString(settings, "dtypes");
+    PyObject *devices = PyDict_GetItemString(settings, "devices");
+    PyObject *rules = PyDict_GetItemString(settings, "rules");
+    facts.rules_on = facts.grad_enabled && facts.keys_at && dtypes && devices && rules &&
+                     take_dtypes(dtypes) && check_devices(devices) && take_keys(settings) &&
+                     take_rules(rules);
+    PyErr_Clear();
+}
+
 static int attach_all(PyObject *settings) {
     PyObject *c10 = setting(settings, "libc10"), *cpu = setting(settings, "libtorch_cpu");
     void *c10_handle = c10 ? open_library(c10) : NULL, *cpu_handle = cpu ? open_library(cpu) : NULL;
@@ -221,6 +285,7 @@ static int attach_all(PyObject *settings) {
     PyObject *fields = setting(settings, "fields");
     if (!fields || table_add_fields(fields) < 0)
         return -1;
+    attach_rules(settings);
     return standin_setup() < 0 ? -1 : table_fill(rows);
 }
 

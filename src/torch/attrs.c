@@ -12,11 +12,37 @@ static bool is_text(PyObject *name, const char *text) {
 static PyObject *from_fake(world *w, standin *s, PyObject *name) {
     quiet q;
     quiet_begin(&q);
-    PyObject *value = PyObject_GetAttr(s->fake, name);
+    PyObject *fake = fake_of(w, s->node);
+    PyObject *value = fake ? PyObject_GetAttr(fake, name) : NULL;
     quiet_end(&q);
     PyObject *result = value ? fixed_value(w, value) : NULL;
     Py_XDECREF(value);
     return result;
+}
+
+// What rules know; NULL without an exception if they do not.
+static PyObject *from_meta(world *w, const meta *m, PyObject *name) {
+    if (is_text(name, "shape"))
+        return sizes_object(m->sizes, m->dims);
+    if (is_text(name, "dtype"))
+        return dtype_object(m->dtype) ? fixed_value(w, dtype_object(m->dtype)) : NULL;
+    if (is_text(name, "device"))
+        return fixed_value(w, device_object(m));
+    if (is_text(name, "ndim"))
+        return PyLong_FromLong(m->dims);
+    if (is_text(name, "requires_grad"))
+        return PyBool_FromLong(m->requires_grad);
+    return NULL;
+}
+
+static PyObject *fold(world *w, standin *s, PyObject *name) {
+    const meta *m = meta_known(w, s->node);
+    PyObject *value = m ? from_meta(w, m, name) : NULL;
+    return value || PyErr_Occurred() || w->broken ? value : from_fake(w, s, name);
+}
+
+static PyObject *from_history(world *w, standin *s, PyObject *name) {
+    return fakes_settle(w) == ST_OK ? from_fake(w, s, name) : NULL;
 }
 
 static PyObject *from_node(world *w, standin *s, PyObject *name) {
@@ -27,7 +53,7 @@ static PyObject *from_node(world *w, standin *s, PyObject *name) {
 static PyObject *leafness(world *w, standin *s, PyObject *name) {
     if (s->input && input_guard_leaf(w, s) != ST_OK)
         return NULL;
-    return from_fake(w, s, name);
+    return from_history(w, s, name);
 }
 
 // A leaf has none: neither history, which for others is an object of C++'s, nor, if it was made
@@ -67,7 +93,7 @@ static PyObject *gradient(world *w, standin *s, PyObject *name) {
 // What becomes of one of torch's own getsets; the glue's table says by name.
 static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) {
     if (is_text(how, "fold"))
-        return from_fake(w, s, name);
+        return fold(w, s, name);
     if (is_text(how, "node"))
         return from_node(w, s, name);
     if (is_text(how, "leaf"))
@@ -75,7 +101,7 @@ static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) 
     if (is_text(how, "no history"))
         return none_of_leaf(w, s, name);
     if (is_text(how, "no record") && !s->input && w->calls.count == 0)
-        return from_fake(w, s, name);
+        return from_history(w, s, name);
     if (is_text(how, "grad"))
         return gradient(w, s, name);
     if (is_text(how, "value"))
@@ -168,11 +194,12 @@ PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name) {
 
 // Whether torch takes a tensor of this kind for a gradient: the setter must not fail when it is too
 // late. 1, 0, or -1 with an exception.
-static int fits(standin *s, standin *gradient) {
+static int fits(world *w, standin *s, standin *gradient) {
     quiet q;
     quiet_begin(&q);
-    PyObject *args[] = {s->fake, gradient->fake};
-    PyObject *answer = PyObject_Vectorcall(glue_function("takes_gradient"), args, 2, NULL);
+    PyObject *args[] = {fake_of(w, s->node), fake_of(w, gradient->node)}, *answer = NULL;
+    if (args[0] && args[1])
+        answer = PyObject_Vectorcall(glue_function("takes_gradient"), args, 2, NULL);
     quiet_end(&q);
     int truth = answer ? PyObject_IsTrue(answer) : -1;
     Py_XDECREF(answer);
@@ -185,7 +212,7 @@ static int set_gradient(world *w, standin *s, record *r, PyObject *value) {
     if (value && !gradient)
         return -1;
     bool tensor = gradient && is_tensor_standin(gradient) && gradient != (PyObject *)s;
-    int taken = gradient == Py_None ? 1 : tensor ? fits(s, (standin *)gradient) : 0;
+    int taken = gradient == Py_None ? 1 : tensor ? fits(w, s, (standin *)gradient) : 0;
     if (taken <= 0)
         return taken < 0 ? -1 : 1;
     return grad_set(w, r, gradient) == ST_OK ? 0 : -1;

@@ -24,6 +24,7 @@ status function_look(world *w) {
     if (!t || !w->run)
         return t ? world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function")
                  : ST_ERROR;
+    TRY(fakes_settle(w)); // nodes of the look go
     look l = {.since = w->trial ? w->trial : w->run->started,
               .writes = count_writes(w, t),
               .operations = count_operations(w->graph),
@@ -134,7 +135,7 @@ static status add_fake(PyObject *o, PyObject *list) {
     o = is_lazy(o) ? ((lazy *)o)->inside : o;
     if (!o || !is_tensor_standin(o))
         return ST_OK;
-    return PyList_Append(list, ((standin *)o)->fake) < 0 ? ST_ERROR : ST_OK;
+    return PyList_Append(list, ((standin *)o)->node->example) < 0 ? ST_ERROR : ST_OK;
 }
 
 static status add_fakes(PyObject *const *items, Py_ssize_t count, PyObject *list) {
@@ -176,7 +177,7 @@ status function_outputs(world *w, node *const *nodes, uint32_t count) {
         return ST_OK;
     PyObject *fakes = PyList_New(0);
     for (uint32_t i = 0; fakes && i < count; i++)
-        if (PyList_Append(fakes, nodes[i]->meta) < 0)
+        if (PyList_Append(fakes, nodes[i]->example) < 0)
             Py_CLEAR(fakes);
     int escapes = fakes ? ask(t, "are_shared", fakes, NULL) : -1;
     Py_XDECREF(fakes);

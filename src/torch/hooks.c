@@ -29,8 +29,10 @@ static bool is_used(const world *w, node *n) {
     return true;
 }
 
-static int flag(standin *s, const char *name) {
-    PyObject *value = PyObject_GetAttrString(s->fake, name);
+static int flag(world *w, standin *s, const char *name) {
+    if (fakes_settle(w) != ST_OK)
+        return -1;
+    PyObject *value = PyObject_GetAttrString(s->node->example, name);
     Py_XDECREF(value);
     return value ? value == Py_True : -1;
 }
@@ -40,7 +42,7 @@ static int flag(standin *s, const char *name) {
 // was.
 status hook_place(world *w, standin *s) {
     uint64_t changed = s->input ? ((torch_trace *)w->torch)->written : s->born;
-    int leaf = s->input ? flag(s, "is_leaf") : 0;
+    int leaf = s->input ? flag(w, s, "is_leaf") : 0;
     if (leaf < 0)
         return ST_ERROR;
     if (w->replayed || leaf || !changed)
@@ -62,9 +64,9 @@ static PyObject *refuse(world *w, const row *r) {
 static int takes_hook(world *w, const row *r, standin *s) {
     if (s->input && input_guard_leaf(w, s) != ST_OK)
         return -1;
-    int taken = flag(s, "requires_grad");
+    int taken = flag(w, s, "requires_grad");
     bool leaves_only = PyUnicode_Check(r->extra);
-    return taken > 0 && leaves_only ? flag(s, "is_leaf") : taken;
+    return taken > 0 && leaves_only ? flag(w, s, "is_leaf") : taken;
 }
 
 static PyObject *new_handle(world *w) {
@@ -80,7 +82,7 @@ static PyObject *new_handle(world *w) {
 
 static status note_hooked(world *w, standin *s) {
     torch_trace *t = w->torch;
-    PyObject *args[] = {t->mode, s->fake};
+    PyObject *args[] = {t->mode, s->node->example};
     quiet q;
     quiet_begin(&q);
     PyObject *done = PyObject_Vectorcall(glue_function("hooked"), args, 2, NULL);

@@ -4,15 +4,6 @@
 
 // --- reading a tensor ---
 
-// What a guard looks at. The arrays are borrowed from the tensor.
-typedef struct seen {
-    uint64_t keys;
-    int64_t dims;
-    const int64_t *sizes, *strides;
-    int32_t dtype, device_type, device_index;
-    bool requires_grad;
-} seen;
-
 // Where TensorImpl has things; attach.c makes sure of it.
 enum {
     STORAGE_AT = 16,
@@ -68,7 +59,7 @@ static bool read_shims(PyObject *tensor, seen *s) {
     return fine;
 }
 
-static bool read_tensor(PyObject *tensor, seen *s) {
+bool read_tensor(PyObject *tensor, seen *s) {
     if (!facts.keys_at)
         return read_shims(tensor, s);
     read_raw(tensor, s);
@@ -97,7 +88,7 @@ static extent read_extent(PyObject *tensor) {
     return (extent){storage, begin, begin ? begin + FIELD(uintptr_t, storage, BYTES_AT) : 0};
 }
 
-static PyObject *int_tuple(const int64_t *items, int64_t count) {
+PyObject *int_tuple(const int64_t *items, int64_t count) {
     PyObject *result = PyTuple_New(count);
     for (int64_t i = 0; result && i < count; i++) {
         PyObject *item = PyLong_FromLongLong(items[i]);
@@ -443,17 +434,6 @@ static status check_input(world *w, PyObject *tensor) {
     return result;
 }
 
-static PyObject *make_fake(world *w, torch_trace *t, PyObject *tensor) {
-    if (!t->mode)
-        t->mode = PyObject_CallNoArgs(glue_function("make_mode"));
-    PyObject *args[] = {t->mode, tensor};
-    PyObject *fake = t->mode ? PyObject_Vectorcall(glue_function("fake_of"), args, 2, NULL) : NULL;
-    if (fake || error_stays(w))
-        return fake;
-    PyErr_Clear();
-    return world_break(w, REASON_TENSOR_OPERATION, "a tensor of which no fake can be made");
-}
-
 // The name of a free variable of the traced function; borrowed, or NULL.
 static PyObject *free_name(world *w, Py_ssize_t index) {
     for (uint32_t i = 0; i < w->all.count; i++) {
@@ -500,15 +480,24 @@ PyObject *input_name(world *w, const source *s) {
     return text;
 }
 
-static PyObject *make_input(world *w, source *s, PyObject *tensor, PyObject *fake) {
+static PyObject *make_input(world *w, source *s, PyObject *tensor) {
     PyObject *name = input_name(w, s);
-    node *n = name ? graph_input(w->graph, NULL, name, fake) : NULL;
+    node *n = name ? graph_input(w->graph, NULL, name, NULL) : NULL;
     if (n && record_modules(w, n) != ST_OK)
         Py_CLEAR(n);
-    PyObject *result = n ? standin_new(w, fake, n, Py_TYPE(tensor)) : NULL;
+    if (n)
+        meta_of_tensor(tensor, &n->meta);
+    PyObject *result = n ? standin_new(w, n, Py_TYPE(tensor)) : NULL;
+    if (result)
+        ((standin *)result)->outside = tensor;
     Py_XDECREF(name);
     Py_XDECREF(n);
     return result;
+}
+
+// Of a tensor that rules know nothing of there is a fake from the start.
+static bool needs_fake(const torch_trace *t, const standin *s) {
+    return !t->late || s->node->meta.dims < 0;
 }
 
 static status add_guard(world *w, torch_trace *t, source *s, PyObject *tensor, PyObject *o) {
@@ -527,11 +516,11 @@ static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tenso
     if (check_input(w, tensor) != ST_OK)
         return NULL;
     int rank = rank_of(w, t, s);
-    PyObject *fake = make_fake(w, t, tensor);
-    PyObject *result = fake ? make_input(w, s, tensor, fake) : NULL;
-    Py_XDECREF(fake);
+    PyObject *result = make_input(w, s, tensor);
     if (result)
         ((standin *)result)->rank = rank;
+    if (result && needs_fake(t, (standin *)result) && !fake_of(w, ((standin *)result)->node))
+        Py_CLEAR(result);
     if (result && add_guard(w, t, s, tensor, result) != ST_OK)
         Py_CLEAR(result);
     return result;

@@ -69,9 +69,15 @@ int operator_setitem(world *w, PyObject *o, PyObject *key, PyObject *value) {
     return result ? 0 : -1;
 }
 
-// The size of a dimension of the fake; -1 with an exception.
-static Py_ssize_t size_at(PyObject *o, Py_ssize_t dimension, Py_ssize_t *dimensions) {
-    PyObject *shape = PyObject_GetAttrString(((standin *)o)->fake, "shape");
+// The size of a dimension; -1 with an exception.
+static Py_ssize_t size_at(world *w, PyObject *o, Py_ssize_t dimension, Py_ssize_t *dimensions) {
+    const meta *m = meta_known(w, ((standin *)o)->node);
+    if (m) {
+        *dimensions = m->dims;
+        return m->dims > dimension ? m->sizes[dimension] : 0;
+    }
+    PyObject *fake = fake_of(w, ((standin *)o)->node);
+    PyObject *shape = fake ? PyObject_GetAttrString(fake, "shape") : NULL;
     Py_ssize_t result = -1;
     if (shape && PyTuple_Check(shape)) {
         *dimensions = PyTuple_GET_SIZE(shape);
@@ -81,11 +87,11 @@ static Py_ssize_t size_at(PyObject *o, Py_ssize_t dimension, Py_ssize_t *dimensi
     return result;
 }
 
-static Py_ssize_t first_size(PyObject *o, const char *complaint) {
+static Py_ssize_t first_size(world *w, PyObject *o, const char *complaint) {
     Py_ssize_t dimensions = 0;
     quiet q;
     quiet_begin(&q);
-    Py_ssize_t size = size_at(o, 0, &dimensions);
+    Py_ssize_t size = size_at(w, o, 0, &dimensions);
     quiet_end(&q);
     if (size >= 0 && dimensions == 0) {
         PyErr_SetString(PyExc_TypeError, complaint);
@@ -95,12 +101,11 @@ static Py_ssize_t first_size(PyObject *o, const char *complaint) {
 }
 
 Py_ssize_t operator_length(world *w, PyObject *o) {
-    (void)w;
-    return first_size(o, "len() of a 0-d tensor");
+    return first_size(w, o, "len() of a 0-d tensor");
 }
 
 PyObject *operator_iterate(world *w, PyObject *o) {
-    Py_ssize_t size = first_size(o, "iteration over a 0-d tensor");
+    Py_ssize_t size = first_size(w, o, "iteration over a 0-d tensor");
     PyObject *rows = size < 0 ? NULL : PyTuple_New(size);
     for (Py_ssize_t i = 0; rows && i < size; i++) {
         PyObject *key = PyLong_FromSsize_t(i);
@@ -118,10 +123,11 @@ PyObject *operator_iterate(world *w, PyObject *o) {
 
 // --- assertions ---
 
-static long count_of(standin *s) {
+static long count_of(world *w, standin *s) {
     quiet q;
     quiet_begin(&q);
-    PyObject *count = PyObject_CallMethod(s->fake, "numel", NULL);
+    PyObject *fake = fake_of(w, s->node);
+    PyObject *count = fake ? PyObject_CallMethod(fake, "numel", NULL) : NULL;
     quiet_end(&q);
     long found = count ? PyLong_AsLong(count) : -1;
     PyErr_Clear();
@@ -129,10 +135,11 @@ static long count_of(standin *s) {
     return found;
 }
 
-static bool is_on_cpu(standin *s) {
+static bool is_on_cpu(world *w, standin *s) {
     quiet q;
     quiet_begin(&q);
-    PyObject *device = PyObject_GetAttrString(s->fake, "device");
+    PyObject *fake = fake_of(w, s->node);
+    PyObject *device = fake ? PyObject_GetAttrString(fake, "device") : NULL;
     PyObject *type = device ? PyObject_GetAttrString(device, "type") : NULL;
     quiet_end(&q);
     bool found = type && PyUnicode_CompareWithASCIIString(type, "cpu") == 0;
@@ -148,9 +155,9 @@ int operator_check(world *w, PyObject *o, PyObject *message) {
     torch_trace *t = trace_of(w);
     if (!t)
         return -1;
-    if (count_of((standin *)o) != 1)
+    if (count_of(w, (standin *)o) != 1)
         return 0;
-    if (!w->whole && !is_on_cpu((standin *)o) && !world_nobody_handles(w))
+    if (!w->whole && !is_on_cpu(w, (standin *)o) && !world_nobody_handles(w))
         return 0;
     PyObject *args[] = {o, message};
     PyObject *done = record_function(w, glue_function("assert_async"), args, 2);

@@ -27,103 +27,60 @@ void quiet_end(quiet *q) {
 
 // --- arguments ---
 
-// One argument in its two forms; strong references.
-typedef struct pair {
-    PyObject *fake, *plain;
-} pair;
+// As a node has them: stand-ins become nodes, what holds some is made again. New reference; NULL
+// with a break or an exception.
+static PyObject *convert(world *w, PyObject *argument);
 
-static status convert(world *w, PyObject *argument, pair *to);
-
-static status same(PyObject *o, pair *to) {
-    to->fake = Py_NewRef(o);
-    to->plain = Py_NewRef(o);
-    return ST_OK;
-}
-
-static void drop_pair(pair *p) {
-    Py_CLEAR(p->fake);
-    Py_CLEAR(p->plain);
-}
-
-static status convert_standin(world *w, PyObject *o, pair *to) {
+static PyObject *convert_standin(world *w, PyObject *o) {
     standin *s = (standin *)o;
-    if (s->world != w) {
-        PyErr_SetString(PyExc_RuntimeError, "a tensor of another trace was used in this one");
-        return ST_ERROR;
+    if (s->world == w)
+        return Py_NewRef(s->node);
+    PyErr_SetString(PyExc_RuntimeError, "a tensor of another trace was used in this one");
+    return NULL;
+}
+
+static PyObject *convert_sequence(world *w, PyObject *const *items, Py_ssize_t count, bool tuple) {
+    PyObject *to = tuple ? PyTuple_New(count) : PyList_New(count);
+    for (Py_ssize_t i = 0; to && i < count; i++) {
+        PyObject *item = convert(w, items[i]);
+        if (!item)
+            Py_CLEAR(to);
+        else if (tuple)
+            PyTuple_SET_ITEM(to, i, item);
+        else
+            PyList_SET_ITEM(to, i, item);
     }
-    to->fake = Py_NewRef(s->fake);
-    to->plain = Py_NewRef(s->node);
-    return ST_OK;
+    return to;
 }
 
-static status convert_items(world *w, PyObject *const *items, Py_ssize_t count, pair lists) {
-    for (Py_ssize_t i = 0; i < count; i++) {
-        pair p = {0};
-        TRY(convert(w, items[i], &p));
-        if (PyTuple_Check(lists.fake)) {
-            PyTuple_SET_ITEM(lists.fake, i, p.fake);
-            PyTuple_SET_ITEM(lists.plain, i, p.plain);
-        } else {
-            PyList_SET_ITEM(lists.fake, i, p.fake);
-            PyList_SET_ITEM(lists.plain, i, p.plain);
-        }
-    }
-    return ST_OK;
-}
-
-static status convert_sequence(world *w, PyObject *const *items, Py_ssize_t count, bool tuple,
-                               pair *to) {
-    to->fake = tuple ? PyTuple_New(count) : PyList_New(count);
-    to->plain = tuple ? PyTuple_New(count) : PyList_New(count);
-    status result = to->fake && to->plain ? convert_items(w, items, count, *to) : ST_ERROR;
-    if (result != ST_OK)
-        drop_pair(to);
-    return result;
-}
-
-static status put_pair(pair dicts, PyObject *key, pair p) {
-    if (PyDict_SetItem(dicts.fake, key, p.fake) < 0)
-        return ST_ERROR;
-    return PyDict_SetItem(dicts.plain, key, p.plain) < 0 ? ST_ERROR : ST_OK;
-}
-
-static status convert_entry(world *w, PyObject *key, PyObject *value, pair dicts) {
-    pair p = {0};
+static status convert_entry(world *w, PyObject *key, PyObject *value, PyObject *to) {
     if (!value_immutable(key))
         return world_break_status(w, REASON_TENSOR_OPERATION, "dict argument with a key of type %s",
                                   Py_TYPE(key)->tp_name);
-    TRY(convert(w, value, &p));
-    status result = put_pair(dicts, key, p);
-    drop_pair(&p);
-    return result;
+    PyObject *item = convert(w, value);
+    int failed = item ? PyDict_SetItem(to, key, item) : -1;
+    Py_XDECREF(item);
+    return failed < 0 ? ST_ERROR : ST_OK;
 }
 
-static status convert_dict(world *w, PyObject *dict, pair *to) {
-    to->fake = PyDict_New();
-    to->plain = PyDict_New();
-    status result = to->fake && to->plain ? ST_OK : ST_ERROR;
+static PyObject *convert_dict(world *w, PyObject *dict) {
+    PyObject *to = PyDict_New(), *key, *value;
     Py_ssize_t at = 0;
-    PyObject *key, *value;
-    while (result == ST_OK && PyDict_Next(dict, &at, &key, &value))
-        result = convert_entry(w, key, value, *to);
-    if (result != ST_OK)
-        drop_pair(to);
-    return result;
+    while (to && PyDict_Next(dict, &at, &key, &value))
+        if (convert_entry(w, key, value, to) != ST_OK)
+            Py_CLEAR(to);
+    return to;
 }
 
-static status convert_slice(world *w, PySliceObject *slice, pair *to) {
+static PyObject *convert_slice(world *w, PySliceObject *slice) {
     PyObject *parts[] = {slice->start, slice->stop, slice->step};
-    pair tuples;
-    TRY(convert_sequence(w, parts, 3, true, &tuples));
-    PyObject **f = ((PyTupleObject *)tuples.fake)->ob_item;
-    PyObject **p = ((PyTupleObject *)tuples.plain)->ob_item;
-    to->fake = PySlice_New(f[0], f[1], f[2]);
-    to->plain = PySlice_New(p[0], p[1], p[2]);
-    drop_pair(&tuples);
-    if (to->fake && to->plain)
-        return ST_OK;
-    drop_pair(to);
-    return ST_ERROR;
+    PyObject *tuple = convert_sequence(w, parts, 3, true);
+    if (!tuple)
+        return NULL;
+    PyObject **p = ((PyTupleObject *)tuple)->ob_item;
+    PyObject *to = PySlice_New(p[0], p[1], p[2]);
+    Py_DECREF(tuple);
+    return to;
 }
 
 static bool is_torch_constant(PyTypeObject *type) {
@@ -152,47 +109,38 @@ static bool is_c_number(PyTypeObject *t) {
 }
 
 // A user's subclass of int, float or str counts as its value, unless torch would ask the class.
-static status convert_subclass(world *w, PyObject *o, pair *to) {
+static PyObject *convert_subclass(world *w, PyObject *o) {
     PyObject *name = PyUnicode_InternFromString("__torch_function__");
     if (!name)
-        return ST_ERROR;
+        return NULL;
     bool asks = is_c_number(Py_TYPE(o)) || _PyType_Lookup(Py_TYPE(o), name) != NULL;
     Py_DECREF(name);
-    PyObject *value = NULL;
     if (!asks && PyLong_Check(o))
-        value = _PyLong_Copy((PyLongObject *)o);
-    else if (!asks && PyFloat_Check(o))
-        value = PyFloat_FromDouble(PyFloat_AS_DOUBLE(o));
-    if (value) {
-        to->fake = value;
-        to->plain = Py_NewRef(value);
-        return ST_OK;
-    }
-    if (PyErr_Occurred())
-        return ST_ERROR;
-    return world_break_status(w, REASON_TENSOR_OPERATION, "argument of type %s",
-                              Py_TYPE(o)->tp_name);
+        return _PyLong_Copy((PyLongObject *)o);
+    if (!asks && PyFloat_Check(o))
+        return PyFloat_FromDouble(PyFloat_AS_DOUBLE(o));
+    return world_break(w, REASON_TENSOR_OPERATION, "argument of type %s", Py_TYPE(o)->tp_name);
 }
 
-static status convert(world *w, PyObject *o, pair *to) {
+static PyObject *convert(world *w, PyObject *o) {
     if (!(o = door_open(w, o)))
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return NULL;
     if (is_tensor_standin(o))
-        return convert_standin(w, o, to);
+        return convert_standin(w, o);
     if (is_plain(o))
-        return same(o, to);
+        return Py_NewRef(o);
     if (PyTuple_CheckExact(o) || PyList_CheckExact(o))
         return convert_sequence(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o),
-                                PyTuple_CheckExact(o), to);
+                                PyTuple_CheckExact(o));
     if (PyDict_CheckExact(o))
-        return convert_dict(w, o, to);
+        return convert_dict(w, o);
     if (PySlice_Check(o))
-        return convert_slice(w, (PySliceObject *)o, to);
+        return convert_slice(w, (PySliceObject *)o);
     if (PyRange_Check(o) || is_number_class(o))
-        return same(o, to);
+        return Py_NewRef(o);
     if (PyTuple_Check(o) && !raw_is_python_class(Py_TYPE(o))) // torch.return_types
-        return convert_sequence(w, ((PyTupleObject *)o)->ob_item, PyTuple_GET_SIZE(o), true, to);
-    return convert_subclass(w, o, to);
+        return convert_sequence(w, ((PyTupleObject *)o)->ob_item, PyTuple_GET_SIZE(o), true);
+    return convert_subclass(w, o);
 }
 
 static status note_node(node *n, void *found) {
@@ -201,45 +149,101 @@ static status note_node(node *n, void *found) {
     return ST_OK;
 }
 
-PyObject *plain_value(world *w, PyObject *argument) {
-    pair p = {0};
-    if (convert(w, argument, &p) != ST_OK)
-        return NULL;
+static bool has_node(PyObject *argument) {
     bool found = false;
-    (void)node_walk(p.plain, note_node, &found);
-    Py_DECREF(p.plain);
-    if (!found)
-        return p.fake;
-    Py_DECREF(p.fake);
+    (void)node_walk(argument, note_node, &found);
+    return found;
+}
+
+PyObject *plain_value(world *w, PyObject *argument) {
+    PyObject *plain = convert(w, argument);
+    if (!plain || !has_node(plain))
+        return plain;
+    Py_DECREF(plain);
     return world_break(w, REASON_TENSOR_OPERATION, "a tensor where a plain value was expected");
+}
+
+// A call's arguments, as its node has them.
+typedef struct recording {
+    PyObject *args, *kwargs; // strong: tuple; dict, or NULL
+} recording;
+
+static void recording_clear(recording *r) {
+    Py_CLEAR(r->args);
+    Py_CLEAR(r->kwargs);
+}
+
+typedef struct call {
+    node_op op;
+    PyObject *target, *callable; // borrowed
+    recording given;
+} call;
+
+static status convert_keywords(world *w, call_args a, PyObject *to) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a.keywords); i++)
+        TRY(convert_entry(w, PyTuple_GET_ITEM(a.keywords, i), a.args[a.given + (size_t)i], to));
+    return ST_OK;
+}
+
+static status convert_call(world *w, call_args a, recording *r) {
+    r->args = convert_sequence(w, a.args, (Py_ssize_t)a.given, true);
+    if (r->args && a.keywords && PyTuple_GET_SIZE(a.keywords) > 0) {
+        r->kwargs = PyDict_New();
+        return r->kwargs ? convert_keywords(w, a, r->kwargs) : ST_ERROR;
+    }
+    return r->args ? ST_OK : ST_ERROR;
 }
 
 // --- running on fakes ---
 
-typedef struct recording {
-    pair args, kwargs; // tuples; dicts, or NULL
-} recording;
-
-static void recording_clear(recording *r) {
-    drop_pair(&r->args);
-    drop_pair(&r->kwargs);
+static PyObject *fakes_in_sequence(world *w, PyObject *from) {
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(from);
+    bool tuple = PyTuple_Check(from);
+    PyObject *to = tuple ? PyTuple_New(count) : PyList_New(count);
+    for (Py_ssize_t i = 0; to && i < count; i++) {
+        PyObject *item = fakes_in(w, PySequence_Fast_GET_ITEM(from, i));
+        if (!item)
+            Py_CLEAR(to);
+        else if (tuple)
+            PyTuple_SET_ITEM(to, i, item);
+        else
+            PyList_SET_ITEM(to, i, item);
+    }
+    return to;
 }
 
-static status convert_keywords(world *w, call_args a, pair *to) {
-    to->fake = PyDict_New();
-    to->plain = PyDict_New();
-    status result = to->fake && to->plain ? ST_OK : ST_ERROR;
-    for (Py_ssize_t i = 0; result == ST_OK && i < PyTuple_GET_SIZE(a.keywords); i++)
-        result =
-            convert_entry(w, PyTuple_GET_ITEM(a.keywords, i), a.args[a.given + (size_t)i], *to);
-    return result;
+static PyObject *fakes_in_dict(world *w, PyObject *from) {
+    PyObject *to = PyDict_New(), *key, *value;
+    Py_ssize_t at = 0;
+    while (to && PyDict_Next(from, &at, &key, &value)) {
+        PyObject *item = fakes_in(w, value);
+        if (!item || PyDict_SetItem(to, key, item) < 0)
+            Py_CLEAR(to);
+        Py_XDECREF(item);
+    }
+    return to;
 }
 
-static status convert_call(world *w, call_args a, recording *r) {
-    TRY(convert_sequence(w, a.args, (Py_ssize_t)a.given, true, &r->args));
-    if (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0)
-        return convert_keywords(w, a, &r->kwargs);
-    return ST_OK;
+static PyObject *fakes_in_slice(world *w, PySliceObject *slice) {
+    PyObject *start = fakes_in(w, slice->start), *stop = start ? fakes_in(w, slice->stop) : NULL;
+    PyObject *step = stop ? fakes_in(w, slice->step) : NULL;
+    PyObject *to = step ? PySlice_New(start, stop, step) : NULL;
+    Py_XDECREF(start);
+    Py_XDECREF(stop);
+    Py_XDECREF(step);
+    return to;
+}
+
+PyObject *fakes_in(world *w, PyObject *o) {
+    if (is_node(o))
+        return Py_XNewRef(fake_of(w, (node *)o));
+    if (!PyTuple_Check(o) && !PyList_CheckExact(o) && !PyDict_CheckExact(o) && !PySlice_Check(o))
+        return Py_NewRef(o);
+    if (PySlice_Check(o))
+        return fakes_in_slice(w, (PySliceObject *)o);
+    if (Py_TYPE(o) == facts.size) // of numbers
+        return Py_NewRef(o);
+    return PyDict_CheckExact(o) ? fakes_in_dict(w, o) : fakes_in_sequence(w, o);
 }
 
 static PyObject *callable_name(PyObject *callable) {
@@ -304,7 +308,7 @@ static int flag_of(PyObject *mode, const char *name) {
 
 // Torch's complaint about a call on fakes: eager would complain as well, or it cannot be known
 // here. Or the glue's, that a hook belongs to what the tensor was before.
-static void fake_failed(world *w, torch_trace *t, PyObject *target) {
+void fake_failed(world *w, PyObject *target) {
     if (error_stays(w))
         return;
     reason why =
@@ -312,7 +316,8 @@ static void fake_failed(world *w, torch_trace *t, PyObject *target) {
     PyObject *exception = py_take_raised();
     PyObject *name = callable_name(target), *line = first_line(exception);
     PyErr_Clear();
-    if (flag_of(t->mode, "stator_overwrites") > 0)
+    const torch_trace *t = w->torch;
+    if (t->mode && flag_of(t->mode, "stator_overwrites") > 0)
         why = REASON_HOOK;
     PyErr_Clear();
     world_break(w, why, "%V: %V", name, "?", line, "?");
@@ -321,20 +326,20 @@ static void fake_failed(world *w, torch_trace *t, PyObject *target) {
     Py_DECREF(exception);
 }
 
-static status make_mode(torch_trace *t) {
-    if (!t->mode)
-        t->mode = PyObject_CallNoArgs(glue_function("make_mode"));
-    return t->mode ? ST_OK : ST_ERROR;
+PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs) {
+    if (fakes_mode(t) != ST_OK)
+        return NULL;
+    PyObject *all[] = {t->mode, callable, args, kwargs ? kwargs : Py_None};
+    return PyObject_Vectorcall(glue_function("run"), all, 4, NULL);
 }
 
-static PyObject *run_fakes(world *w, torch_trace *t, PyObject *target, PyObject *callable,
-                           const recording *r) {
-    if (make_mode(t) != ST_OK)
-        return NULL;
-    PyObject *args[] = {t->mode, callable, r->args.fake, r->kwargs.fake ? r->kwargs.fake : Py_None};
-    PyObject *result = PyObject_Vectorcall(glue_function("run"), args, 4, NULL);
-    if (!result)
-        fake_failed(w, t, target);
+static PyObject *run_recording(world *w, torch_trace *t, PyObject *callable, const recording *r) {
+    PyObject *args = fakes_in(w, r->args), *result = NULL;
+    PyObject *kwargs = args && r->kwargs ? fakes_in(w, r->kwargs) : NULL;
+    if (args && (kwargs || !r->kwargs))
+        result = run_fakes(t, callable, args, kwargs);
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
     return result;
 }
 
@@ -378,6 +383,8 @@ static PyObject *wrap_item(world *w, PyObject *sequence, Py_ssize_t i, node *n) 
              : NULL;
     if (get)
         Py_SETREF(get->modules, Py_NewRef(n->modules));
+    if (get && fakes_note(w, get, facts.getitem, false) != ST_OK)
+        Py_CLEAR(get);
     PyObject *result = get ? wrap(w, item, get) : NULL;
     Py_XDECREF(index);
     Py_XDECREF(args);
@@ -406,8 +413,10 @@ static PyObject *wrap_sequence(world *w, PyObject *sequence, node *n) {
 }
 
 static PyObject *wrap(world *w, PyObject *value, node *n) {
-    if (is_fake(value))
+    if (is_fake(value)) {
+        meta_of_fake(value, &n->meta);
         return standin_for(w, value, n);
+    }
     if (is_plain(value))
         return Py_NewRef(value);
     return wrap_sequence(w, value, n);
@@ -469,25 +478,20 @@ status record_modules(world *w, node *n) {
 }
 
 static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
-                      PyObject *meta) {
+                      PyObject *example) {
     PyObject *stack = world_stack(w);
     world_touch(w);
-    node *n = stack ? graph_call(w->graph, op, target, args, kwargs, meta, stack) : NULL;
+    node *n = stack ? graph_call(w->graph, op, target, args, kwargs, example, stack) : NULL;
     Py_XDECREF(stack);
     if (n && record_modules(w, n) != ST_OK)
         Py_CLEAR(n);
     return n;
 }
 
-static node *add_node(world *w, node_op op, PyObject *target, const recording *r, PyObject *meta) {
-    return new_call(w, op, target, r->args.plain, r->kwargs.plain, meta);
-}
-
-static PyObject *finish(world *w, node_op op, PyObject *target, const recording *r,
-                        PyObject *result) {
+static PyObject *finish(world *w, const call *c, PyObject *result) {
     shape s = shape_of(result);
     if (s == SHAPE_UNKNOWN) {
-        PyObject *name = callable_name(target);
+        PyObject *name = callable_name(c->target);
         world_break(w, REASON_TENSOR_OPERATION, "%V gives a %s", name, "?",
                     Py_TYPE(result)->tp_name);
         Py_XDECREF(name);
@@ -495,7 +499,9 @@ static PyObject *finish(world *w, node_op op, PyObject *target, const recording 
     }
     if (s == SHAPE_PLAIN && result != Py_None)
         return fixed_value(w, result);
-    node *n = add_node(w, op, target, r, result);
+    node *n = new_call(w, c->op, c->target, c->given.args, c->given.kwargs, result);
+    if (n && fakes_note(w, n, c->callable, false) != ST_OK)
+        Py_CLEAR(n);
     PyObject *wrapped = n ? wrap(w, result, n) : NULL;
     Py_XDECREF(n);
     return wrapped;
@@ -503,6 +509,8 @@ static PyObject *finish(world *w, node_op op, PyObject *target, const recording 
 
 // What the run did, beside its result: the glue notes it in the mode.
 static status note_effects(world *w, torch_trace *t) {
+    if (!t->mode)
+        return ST_OK;
     int wrote = flag_of(t->mode, "stator_wrote"), random = flag_of(t->mode, "stator_random");
     if (wrote < 0 || random < 0)
         return ST_ERROR;
@@ -519,19 +527,166 @@ static status note_effects(world *w, torch_trace *t) {
     return ST_OK;
 }
 
+// --- by rule ---
+
+static int32_t default_dtype(void) {
+    PyObject *dtype = PyObject_CallNoArgs(facts.get_default_dtype);
+    int32_t found = dtype ? rule_dtype(dtype) : -1;
+    Py_XDECREF(dtype);
+    PyErr_Clear();
+    return found;
+}
+
+static node *add_by_rule(world *w, const call *c, const meta *m) {
+    node *n = new_call(w, c->op, c->target, c->given.args, c->given.kwargs, NULL);
+    if (n && m)
+        n->meta = *m;
+    if (n && fakes_note(w, n, c->callable, true) != ST_OK)
+        Py_CLEAR(n);
+    return n;
+}
+
+static PyObject *new_by_rule(world *w, const call *c, const meta *m) {
+    node *n = add_by_rule(w, c, m);
+    PyObject *result = n ? standin_new(w, n, facts.tensor) : NULL;
+    Py_XDECREF(n);
+    return result;
+}
+
+// The argument itself comes back.
+static PyObject *same_by_rule(world *w, const call *c) {
+    node *argument = (node *)PyTuple_GET_ITEM(c->given.args, 0);
+    node *n = add_by_rule(w, c, &argument->meta);
+    PyObject *result = n ? standin_again(w, argument, n) : NULL;
+    Py_XDECREF(n);
+    return result;
+}
+
+static PyObject *item_by_rule(world *w, node *whole, int i, const meta *m) {
+    PyObject *index = PyLong_FromLong(i), *args = index ? PyTuple_Pack(2, whole, index) : NULL;
+    call c = {NODE_CALL_FUNCTION, facts.getitem, facts.getitem, {args, NULL}};
+    PyObject *result = args ? new_by_rule(w, &c, m) : NULL;
+    Py_XDECREF(index);
+    Py_XDECREF(args);
+    return result;
+}
+
+static PyObject *tuple_by_rule(world *w, const call *c, const meta_call *m) {
+    node *whole = add_by_rule(w, c, NULL);
+    PyObject *items = whole ? PyTuple_New(m->count) : NULL;
+    for (int i = 0; items && i < m->count; i++) {
+        PyObject *item = item_by_rule(w, whole, i, &m->results[i]);
+        if (item)
+            PyTuple_SET_ITEM(items, i, item);
+        else
+            Py_CLEAR(items);
+    }
+    Py_XDECREF(whole);
+    return items;
+}
+
+// Whether a rule knows the answer, which then is in *result; NULL in it is an exception or a break.
+static bool by_rule(world *w, const call *c, PyObject **result) {
+    uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
+    if (!rule || !state_is_plain())
+        return false;
+    meta_asked asked = {facts.grad_enabled(), default_dtype, rule_dtype, rule_device};
+    meta_call m;
+    const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
+    switch (meta_infer(r, &asked, c->given.args, c->given.kwargs, &m)) {
+    case META_UNKNOWN:
+        return false;
+    case META_TENSOR:
+        *result = new_by_rule(w, c, &m.results[0]);
+        return true;
+    case META_SAME:
+        *result = same_by_rule(w, c);
+        return true;
+    case META_TENSORS:
+        *result = tuple_by_rule(w, c, &m);
+        return true;
+    case META_SIZES:
+        *result = sizes_object(m.results[0].sizes, m.results[0].dims);
+        return true;
+    case META_STRIDES:
+        *result = int_tuple(m.results[0].strides, m.results[0].dims);
+        return true;
+    case META_NUMBER:
+        *result = PyLong_FromLongLong(m.number);
+        return true;
+    case META_TRUTH:
+        *result = PyBool_FromLong((long)m.number);
+        return true;
+    }
+    Py_UNREACHABLE();
+}
+
+// --- by torch ---
+
+static PyObject *settle_and_run(world *w, torch_trace *t, const call *c) {
+    if (fakes_settle(w) != ST_OK)
+        return NULL;
+    PyObject *result = run_recording(w, t, c->callable, &c->given);
+    if (!result && !w->broken && PyErr_Occurred())
+        fake_failed(w, c->target);
+    return result;
+}
+
+// What is neither a tensor nor nothing may be about a history that the fakes do not have yet.
+static bool is_answer(PyObject *result) {
+    return result != Py_None && shape_of(result) == SHAPE_PLAIN;
+}
+
+static PyObject *run_late(world *w, torch_trace *t, const call *c) {
+    PyObject *result = run_recording(w, t, c->callable, &c->given);
+    if (!result && (w->broken || !PyErr_Occurred() || error_stays(w)))
+        return NULL;
+    if (result && !is_answer(result))
+        return result;
+    Py_XDECREF(result);
+    PyErr_Clear();
+    return settle_and_run(w, t, c);
+}
+
+static PyObject *by_torch(world *w, torch_trace *t, const call *c) {
+    PyObject *fake = t->late ? run_late(w, t, c) : settle_and_run(w, t, c), *result = NULL;
+    if (fake && note_effects(w, t) == ST_OK)
+        result = finish(w, c, fake);
+    Py_XDECREF(fake);
+    return result;
+}
+
+// Python's own underscore keeps clear of keywords.
+static bool is_keyword_like(const char *name) {
+    return strcmp(name, "and_") == 0 || strcmp(name, "or_") == 0 || strcmp(name, "not_") == 0;
+}
+
+// By the names of operations.
+static bool changes_argument(PyObject *callable, const recording *r) {
+    const char *name = NULL;
+    if (PyCFunction_Check(callable))
+        name = ((PyCFunctionObject *)callable)->m_ml->ml_name;
+    else if (Py_TYPE(callable) == &PyMethodDescr_Type)
+        name = ((PyMethodDescrObject *)callable)->d_method->ml_name;
+    size_t length = name ? strlen(name) : 0;
+    bool in_place =
+        length > 1 && name[length - 1] == '_' && name[length - 2] != '_' && !is_keyword_like(name);
+    return in_place || (r->kwargs && PyDict_GetItemString(r->kwargs, "out"));
+}
+
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
 PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable, call_args a) {
     torch_trace *t = trace_of(w);
-    recording r = {0};
-    PyObject *result = NULL, *fake = NULL;
+    call c = {op, target, callable, {0}};
+    PyObject *result = NULL;
     quiet q;
     quiet_begin(&q);
-    if (t && convert_call(w, a, &r) == ST_OK)
-        fake = run_fakes(w, t, target, callable, &r);
-    if (fake && note_effects(w, t) == ST_OK)
-        result = finish(w, op, target, &r, fake);
-    Py_XDECREF(fake);
-    recording_clear(&r);
+    bool fine = t && convert_call(w, a, &c.given) == ST_OK;
+    if (fine && t->late && changes_argument(callable, &c.given))
+        fine = fakes_settle(w) == ST_OK;
+    if (fine && !(t->late && by_rule(w, &c, &result)))
+        result = by_torch(w, t, &c);
+    recording_clear(&c.given);
     quiet_end(&q);
     return result;
 }

@@ -1,6 +1,8 @@
 // What the files of this room share, and nobody else uses.
 #pragma once
 
+#include "src/graph/meta.h"
+
 #include "src/call/call.h"
 
 #include "src/torch/torch.h"
@@ -37,7 +39,14 @@ typedef struct torch_facts {
     PyObject *increment, *decrement, *clear_cache; // of autocast: how deep, and its cache
     PyObject *module_call;                         // code of nn.Module._call_impl
     PyObject *state_guard;                         // class
+    PyObject *get_default_dtype;                   // of torch
+    PyObject *dtypes[64];                          // by ScalarType, or NULL
     map rows;                                      // callable → row *
+    map rules;                                     // callable → const meta_rule *
+    map devices;                                   // type and index → device, strong
+    uint64_t odd_keys, usual_keys; // dispatch keys of tensors that rules do not know; of all others
+    bool rules_on;                 // what they rely on was found
+    bool check_rules;              // each is compared with what torch says; for tests
     // where things lie in memory
     int impl_at;     // of a tensor object: pointer to its TensorImpl
     int keys_at;     // of a TensorImpl: dispatch keys; 0: raw reads are not to be trusted
@@ -46,6 +55,7 @@ typedef struct torch_facts {
     // functions of libc10 and libtorch_cpu; those that are missing are NULL
     bool (*requires_grad)(const void *impl);
     bool (*inference)(void);
+    bool (*grad_enabled)(void);
     int64_t (*mode_count)(void);
     int (*functions_disabled)(void);
     int32_t (*get_dim)(void *, int64_t *);
@@ -81,9 +91,20 @@ typedef struct look {
     bool stateless;        // no state was set before
 } look;
 
+// An operation that torch has not run, or not with all its history.
+typedef struct late_call {
+    node *n;            // borrowed from the graph
+    PyObject *callable; // strong
+    bool grad;          // whether grad mode was on
+    bool by_rule;       // what it gives is a rule's word
+} late_call;
+
 typedef struct torch_trace {
     PyObject *mode;            // strong: FakeTensorMode, or NULL until the first fake
     PyObject *before;          // strong: thread state as it was, once a setter ran
+    bool late;                 // fakes are made where they are needed, see fakes.c
+    VEC(late_call) calls;      // as long as that is so
+    map owners;                // node → standin
     map standins;              // fake → standin
     map looked;                // source → rank of the input that it may become
     VEC(PyObject *) all;       // strong: every stand-in of this trace
@@ -126,7 +147,7 @@ typedef struct standin {
     node *node;                 // strong: what uses refer to
     node *earlier;              // strong: what they referred to before the last operation, or NULL
     node *input;                // strong: the placeholder, or NULL
-    PyObject *fake;             // strong
+    PyObject *outside;          // of an input: the tensor, which the world keeps
     PyTypeObject *type;         // strong: what type() says
     PyObject *attrs;            // strong: dict of what was set on one made inside, or NULL
     int rank;                   // of an input: among the inputs
@@ -141,7 +162,9 @@ static inline bool is_tensor_standin(PyObject *o) {
 }
 // The stand-in of a fake: the one it has, or a new one for this node. New reference.
 PyObject *standin_for(world *w, PyObject *fake, node *n);
-PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type);
+PyObject *standin_new(world *w, node *n, PyTypeObject *type);
+// The stand-in of the node that an argument is, which an operation gave back. New reference.
+PyObject *standin_again(world *w, node *argument, node *n);
 // What an operation gave back, and was one of its arguments, was dropped at once.
 void standin_dropped(world *w, standin *s);
 // NULL and an exception if its trace has ended.
@@ -149,6 +172,17 @@ world *standin_world(PyObject *o);
 void standins_sever(torch_trace *t);
 
 // --- inputs (inputs.c) ---
+
+// What a guard looks at. The arrays are borrowed from the tensor.
+typedef struct seen {
+    uint64_t keys;
+    int64_t dims;
+    const int64_t *sizes, *strides;
+    int32_t dtype, device_type, device_index;
+    bool requires_grad;
+} seen;
+bool read_tensor(PyObject *tensor, seen *s);
+PyObject *int_tuple(const int64_t *items, int64_t count); // new
 
 PyObject *input_open(world *w, source *s, PyObject *tensor);
 // The text of a place, as Dynamo has it: globals are G, free variables are locals. New str.
@@ -170,7 +204,36 @@ void alias_group_drop(struct alias_group *group);
 // Nothing but raw reads and shims: a tuple of what the guard sees, for tests. New reference.
 PyObject *input_facts(PyObject *tensor);
 
+// --- what tensors are like, and their fakes (fakes.c) ---
+
+// dims is -1 if there is no telling.
+void meta_of_tensor(PyObject *tensor, meta *m);
+void meta_of_fake(PyObject *fake, meta *m);
+// What is known of a node's tensor as it is now; NULL if its fake is to be asked.
+const meta *meta_known(const world *w, const node *n);
+int32_t rule_dtype(PyObject *o); // for rules: -1, it is none
+bool rule_device(PyObject *o, int32_t *type, int32_t *index);
+PyObject *dtype_object(int32_t dtype);                   // borrowed
+PyObject *device_object(const meta *m);                  // borrowed
+PyObject *sizes_object(const int64_t *items, int count); // new torch.Size
+status fakes_mode(torch_trace *t);                       // there is one
+// The fake of a node, made now if there is none yet; borrowed. NULL with a break or an exception.
+PyObject *fake_of(world *w, node *n);
+// A node was added: it may have to be run once more.
+status fakes_note(world *w, node *n, PyObject *callable, bool by_rule);
+// History matters from here on: all operations so far are run on torch's own fakes.
+status fakes_settle(world *w);
+// The trace ends: backends find an example at each node.
+status fakes_complete(world *w);
+void fakes_drop(torch_trace *t);
+
 // --- recording (record.c) ---
+
+// Nodes within arguments replaced by their fakes; new reference.
+PyObject *fakes_in(world *w, PyObject *argument);
+// An operation on fakes raised: a break, or what has to get out.
+void fake_failed(world *w, PyObject *target);
+PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs);
 
 typedef struct call_args {
     PyObject *const *args;
@@ -239,6 +302,8 @@ status function_outputs(world *w, node *const *nodes, uint32_t count);
 // --- torch's state (state.c) ---
 
 status state_guard_add(world *w, torch_trace *t);
+bool state_is_plain(void); // no autocast, no inference mode: rules hold
+status state_set_grad(bool on);
 PyObject *state_set(world *w, const row *r, call_args a);
 PyObject *state_asked(world *w, const row *r, call_args a);
 // What the question is answered by now; the first answer is guarded. Borrowed from the trace.

@@ -101,6 +101,7 @@ static PyObject *try_out(const setting *s, PyObject *args) {
 }
 
 static status set(world *w, torch_trace *t, const row *r, PyObject *args) {
+    TRY(fakes_settle(w));
     setting *s = find_or_add(w, t, r);
     PyObject *answer = s ? try_out(s, args) : NULL;
     if (!answer)

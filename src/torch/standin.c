@@ -21,8 +21,7 @@ static world *world_of(PyObject *left, PyObject *right) {
 
 // --- making and ending ---
 
-PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
-    torch_trace *t = w->torch;
+static standin *allocate(world *w, node *n, PyTypeObject *type) {
     standin *s = PyObject_New(standin, &standin_type);
     if (!s)
         return NULL;
@@ -32,18 +31,29 @@ PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
     s->node = (node *)Py_NewRef(n);
     s->earlier = NULL;
     s->input = n->op == NODE_PLACEHOLDER ? (node *)Py_NewRef(n) : NULL;
-    s->fake = Py_NewRef(fake);
+    s->outside = NULL;
     s->type = (PyTypeObject *)Py_NewRef(type);
     s->attrs = NULL;
     s->guard = NULL;
     s->rank = 0;
     s->born = w->clock;
+    return s;
+}
+
+PyObject *standin_new(world *w, node *n, PyTypeObject *type) {
+    torch_trace *t = w->torch;
+    standin *s = allocate(w, n, type);
+    if (!s)
+        return NULL;
     if (vec_push(&t->all, (PyObject *)s) != ST_OK) {
         Py_DECREF(s);
         return NULL;
     }
     Py_INCREF(s);
-    if (map_put(&t->standins, map_key(fake), map_key(s)) == ST_OK)
+    bool known = map_put(&t->owners, map_key(n), map_key(s)) == ST_OK;
+    if (known && n->example != Py_None)
+        known = map_put(&t->standins, map_key(n->example), map_key(s)) == ST_OK;
+    if (known)
         return (PyObject *)s;
     Py_DECREF(s);
     return NULL;
@@ -51,17 +61,26 @@ PyObject *standin_new(world *w, PyObject *fake, node *n, PyTypeObject *type) {
 
 // An operation that gives back one of its arguments: later uses refer to that node, as in Dynamo,
 // where the result replaces the variable that it is stored in.
+static PyObject *replace_node(torch_trace *t, standin *s, node *n) {
+    if (map_put(&t->owners, map_key(n), map_key(s)) != ST_OK)
+        return NULL;
+    Py_XSETREF(s->earlier, s->node);
+    s->node = (node *)Py_NewRef(n);
+    return Py_NewRef(s);
+}
+
 PyObject *standin_for(world *w, PyObject *fake, node *n) {
     torch_trace *t = w->torch;
     uint64_t *known = map_get(&t->standins, map_key(fake));
-    if (!known)
-        return standin_new(w, fake, n, facts.tensor);
-    standin *s = (standin *)(uintptr_t)*known;
-    if (n) {
-        Py_XSETREF(s->earlier, s->node);
-        s->node = (node *)Py_NewRef(n);
-    }
-    return Py_NewRef(s);
+    return known ? replace_node(t, (standin *)(uintptr_t)*known, n)
+                 : standin_new(w, n, facts.tensor);
+}
+
+PyObject *standin_again(world *w, node *argument, node *n) {
+    torch_trace *t = w->torch;
+    uint64_t *owner = map_get(&t->owners, map_key(argument));
+    assert(owner);
+    return replace_node(t, (standin *)(uintptr_t)*owner, n);
 }
 
 // The operation was a statement: uses go on referring to what they did before.
@@ -82,8 +101,8 @@ void standins_sever(torch_trace *t) {
         Py_CLEAR(s->node);
         Py_CLEAR(s->earlier);
         Py_CLEAR(s->input);
-        Py_CLEAR(s->fake);
         Py_CLEAR(s->attrs);
+        s->outside = NULL;
     }
     while (t->all.count > 0)
         Py_DECREF(t->all.items[--t->all.count]);
@@ -95,7 +114,6 @@ static void dealloc(standin *s) {
     Py_XDECREF(s->node);
     Py_XDECREF(s->earlier);
     Py_XDECREF(s->input);
-    Py_XDECREF(s->fake);
     Py_XDECREF(s->type);
     Py_XDECREF(s->attrs);
     PyObject_Free(s);

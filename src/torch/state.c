@@ -27,6 +27,12 @@ static const uint64_t *local_keys(void) {
     return address;
 }
 
+// Torch keeps the difference to what is usual.
+bool state_is_plain(void) {
+    const uint64_t *now = local_keys();
+    return now && now[0] == 0 && now[1] == 0;
+}
+
 static bool same_keys(const uint64_t *expected) {
     const uint64_t *now = local_keys();
     return !now || (now[0] == expected[0] && now[1] == expected[1]);
@@ -266,9 +272,18 @@ static bool sets_nothing(const world *w, const row *r, PyObject *args) {
     return now == PyTuple_GET_ITEM(args, 0);
 }
 
+status state_set_grad(bool on) {
+    PyObject *flag = on ? Py_True : Py_False;
+    PyObject *done = PyObject_CallOneArg(facts.set_grad, flag);
+    Py_XDECREF(done);
+    return done ? ST_OK : ST_ERROR;
+}
+
 PyObject *state_set(world *w, const row *r, call_args a) {
     torch_trace *t = trace_of(w);
     if (!t || state_save(t) != ST_OK)
+        return NULL;
+    if (r->callable != facts.set_grad && fakes_settle(w) != ST_OK)
         return NULL;
     if (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0)
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
@@ -558,6 +573,8 @@ static status enter(world *w, torch_trace *t, PyObject *function, PyObject *self
 PyObject *autocast_enter(world *w, const row *r, call_args a) {
     torch_trace *t = trace_of(w);
     PyObject *self = t && a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    if (self && fakes_settle(w) != ST_OK)
+        return NULL;
     PyObject *values = self && state_save(t) == ST_OK ? autocast_values(w, self) : NULL;
     if (!values)
         return NULL;
@@ -631,6 +648,8 @@ static status leave(world *w, torch_trace *t, PyObject *function, PyObject *self
 PyObject *autocast_exit(world *w, const row *r, call_args a) {
     torch_trace *t = trace_of(w);
     PyObject *self = t && a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    if (self && fakes_settle(w) != ST_OK)
+        return NULL;
     PyObject *before = self && state_save(t) == ST_OK ? read_fields(w, self, put_aside, 3) : NULL;
     if (!before)
         return NULL;
@@ -676,6 +695,8 @@ PyObject *inference_enter(world *w, const row *r, call_args a) {
     static const char *const names[] = {"mode"};
     torch_trace *t = trace_of(w);
     PyObject *self = t && a.given == 1 ? door_open(w, a.args[0]) : NULL;
+    if (self && fakes_settle(w) != ST_OK)
+        return NULL;
     PyObject *mode = self && state_save(t) == ST_OK ? read_fields(w, self, names, 1) : NULL;
     if (!mode)
         return NULL;

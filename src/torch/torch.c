@@ -10,8 +10,10 @@ torch_trace *trace_of(world *w) {
     if (!t)
         return (torch_trace *)PyErr_NoMemory();
     w->torch = t;
-    if (state_guard_add(w, t) == ST_OK)
+    if (state_guard_add(w, t) == ST_OK) {
+        t->late = facts.rules_on && state_is_plain();
         return t;
+    }
     w->torch = NULL;
     Py_XDECREF(t->device);
     PyMem_Free(t);
@@ -25,6 +27,7 @@ static void sever(world *w) {
     w->torch = NULL;
     state_restore(t);
     state_mend(t);
+    fakes_drop(t);
     standins_sever(t);
     alias_group_drop(t->group);
     map_clear(&t->looked);
@@ -68,6 +71,7 @@ static status end(world *w) {
     TRY(operator_checked(w, t));
     TRY(check_bytes(w, t));
     TRY(hooks_end(w));
+    TRY(fakes_complete(w));
     TRY(inputs_sort(w));
     w->graph->literal = inputs_overlap(t);
     if (!t->before)
@@ -180,6 +184,11 @@ static PyObject *tensor_facts(PyObject *module, PyObject *tensor) {
     return NULL;
 }
 
+static PyObject *rule_names(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return meta_names();
+}
+
 static PyObject *if_attached(PyObject *(*function)(void)) {
     if (world_tensors)
         return function();
@@ -195,6 +204,15 @@ static PyObject *leave_autocast(PyObject *module, PyObject *unused) {
 static PyObject *autocast_depth(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return if_attached(state_depth);
+}
+
+static PyObject *check_rules(PyObject *module, PyObject *on) {
+    (void)module;
+    int truth = PyObject_IsTrue(on);
+    if (truth < 0)
+        return NULL;
+    facts.check_rules = truth;
+    Py_RETURN_NONE;
 }
 
 static PyObject *restore_state(PyObject *module, PyObject *state) {
@@ -216,6 +234,9 @@ PyMethodDef torch_methods[] = {
     {"torch_leave_autocast", leave_autocast, METH_NOARGS,
      "One autocast context less; the last one to go takes the cache along."},
     {"torch_restore_state", restore_state, METH_O, "Sets it as stator._torch.save_state gave it."},
+    {"torch_rules", rule_names, METH_NOARGS, "Names of operations whose results rules know."},
+    {"torch_check_rules", check_rules, METH_O,
+     "torch_check_rules(on): whether each trace compares what rules said with torch's fakes."},
     {"torch_record", stage_record, METH_VARARGS,
      "torch_record(function, tensors): runs it on stand-ins; the graph, or why there is none."},
     {0},

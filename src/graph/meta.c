@@ -1,0 +1,307 @@
+// Finds the rule of a callable, and binds a call's arguments to its parameters.
+#include "src/graph/meta_inner.h"
+
+struct meta_rule {
+    const char *name;
+    meta_function function;
+    const char *parameters; // with spaces between; a starred one takes the rest
+    int data;
+};
+
+static const meta_rule rules[] = {
+#define META(name, function, parameters, data) {name, function, parameters, data},
+#include "src/graph/meta_rules.def"
+#undef META
+};
+
+const meta_rule *meta_find(const char *name) {
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(rules); i++)
+        if (strcmp(rules[i].name, name) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+PyObject *meta_names(void) {
+    PyObject *names = PyTuple_New(Py_ARRAY_LENGTH(rules));
+    for (size_t i = 0; names && i < Py_ARRAY_LENGTH(rules); i++) {
+        PyObject *name = PyUnicode_FromString(rules[i].name);
+        if (name)
+            PyTuple_SET_ITEM(names, i, name);
+        else
+            Py_CLEAR(names);
+    }
+    return names;
+}
+
+// --- binding ---
+
+// Whether the parameter that begins here has this name.
+static bool is_parameter(const char *parameter, const char *name, size_t length) {
+    return strncmp(parameter, name, length) == 0 &&
+           (parameter[length] == ' ' || parameter[length] == '\0');
+}
+
+static const char *next_parameter(const char *p) {
+    const char *space = strchr(p, ' ');
+    return space ? space + 1 : NULL;
+}
+
+static bool bind_positional(const meta_rule *r, PyObject *args, meta_call *c) {
+    Py_ssize_t given = PyTuple_GET_SIZE(args), i = 0;
+    const char *p = r->parameters;
+    for (; p && i < given && *p != '*'; p = next_parameter(p), i++)
+        c->args[i] = PyTuple_GET_ITEM(args, i);
+    if (p && *p == '*' && i < given) {
+        c->rest = ((PyTupleObject *)args)->ob_item + i;
+        c->rest_count = given - i;
+        i = given;
+    }
+    return i == given;
+}
+
+static bool bind_keyword(const meta_rule *r, PyObject *key, PyObject *value, meta_call *c) {
+    Py_ssize_t length;
+    const char *name = PyUnicode_AsUTF8AndSize(key, &length);
+    if (!name) {
+        PyErr_Clear();
+        return false;
+    }
+    int i = 0;
+    for (const char *p = r->parameters; p; p = next_parameter(p), i++) {
+        bool star = *p == '*';
+        if (!is_parameter(p + star, name, (size_t)length))
+            continue;
+        if (c->args[i] || (star && c->rest))
+            return false;
+        c->args[i] = value;
+        return true;
+    }
+    return false;
+}
+
+static bool bind_all(const meta_rule *r, PyObject *args, PyObject *kwargs, meta_call *c) {
+    if (!bind_positional(r, args, c))
+        return false;
+    Py_ssize_t at = 0;
+    PyObject *key, *value;
+    while (kwargs && PyDict_Next(kwargs, &at, &key, &value))
+        if (!PyUnicode_Check(key) || !bind_keyword(r, key, value, c))
+            return false;
+    return true;
+}
+
+meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *args,
+                       PyObject *kwargs, meta_call *c) {
+    c->asked = asked;
+    memset(c->args, 0, sizeof(c->args));
+    c->rest = NULL;
+    c->rest_count = 0;
+    c->data = r->data;
+    c->count = 0;
+    return bind_all(r, args, kwargs, c) ? r->function(c) : META_UNKNOWN;
+}
+
+// --- arguments ---
+
+// Of tensors without elements strides and contiguity are each kernel's own affair.
+const meta *meta_at(PyObject *o) {
+    const meta *m = is_node(o) ? &((node *)o)->meta : NULL;
+    bool known = m && m->dims >= 0 && dtype_is_known(m->dtype) && meta_numel(m) > 0;
+    return known ? m : NULL;
+}
+
+const meta *usual_of(const meta *m) {
+    for (int i = 0; m && i < m->dims; i++) {
+        int64_t usual = i + 1 < m->dims ? m->sizes[i + 1] * m->strides[i + 1] : 1;
+        if (m->sizes[i] == 1 && m->strides[i] != usual)
+            return NULL;
+    }
+    return m;
+}
+
+static bool int_of(PyObject *o, int64_t *value) {
+    if (!PyLong_CheckExact(o))
+        return false;
+    int overflow;
+    *value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    return overflow == 0;
+}
+
+bool int_at(const meta_call *c, int i, int64_t *value) {
+    return !c->args[i] || int_of(c->args[i], value);
+}
+
+bool flag_at(const meta_call *c, int i, bool *value) {
+    if (!c->args[i])
+        return true;
+    *value = c->args[i] == Py_True;
+    return PyBool_Check(c->args[i]);
+}
+
+bool dtype_at(const meta_call *c, int i, int32_t *dtype) {
+    if (!is_given(c, i))
+        return true;
+    *dtype = c->asked->dtype_of(c->args[i]);
+    return dtype_is_known(*dtype);
+}
+
+bool number_is(PyObject *o) {
+    return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
+}
+
+static bool ints_of(PyObject *const *items, Py_ssize_t count, int64_t *values, int *found) {
+    if (count > META_MOST_DIMS)
+        return false;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!int_of(items[i], &values[i]))
+            return false;
+    *found = (int)count;
+    return true;
+}
+
+bool ints_at(const meta_call *c, int i, int64_t *values, int *count) {
+    PyObject *one = c->args[i];
+    if (!one && c->rest_count == 1)
+        one = c->rest[0];
+    if (!one)
+        return c->rest && ints_of(c->rest, c->rest_count, values, count);
+    if (PyTuple_Check(one) || PyList_CheckExact(one))
+        return ints_of(PySequence_Fast_ITEMS(one), PySequence_Fast_GET_SIZE(one), values, count);
+    return ints_of(&one, 1, values, count);
+}
+
+bool wrap_dim(int64_t *dim, int dims) {
+    int most = dims > 0 ? dims : 1; // of a number there is the dimension 0
+    if (*dim < -most || *dim >= most)
+        return false;
+    *dim += *dim < 0 ? most : 0;
+    return true;
+}
+
+bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits) {
+    int64_t values[META_MOST_DIMS];
+    int count = 0;
+    *bits = 0;
+    if (is_given(c, i) && !ints_at(c, i, values, &count))
+        return false;
+    for (int j = 0; j < count; j++) {
+        if (!wrap_dim(&values[j], dims) || (*bits & 1U << values[j]))
+            return false;
+        *bits |= 1U << values[j];
+    }
+    if (count == 0)
+        *bits = (1U << dims) - 1;
+    return true;
+}
+
+// --- sizes and strides ---
+
+int64_t meta_numel(const meta *m) {
+    int64_t count = 1;
+    for (int i = 0; i < m->dims; i++)
+        count *= m->sizes[i];
+    return count;
+}
+
+void meta_lay_out(meta *m) {
+    int64_t stride = 1;
+    for (int i = m->dims - 1; i >= 0; i--) {
+        m->strides[i] = stride;
+        stride *= m->sizes[i] > 1 ? m->sizes[i] : 1;
+    }
+}
+
+bool meta_is_contiguous(const meta *m) {
+    int64_t stride = 1;
+    for (int i = m->dims - 1; i >= 0; i--) {
+        if (m->sizes[i] == 1)
+            continue;
+        if (m->strides[i] != stride)
+            return false;
+        stride *= m->sizes[i];
+    }
+    return true;
+}
+
+bool meta_is_dense(const meta *m) {
+    uint32_t done = 0;
+    int64_t stride = 1;
+    for (int i = 0; i < m->dims; i++)
+        done |= m->sizes[i] == 1 ? 1U << i : 0;
+    for (int left = 0; left < m->dims; left++) {
+        int next = -1;
+        for (int i = 0; i < m->dims; i++)
+            if (!(done & 1U << i) && m->strides[i] == stride)
+                next = i;
+        if (next < 0)
+            break;
+        done |= 1U << next;
+        stride *= m->sizes[next];
+    }
+    return done == (1U << m->dims) - 1;
+}
+
+bool meta_same_sizes(const meta *a, const meta *b) {
+    return a->dims == b->dims && memcmp(a->sizes, b->sizes, (size_t)a->dims * sizeof(int64_t)) == 0;
+}
+
+bool meta_same_device(const meta *a, const meta *b) {
+    return a->device_type == b->device_type && a->device_index == b->device_index;
+}
+
+// --- results ---
+
+meta *meta_result(meta_call *c, const meta *like) {
+    meta *m = &c->results[c->count++];
+    *m = (meta){
+        .dtype = like->dtype, .device_type = like->device_type, .device_index = like->device_index};
+    return m;
+}
+
+void meta_set_grad(meta_call *c, meta *m, bool any) {
+    m->requires_grad =
+        any && c->asked->grad && (dtype_is_float(m->dtype) || dtype_is_complex(m->dtype));
+}
+
+// --- dtypes ---
+
+static int32_t wider_integer(int32_t a, int32_t b) {
+    if (a == DTYPE_UINT8 || b == DTYPE_UINT8) {
+        int32_t other = a == DTYPE_UINT8 ? b : a;
+        return other == DTYPE_INT8 ? DTYPE_INT16 : other;
+    }
+    return a > b ? a : b;
+}
+
+static int32_t wider_float(int32_t a, int32_t b) {
+    bool halves =
+        (a == DTYPE_HALF && b == DTYPE_BFLOAT16) || (a == DTYPE_BFLOAT16 && b == DTYPE_HALF);
+    if (halves)
+        return DTYPE_FLOAT;
+    if (a == DTYPE_BFLOAT16)
+        return b;
+    if (b == DTYPE_BFLOAT16)
+        return a;
+    return a > b ? a : b;
+}
+
+static int32_t wider_complex(int32_t a, int32_t b) {
+    bool wide = a == DTYPE_COMPLEX_DOUBLE || b == DTYPE_COMPLEX_DOUBLE || a == DTYPE_DOUBLE ||
+                b == DTYPE_DOUBLE;
+    return wide ? DTYPE_COMPLEX_DOUBLE : DTYPE_COMPLEX_FLOAT;
+}
+
+// c10::promoteTypes.
+int32_t dtype_promote(int32_t a, int32_t b) {
+    if (a == b || b == DTYPE_NONE || b == DTYPE_BOOL)
+        return a == DTYPE_NONE ? b : a;
+    if (a == DTYPE_NONE || a == DTYPE_BOOL)
+        return b;
+    if (dtype_is_complex(a) || dtype_is_complex(b))
+        return wider_complex(a, b);
+    if (dtype_is_float(a) && dtype_is_float(b))
+        return wider_float(a, b);
+    if (dtype_is_float(a) || dtype_is_float(b))
+        return dtype_is_float(a) ? a : b;
+    return wider_integer(a, b);
+}

@@ -1,0 +1,49 @@
+// What is known of a tensor without its values, and rules that work it out for the result of a
+// call. A rule answers as torch would, or says that it does not know.
+#pragma once
+
+#include "src/graph/graph.h"
+
+typedef enum meta_answer {
+    META_UNKNOWN, // torch is to be asked
+    META_TENSOR,  // a new tensor: results[0]
+    META_SAME,    // the first argument itself
+    META_TENSORS, // a tuple of new tensors
+    META_SIZES,   // the sizes of results[0]
+    META_STRIDES,
+    META_NUMBER, // an int: `number`
+    META_TRUTH,  // a bool: `number`
+} meta_answer;
+
+enum { META_MOST_ARGS = 8, META_MOST_RESULTS = 16 };
+
+// What rules ask of whoever knows torch.
+typedef struct meta_asked {
+    bool grad;                                                     // whether grad mode is on
+    int32_t (*default_dtype)(void);                                // of floating point
+    int32_t (*dtype_of)(PyObject *o);                              // -1: o is no dtype
+    bool (*device_of)(PyObject *o, int32_t *type, int32_t *index); // false: o is no device
+} meta_asked;
+
+// A call as a rule sees it.
+typedef struct meta_call {
+    const meta_asked *asked;
+    PyObject *args[META_MOST_ARGS]; // borrowed, by parameter; NULL: not given. Tensors are nodes
+    PyObject *const *rest;          // borrowed: positional arguments of the starred parameter
+    Py_ssize_t rest_count;
+    int data; // the row's
+    meta results[META_MOST_RESULTS];
+    int count; // of the results, for META_TENSORS
+    int64_t number;
+} meta_call;
+
+typedef struct meta_rule meta_rule;
+
+// The rule of this name; NULL if there is none. Names are those of torch's functions and methods.
+const meta_rule *meta_find(const char *name);
+PyObject *meta_names(void); // new tuple of str
+// `args` and `kwargs` as a node has them; kwargs may be NULL. Never fails.
+meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *args,
+                       PyObject *kwargs, meta_call *c);
+
+bool meta_is_contiguous(const meta *m);

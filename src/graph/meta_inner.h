@@ -1,0 +1,104 @@
+// What the files of meta rules share, and nobody else uses.
+#pragma once
+
+#include "src/graph/meta.h"
+
+// torch's ScalarType, as far as rules know it.
+enum dtype {
+    DTYPE_UINT8 = 0,
+    DTYPE_INT8 = 1,
+    DTYPE_INT16 = 2,
+    DTYPE_INT32 = 3,
+    DTYPE_INT64 = 4,
+    DTYPE_HALF = 5,
+    DTYPE_FLOAT = 6,
+    DTYPE_DOUBLE = 7,
+    DTYPE_COMPLEX_FLOAT = 9,
+    DTYPE_COMPLEX_DOUBLE = 10,
+    DTYPE_BOOL = 11,
+    DTYPE_BFLOAT16 = 15,
+    DTYPE_NONE = -1,
+};
+
+static inline bool dtype_is_float(int32_t d) {
+    return (d >= DTYPE_HALF && d <= DTYPE_DOUBLE) || d == DTYPE_BFLOAT16;
+}
+static inline bool dtype_is_complex(int32_t d) {
+    return d == DTYPE_COMPLEX_FLOAT || d == DTYPE_COMPLEX_DOUBLE;
+}
+static inline bool dtype_is_integer(int32_t d) { // booleans are none
+    return d >= DTYPE_UINT8 && d <= DTYPE_INT64;
+}
+static inline bool dtype_is_known(int32_t d) {
+    return dtype_is_integer(d) || dtype_is_float(d) || dtype_is_complex(d) || d == DTYPE_BOOL;
+}
+
+// What the rows of rules say.
+enum meta_data {
+    OF_FLOATS = 1 << 0, // which dtypes there is a rule for
+    OF_INTEGERS = 1 << 1,
+    OF_COMPLEX = 1 << 2,
+    GIVES_FLOAT = 1 << 3, // of integers and booleans
+    GIVES_BOOL = 1 << 4,
+    GIVES_INDEX = 1 << 5,
+    NO_BOOL = 1 << 6, // refuses booleans
+    BITWISE = 1 << 7,
+    POWER = 1 << 8,
+    INTEGERS_ONLY = 1 << 9,
+    SUMS = 1 << 10,    // integers become int64
+    ONE_DIM = 1 << 11, // takes one dimension, or all of them
+    TO_FLOAT = OF_FLOATS | GIVES_FLOAT,
+    REAL = OF_FLOATS | OF_INTEGERS,
+};
+
+// --- arguments ---
+
+static inline bool is_given(const meta_call *c, int i) {
+    return c->args[i] != NULL && c->args[i] != Py_None;
+}
+// NULL if it is no tensor of which all is known.
+const meta *meta_at(PyObject *o);
+static inline const meta *tensor_at(const meta_call *c, int i) {
+    return c->args[i] ? meta_at(c->args[i]) : NULL;
+}
+// The same, but for tensors with a dimension of one element whose stride tells where it once was:
+// torch's kernels and its fakes do not always make the same of it.
+const meta *usual_of(const meta *m);
+static inline const meta *usual_at(const meta_call *c, int i) {
+    return usual_of(tensor_at(c, i));
+}
+// A number that is exactly int, float or bool; false if it is something else. Where nothing was
+// given the value stays as it is.
+bool int_at(const meta_call *c, int i, int64_t *value);
+bool flag_at(const meta_call *c, int i, bool *value);
+bool dtype_at(const meta_call *c, int i, int32_t *dtype);
+// Ints: one, several, or those of the starred parameter. False: something else, or too many.
+bool ints_at(const meta_call *c, int i, int64_t *values, int *count);
+bool number_is(PyObject *o);
+// A dimension counted from the front; false if there is no such one.
+bool wrap_dim(int64_t *dim, int dims);
+// Several, each once, as bits. None given: all of them.
+bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits);
+
+// --- sizes and strides ---
+
+int64_t meta_numel(const meta *m);
+void meta_lay_out(meta *m);        // strides of a contiguous tensor
+bool meta_is_dense(const meta *m); // no element twice, none left out
+bool meta_same_sizes(const meta *a, const meta *b);
+bool meta_same_device(const meta *a, const meta *b);
+
+// --- results ---
+
+// A new tensor of the same dtype and device as `like`, of no dimension yet.
+meta *meta_result(meta_call *c, const meta *like);
+// Whether a result has a gradient, of arguments that have one.
+void meta_set_grad(meta_call *c, meta *m, bool any);
+
+int32_t dtype_promote(int32_t a, int32_t b);
+
+typedef meta_answer (*meta_function)(meta_call *c);
+// The rules' functions; one may be in several rows.
+#define META(name, function, parameters, data) meta_answer function(meta_call *c);
+#include "src/graph/meta_rules.def"
+#undef META

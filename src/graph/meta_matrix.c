@@ -1,0 +1,147 @@
+// Results of products of matrices, of look-ups in tables, of joining.
+#include "src/graph/meta_inner.h"
+
+// A contiguous result of these sizes.
+static meta_answer give(meta_call *c, const meta *like, const int64_t *sizes, int dims, bool grad) {
+    meta *to = meta_result(c, like);
+    to->dims = dims;
+    memcpy(to->sizes, sizes, (size_t)dims * sizeof(int64_t));
+    meta_lay_out(to);
+    meta_set_grad(c, to, grad);
+    return META_TENSOR;
+}
+
+static bool are_alike(const meta *a, const meta *b) {
+    return a->dtype == b->dtype && meta_same_device(a, b) && !dtype_is_complex(a->dtype) &&
+           a->dtype != DTYPE_BOOL;
+}
+
+// linear(input, weight, bias)
+meta_answer meta_linear(meta_call *c) {
+    const meta *m = usual_at(c, 0), *weight = usual_at(c, 1), *bias = NULL;
+    int64_t sizes[META_MOST_DIMS];
+    if (!m || !weight || weight->dims != 2 || m->dims < 2 || !are_alike(m, weight) ||
+        !dtype_is_float(m->dtype) || m->sizes[m->dims - 1] != weight->sizes[1])
+        return META_UNKNOWN;
+    if (is_given(c, 2)) {
+        bias = usual_at(c, 2);
+        if (!bias || !are_alike(m, bias) || bias->dims != 1 || bias->sizes[0] != weight->sizes[0])
+            return META_UNKNOWN;
+    }
+    memcpy(sizes, m->sizes, sizeof(sizes));
+    sizes[m->dims - 1] = weight->sizes[0];
+    return give(c, m, sizes, m->dims,
+                m->requires_grad || weight->requires_grad || (bias && bias->requires_grad));
+}
+
+// Two matrices, a batch of them and one, or two equal batches; others are laid out otherwise.
+meta_answer meta_matmul(meta_call *c) {
+    const meta *a = usual_at(c, 0), *b = usual_at(c, 1);
+    int64_t sizes[META_MOST_DIMS];
+    if (!a || !b || !are_alike(a, b) || !dtype_is_float(a->dtype) || a->dims < 2 || b->dims < 2 ||
+        a->dims < b->dims || (b->dims > 2 && a->dims != b->dims) ||
+        (c->data > 0 && (a->dims != c->data || b->dims != c->data)) ||
+        a->sizes[a->dims - 1] != b->sizes[b->dims - 2])
+        return META_UNKNOWN;
+    for (int i = 0; b->dims > 2 && i < b->dims - 2; i++)
+        if (a->sizes[i] != b->sizes[i])
+            return META_UNKNOWN;
+    memcpy(sizes, a->sizes, sizeof(sizes));
+    sizes[a->dims - 1] = b->sizes[b->dims - 1];
+    return give(c, a, sizes, a->dims, a->requires_grad || b->requires_grad);
+}
+
+// addmm(input, mat1, mat2)
+meta_answer meta_addmm(meta_call *c) {
+    const meta *m = usual_at(c, 0), *a = usual_at(c, 1), *b = usual_at(c, 2);
+    if (!m || !a || !b || !are_alike(a, b) || !are_alike(m, a) || !dtype_is_float(a->dtype) ||
+        a->dims != 2 || b->dims != 2 || a->sizes[1] != b->sizes[0])
+        return META_UNKNOWN;
+    int64_t sizes[] = {a->sizes[0], b->sizes[1]};
+    bool row = m->dims == 1 && m->sizes[0] == sizes[1];
+    if (!row && (m->dims != 2 || memcmp(m->sizes, sizes, sizeof(sizes)) != 0))
+        return META_UNKNOWN;
+    return give(c, a, sizes, 2, m->requires_grad || a->requires_grad || b->requires_grad);
+}
+
+static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices) {
+    int64_t sizes[META_MOST_DIMS];
+    if (!weight || !indices || weight->dims != 2 || indices->dims == META_MOST_DIMS ||
+        (indices->dtype != DTYPE_INT64 && indices->dtype != DTYPE_INT32) ||
+        !meta_same_device(weight, indices))
+        return META_UNKNOWN;
+    memcpy(sizes, indices->sizes, (size_t)indices->dims * sizeof(int64_t));
+    sizes[indices->dims] = weight->sizes[1];
+    return give(c, weight, sizes, indices->dims + 1, weight->requires_grad);
+}
+
+// embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+meta_answer meta_embedding(meta_call *c) {
+    return look_up(c, usual_at(c, 0), usual_at(c, 1));
+}
+
+// torch.nn.functional.embedding; `max_norm` changes the weight.
+meta_answer meta_look_up(meta_call *c) {
+    return is_given(c, 3) ? META_UNKNOWN : look_up(c, usual_at(c, 1), usual_at(c, 0));
+}
+
+// --- joining ---
+
+// The tensors of the first argument, all contiguous and alike; NULL if they are not.
+static PyObject *const *joined(const meta_call *c, Py_ssize_t *count) {
+    PyObject *list = c->args[0];
+    if (!list || (!PyTuple_CheckExact(list) && !PyList_CheckExact(list)))
+        return NULL;
+    PyObject **items = PySequence_Fast_ITEMS(list);
+    *count = PySequence_Fast_GET_SIZE(list);
+    const meta *first = *count > 0 ? usual_of(meta_at(items[0])) : NULL;
+    for (Py_ssize_t i = 0; first && i < *count; i++) {
+        const meta *m = usual_of(meta_at(items[i]));
+        if (!m || m->dims != first->dims || m->dtype != first->dtype ||
+            !meta_same_device(m, first) || !meta_is_contiguous(m))
+            return NULL;
+    }
+    return first ? items : NULL;
+}
+
+// cat(tensors, dim)
+meta_answer meta_cat(meta_call *c) {
+    Py_ssize_t count;
+    PyObject *const *items = joined(c, &count);
+    const meta *first = items ? usual_of(meta_at(items[0])) : NULL;
+    int64_t dim = 0, sizes[META_MOST_DIMS];
+    if (!first || first->dims == 0 || !int_at(c, 1, &dim) || !wrap_dim(&dim, first->dims))
+        return META_UNKNOWN;
+    memcpy(sizes, first->sizes, sizeof(sizes));
+    bool grad = first->requires_grad;
+    for (Py_ssize_t i = 1; i < count; i++) {
+        const meta *m = usual_of(meta_at(items[i]));
+        for (int d = 0; d < first->dims; d++)
+            if (d != dim && m->sizes[d] != sizes[d])
+                return META_UNKNOWN;
+        sizes[dim] += m->sizes[dim];
+        grad = grad || m->requires_grad;
+    }
+    return give(c, first, sizes, first->dims, grad);
+}
+
+// stack(tensors, dim)
+meta_answer meta_stack(meta_call *c) {
+    Py_ssize_t count;
+    PyObject *const *items = joined(c, &count);
+    const meta *first = items ? usual_of(meta_at(items[0])) : NULL;
+    int64_t dim = 0, sizes[META_MOST_DIMS];
+    if (!first || first->dims == META_MOST_DIMS || !int_at(c, 1, &dim) ||
+        !wrap_dim(&dim, first->dims + 1))
+        return META_UNKNOWN;
+    bool grad = false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const meta *m = usual_of(meta_at(items[i]));
+        if (!meta_same_sizes(m, first))
+            return META_UNKNOWN;
+        grad = grad || m->requires_grad;
+    }
+    for (int from = 0, to = 0; to <= first->dims; to++)
+        sizes[to] = to == dim ? count : first->sizes[from++];
+    return give(c, first, sizes, first->dims + 1, grad);
+}

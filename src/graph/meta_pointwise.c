@@ -1,0 +1,382 @@
+// Results of operations that go element by element: at::TensorIterator decides their dtype by
+// promotion, their sizes by broadcasting, and their strides by those of the operands.
+#include "src/graph/meta_inner.h"
+
+enum { MOST_OPERANDS = 4 };
+
+typedef struct operands {
+    const meta *at[MOST_OPERANDS]; // tensors
+    int count;
+    bool numbers, grad;
+    int32_t dims_dtype, zero_dtype,
+        number_dtype; // of tensors, of those without dimensions, numbers
+} operands;
+
+static operands no_operands(void) {
+    return (operands){
+        .dims_dtype = DTYPE_NONE, .zero_dtype = DTYPE_NONE, .number_dtype = DTYPE_NONE};
+}
+
+static bool add_tensor(operands *o, const meta *m) {
+    if (o->count == MOST_OPERANDS || (o->count > 0 && !meta_same_device(o->at[0], m)))
+        return false;
+    o->at[o->count++] = m;
+    o->grad = o->grad || m->requires_grad;
+    int32_t *dtype = m->dims > 0 ? &o->dims_dtype : &o->zero_dtype;
+    *dtype = dtype_promote(*dtype, m->dtype);
+    return true;
+}
+
+static bool add_number(const meta_call *c, operands *o, PyObject *number) {
+    int32_t dtype = PyBool_Check(number)        ? DTYPE_BOOL
+                    : PyLong_CheckExact(number) ? DTYPE_INT64
+                                                : c->asked->default_dtype();
+    o->numbers = true;
+    o->number_dtype = dtype_promote(o->number_dtype, dtype);
+    return number_is(number);
+}
+
+static bool add_operand(const meta_call *c, operands *o, PyObject *argument) {
+    const meta *m = argument ? meta_at(argument) : NULL;
+    if (m)
+        return add_tensor(o, m);
+    return argument && add_number(c, o, argument);
+}
+
+// Of two kinds of operands the higher decides, unless it is of a lower category.
+static int32_t combine(int32_t higher, int32_t lower) {
+    if (dtype_is_complex(higher))
+        return higher;
+    if (dtype_is_float(higher)) {
+        bool wide = higher == DTYPE_DOUBLE;
+        if (!dtype_is_complex(lower))
+            return higher;
+        return wide                    ? DTYPE_COMPLEX_DOUBLE
+               : higher == DTYPE_FLOAT ? DTYPE_COMPLEX_FLOAT
+                                       : DTYPE_NONE;
+    }
+    if (higher == DTYPE_BOOL || dtype_is_float(lower) || dtype_is_complex(lower))
+        return dtype_promote(higher, lower);
+    return higher != DTYPE_NONE ? higher : lower;
+}
+
+static int32_t common_dtype(const operands *o) {
+    return combine(o->dims_dtype, combine(o->zero_dtype, o->number_dtype));
+}
+
+// --- sizes ---
+
+static bool broadcast(const operands *o, meta *to) {
+    to->dims = 0;
+    for (int i = 0; i < o->count; i++)
+        to->dims = o->at[i]->dims > to->dims ? o->at[i]->dims : to->dims;
+    for (int d = 0; d < to->dims; d++) {
+        to->sizes[d] = 1;
+        for (int i = 0; i < o->count; i++) {
+            int own = d - (to->dims - o->at[i]->dims);
+            int64_t size = own < 0 ? 1 : o->at[i]->sizes[own];
+            if (size != 1 && to->sizes[d] != 1 && size != to->sizes[d])
+                return false;
+            to->sizes[d] = size != 1 ? size : to->sizes[d];
+        }
+    }
+    return true;
+}
+
+// --- strides ---
+
+static const int channels_last[] = {1, 3, 2, 0}; // innermost first
+
+static bool is_channels_last(const meta *m) {
+    int64_t stride = 1;
+    for (int i = 0; m->dims == 4 && i < 4; i++) {
+        int d = channels_last[i];
+        if (m->sizes[d] == 1)
+            continue;
+        if (m->strides[d] != stride)
+            return false;
+        stride *= m->sizes[d];
+    }
+    return m->dims == 4;
+}
+
+static void lay_out_in_order(meta *m, const int *order) {
+    int64_t stride = 1;
+    for (int i = 0; i < m->dims; i++) {
+        m->strides[order[i]] = stride;
+        stride *= m->sizes[order[i]];
+    }
+}
+
+static bool all_alike(const operands *o, bool (*is)(const meta *m)) {
+    for (int i = 0; i < o->count; i++)
+        if (!is(o->at[i]))
+            return false;
+    return true;
+}
+
+static bool same_strides(const operands *o) {
+    const meta *first = o->at[0];
+    for (int i = 1; i < o->count; i++)
+        if (memcmp(first->strides, o->at[i]->strides, (size_t)first->dims * sizeof(int64_t)) != 0)
+            return false;
+    return true;
+}
+
+static bool same_shape(const operands *o, const meta *to) {
+    for (int i = 0; i < o->count; i++)
+        if (!meta_same_sizes(o->at[i], to))
+            return false;
+    return !o->numbers || to->dims == 0;
+}
+
+// Zero where the operand is stretched.
+static int64_t stride_in(const meta *operand, const meta *to, int dim) {
+    int own = dim - (to->dims - operand->dims);
+    if (own < 0 || (operand->sizes[own] == 1 && to->sizes[dim] != 1))
+        return 0;
+    return operand->strides[own];
+}
+
+// Whether `outer` should be further in than `inner`: 1 yes, -1 no, 0 no operand tells.
+static int should_swap(const operands *o, const meta *to, int inner, int outer) {
+    for (int i = 0; i < o->count; i++) {
+        int64_t a = stride_in(o->at[i], to, inner), b = stride_in(o->at[i], to, outer);
+        if (a == 0 || b == 0)
+            continue;
+        if (a != b)
+            return a < b ? -1 : 1;
+        if (to->sizes[inner] > to->sizes[outer])
+            return 1;
+    }
+    return 0;
+}
+
+// From the innermost to the outermost, as the operands' strides have it; the first one that tells
+// decides (TensorIteratorBase::reorder_dimensions).
+static void order_dimensions(const operands *o, const meta *to, int *order) {
+    for (int i = 0; i < to->dims; i++)
+        order[i] = to->dims - 1 - i;
+    for (int i = 1; i < to->dims; i++) {
+        int at = i;
+        for (int below = i - 1; below >= 0; below--) {
+            int swap = should_swap(o, to, order[below], order[at]);
+            if (swap < 0)
+                break;
+            if (swap > 0) {
+                int kept = order[below];
+                order[below] = order[at];
+                order[at] = kept;
+                at = below;
+            }
+        }
+    }
+}
+
+static void lay_out(const operands *o, meta *to) {
+    int order[META_MOST_DIMS];
+    bool same = same_shape(o, to);
+    if (same && all_alike(o, meta_is_contiguous)) {
+        meta_lay_out(to);
+    } else if (same && all_alike(o, is_channels_last)) {
+        lay_out_in_order(to, channels_last);
+    } else if (same && same_strides(o) && all_alike(o, meta_is_dense)) {
+        memcpy(to->strides, o->at[0]->strides, sizeof(to->strides));
+    } else {
+        order_dimensions(o, to, order);
+        lay_out_in_order(to, order);
+    }
+}
+
+// An operand of which an element stands for many.
+static bool is_stretched(const meta *m) {
+    for (int i = 0; i < m->dims; i++)
+        if (m->strides[i] == 0 && m->sizes[i] > 1)
+            return true;
+    return false;
+}
+
+static meta_answer finish(meta_call *c, const operands *o, int32_t dtype) {
+    for (int i = 0; i < o->count; i++)
+        if (!usual_of(o->at[i]) || (o->count > 1 && is_stretched(o->at[i])))
+            return META_UNKNOWN;
+    meta *to = meta_result(c, o->at[0]);
+    to->dtype = dtype;
+    if (!dtype_is_known(dtype) || !broadcast(o, to))
+        return META_UNKNOWN;
+    lay_out(o, to);
+    meta_set_grad(c, to, o->grad);
+    return META_TENSOR;
+}
+
+// --- one operand ---
+
+meta_answer meta_unary(meta_call *c) {
+    operands o = no_operands();
+    const meta *m = tensor_at(c, 0);
+    if (!m || !add_tensor(&o, m))
+        return META_UNKNOWN;
+    int32_t d = m->dtype;
+    int kind = dtype_is_float(d) ? OF_FLOATS : dtype_is_complex(d) ? OF_COMPLEX : OF_INTEGERS;
+    if (d == DTYPE_BOOL && !(c->data & (GIVES_FLOAT | GIVES_BOOL)))
+        return META_UNKNOWN;
+    if (c->data & GIVES_FLOAT && kind == OF_INTEGERS)
+        return finish(c, &o, c->asked->default_dtype());
+    if (c->data & GIVES_BOOL)
+        return finish(c, &o, DTYPE_BOOL);
+    return c->data & kind ? finish(c, &o, d) : META_UNKNOWN;
+}
+
+// Activations with numbers for parameters; not those in place.
+meta_answer meta_activation(meta_call *c) {
+    for (int i = 1; i < META_MOST_ARGS; i++) {
+        PyObject *o = c->args[i];
+        if (o && (o == Py_True || (!number_is(o) && !PyUnicode_CheckExact(o))))
+            return META_UNKNOWN;
+    }
+    return meta_unary(c);
+}
+
+// Bounds that would change the dtype are torch's to look at.
+meta_answer meta_clamp(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    bool any = false;
+    for (int i = 1; m && i <= 2; i++) {
+        if (!is_given(c, i))
+            continue;
+        any = true;
+        bool fits = PyLong_CheckExact(c->args[i]) ||
+                    (PyFloat_CheckExact(c->args[i]) && dtype_is_float(m->dtype));
+        if (!fits)
+            return META_UNKNOWN;
+    }
+    return any ? meta_unary(c) : META_UNKNOWN;
+}
+
+// --- two operands ---
+
+static int32_t binary_dtype(const meta_call *c, int32_t common) {
+    if (c->data & GIVES_BOOL)
+        return DTYPE_BOOL;
+    if (c->data & GIVES_FLOAT && !dtype_is_float(common) && !dtype_is_complex(common))
+        return c->asked->default_dtype();
+    return common;
+}
+
+// What rules leave to torch, which may refuse it.
+static bool is_odd(const meta_call *c, int32_t common) {
+    bool whole = dtype_is_integer(common) || common == DTYPE_BOOL;
+    if (c->data & BITWISE)
+        return !whole;
+    if (c->data & INTEGERS_ONLY)
+        return !dtype_is_integer(common);
+    if (c->data & POWER)
+        return !dtype_is_float(common) || !meta_at(c->args[0]);
+    return (c->data & NO_BOOL && common == DTYPE_BOOL) ||
+           (c->data & (GIVES_BOOL | NO_BOOL) && dtype_is_complex(common));
+}
+
+meta_answer meta_binary(meta_call *c) {
+    operands o = no_operands();
+    if (is_given(c, 2) || !add_operand(c, &o, c->args[0]) || !add_operand(c, &o, c->args[1]) ||
+        o.count == 0)
+        return META_UNKNOWN;
+    int32_t common = common_dtype(&o);
+    return is_odd(c, common) ? META_UNKNOWN : finish(c, &o, binary_dtype(c, common));
+}
+
+// --- three ---
+
+meta_answer meta_where(meta_call *c) {
+    const meta *condition = tensor_at(c, 0);
+    operands o = no_operands();
+    if (!condition || condition->dtype != DTYPE_BOOL || !add_operand(c, &o, c->args[1]) ||
+        !add_operand(c, &o, c->args[2]))
+        return META_UNKNOWN;
+    int32_t dtype = common_dtype(&o);
+    bool tensors = o.count == 2 && !o.numbers && o.at[0]->dtype == o.at[1]->dtype;
+    if (!tensors || !add_tensor(&o, condition))
+        return META_UNKNOWN;
+    return all_alike(&o, meta_is_contiguous) ? finish(c, &o, dtype) : META_UNKNOWN;
+}
+
+// The mask must fit into the tensor.
+meta_answer meta_masked_fill(meta_call *c) {
+    const meta *m = tensor_at(c, 0), *mask = tensor_at(c, 1);
+    operands o = no_operands();
+    if (!m || !mask || mask->dtype != DTYPE_BOOL || !c->args[2] || !number_is(c->args[2]) ||
+        !dtype_is_float(m->dtype) || !meta_is_contiguous(m) || !add_tensor(&o, m) ||
+        !add_tensor(&o, mask))
+        return META_UNKNOWN;
+    meta_answer answer = finish(c, &o, m->dtype);
+    if (answer == META_UNKNOWN || !meta_same_sizes(&c->results[0], m))
+        return META_UNKNOWN;
+    meta_lay_out(&c->results[0]);
+    meta_set_grad(c, &c->results[0], m->requires_grad);
+    return META_TENSOR;
+}
+
+// --- copies ---
+
+static meta_answer copy(meta_call *c, const meta *m, int32_t dtype) {
+    if (!meta_is_dense(m))
+        return META_UNKNOWN;
+    meta *to = meta_result(c, m);
+    *to = *m;
+    to->dtype = dtype;
+    meta_set_grad(c, to, m->requires_grad);
+    return META_TENSOR;
+}
+
+meta_answer meta_clone(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    return m && !is_given(c, 1) ? copy(c, m, m->dtype) : META_UNKNOWN;
+}
+
+static meta_answer cast(meta_call *c, const meta *m, int32_t dtype) {
+    if (!dtype_is_known(dtype) || (dtype_is_complex(m->dtype) && !dtype_is_complex(dtype)))
+        return META_UNKNOWN;
+    return dtype == m->dtype ? META_SAME : copy(c, m, dtype);
+}
+
+// x.float(), x.long(), …: the row has the dtype.
+meta_answer meta_cast(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    return m ? cast(c, m, c->data) : META_UNKNOWN;
+}
+
+meta_answer meta_type_as(meta_call *c) {
+    const meta *m = tensor_at(c, 0), *other = tensor_at(c, 1);
+    return m && other && meta_same_device(m, other) ? cast(c, m, other->dtype) : META_UNKNOWN;
+}
+
+// A dtype, a device, or a tensor that has both; false: something else, or another device.
+static bool read_target(const meta_call *c, PyObject *o, const meta *m, int32_t *dtype) {
+    const meta *other = meta_at(o);
+    if (other) {
+        *dtype = other->dtype;
+        return meta_same_device(m, other);
+    }
+    int32_t type, index, asked = c->asked->dtype_of(o);
+    if (asked >= 0) {
+        *dtype = asked;
+        return true;
+    }
+    return c->asked->device_of(o, &type, &index) && type == m->device_type &&
+           index == m->device_index;
+}
+
+// x.to(dtype), x.to(device), x.to(other), x.to(device, dtype), and keywords `dtype`, `device`.
+meta_answer meta_to(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    if (!m || c->rest_count > 2 || c->args[1])
+        return META_UNKNOWN;
+    int32_t dtype = m->dtype;
+    for (Py_ssize_t i = 0; i < c->rest_count; i++)
+        if (!read_target(c, c->rest[i], m, &dtype))
+            return META_UNKNOWN;
+    for (int i = 2; i <= 3; i++)
+        if (is_given(c, i) && (meta_at(c->args[i]) || !read_target(c, c->args[i], m, &dtype)))
+            return META_UNKNOWN;
+    return cast(c, m, dtype);
+}

@@ -1,0 +1,326 @@
+// Fakes, made late: as long as rules say what operations give, nobody needs them. A fake made for
+// one operation alone has the right sizes and no history. Where history matters (writes, records of
+// gradients, memory that is shared) all operations so far are run again, once, on torch's own
+// fakes, and from then on everything is.
+#include "src/py/raised.h"
+
+#include "src/torch/room.h"
+
+status fakes_mode(torch_trace *t) {
+    if (!t->mode)
+        t->mode = PyObject_CallOneArg(glue_function("make_mode"), t->late ? Py_True : Py_False);
+    return t->mode ? ST_OK : ST_ERROR;
+}
+
+// --- what a tensor is like ---
+
+static bool has_odd_keys(const seen *s) {
+    return (s->keys & facts.odd_keys) != 0;
+}
+
+static bool take_seen(const seen *s, meta *to) {
+    if (s->dims < 0 || s->dims > META_MOST_DIMS || has_odd_keys(s))
+        return false;
+    size_t bytes = (size_t)s->dims * sizeof(int64_t);
+    to->dims = (int)s->dims;
+    to->dtype = s->dtype;
+    to->device_type = s->device_type;
+    to->device_index = s->device_index;
+    to->requires_grad = s->requires_grad;
+    memcpy(to->sizes, s->sizes, bytes);
+    memcpy(to->strides, s->strides, bytes);
+    return true;
+}
+
+int32_t rule_dtype(PyObject *o) {
+    return Py_TYPE(o) == facts.dtype ? *(int8_t *)((char *)o + sizeof(PyObject)) : -1;
+}
+
+bool rule_device(PyObject *o, int32_t *type, int32_t *index) {
+    const int8_t *fields = (int8_t *)((char *)o + sizeof(PyObject));
+    if (Py_TYPE(o) != facts.device)
+        return false;
+    *type = fields[0];
+    *index = fields[1];
+    return true;
+}
+
+static uint64_t device_key(const meta *m) {
+    return (uint64_t)(uint32_t)m->device_type << 32 | (uint32_t)m->device_index;
+}
+
+// The device object, so that attributes and fakes can be made of `m` alone.
+static bool note_device(const meta *m, PyObject *device) {
+    if (map_get(&facts.devices, device_key(m)))
+        return true;
+    return map_put(&facts.devices, device_key(m), map_key(Py_NewRef(device))) == ST_OK;
+}
+
+static bool take_device(PyObject *owner, const char *name, meta *m) {
+    PyObject *device = PyObject_GetAttrString(owner, name);
+    bool fine =
+        device && rule_device(device, &m->device_type, &m->device_index) && note_device(m, device);
+    Py_XDECREF(device);
+    PyErr_Clear();
+    return fine;
+}
+
+void meta_of_tensor(PyObject *tensor, meta *m) {
+    seen s;
+    bool fine = facts.rules_on && read_tensor(tensor, &s) && (s.keys & facts.usual_keys) &&
+                take_seen(&s, m);
+    if (!fine || (!map_get(&facts.devices, device_key(m)) && !take_device(tensor, "device", m)))
+        m->dims = -1;
+}
+
+// A fake's memory says that it is on the device `meta`.
+void meta_of_fake(PyObject *fake, meta *m) {
+    seen s;
+    bool fine = facts.rules_on && PyObject_TypeCheck(fake, facts.fake) && read_tensor(fake, &s) &&
+                take_seen(&s, m) && take_device(fake, "fake_device", m);
+    if (!fine)
+        m->dims = -1;
+}
+
+const meta *meta_known(const world *w, const node *n) {
+    const torch_trace *t = w->torch;
+    return t->late && n->meta.dims >= 0 ? &n->meta : NULL;
+}
+
+PyObject *dtype_object(int32_t dtype) {
+    bool known = dtype >= 0 && dtype < (int32_t)Py_ARRAY_LENGTH(facts.dtypes);
+    return known ? facts.dtypes[dtype] : NULL;
+}
+
+PyObject *device_object(const meta *m) {
+    uint64_t *found = map_get(&facts.devices, device_key(m));
+    return found ? (PyObject *)(uintptr_t)*found : NULL;
+}
+
+PyObject *sizes_object(const int64_t *items, int count) {
+    PyObject *tuple = int_tuple(items, count);
+    PyObject *result = tuple ? PyObject_CallOneArg((PyObject *)facts.size, tuple) : NULL;
+    Py_XDECREF(tuple);
+    return result;
+}
+
+// --- making ---
+
+// Whose stand-in it is, so that a result that is one of the arguments is known again.
+static status know(torch_trace *t, node *n, PyObject *fake) {
+    Py_SETREF(n->example, Py_NewRef(fake));
+    uint64_t *owner = map_get(&t->owners, map_key(n));
+    return owner ? map_put(&t->standins, map_key(fake), *owner) : ST_OK;
+}
+
+static PyObject *fake_of_tensor(world *w, torch_trace *t, PyObject *tensor) {
+    PyObject *args[] = {NULL, tensor};
+    if (fakes_mode(t) != ST_OK)
+        return NULL;
+    args[0] = t->mode;
+    PyObject *fake = PyObject_Vectorcall(glue_function("fake_of"), args, 2, NULL);
+    if (fake || error_stays(w))
+        return fake;
+    PyErr_Clear();
+    return world_break(w, REASON_TENSOR_OPERATION, "a tensor of which no fake can be made");
+}
+
+// An input's: of the tensor itself.
+static PyObject *fake_of_input(world *w, torch_trace *t, node *n) {
+    uint64_t *owner = map_get(&t->owners, map_key(n));
+    return owner ? fake_of_tensor(w, t, ((standin *)(uintptr_t)*owner)->outside) : NULL;
+}
+
+static PyObject *fake_like(torch_trace *t, const meta *m) {
+    if (fakes_mode(t) != ST_OK)
+        return NULL;
+    PyObject *sizes = int_tuple(m->sizes, m->dims), *strides = int_tuple(m->strides, m->dims);
+    PyObject *args[] = {t->mode,          sizes,
+                        strides,          dtype_object(m->dtype),
+                        device_object(m), m->requires_grad ? Py_True : Py_False};
+    PyObject *fake = NULL;
+    if (sizes && strides)
+        fake = PyObject_Vectorcall(glue_function("fake_like"), args, 6, NULL);
+    Py_XDECREF(sizes);
+    Py_XDECREF(strides);
+    return fake;
+}
+
+PyObject *fake_of(world *w, node *n) {
+    torch_trace *t = w->torch;
+    if (n->example != Py_None)
+        return n->example;
+    bool input = n->op == NODE_PLACEHOLDER;
+    if (!input && n->meta.dims < 0)
+        return Py_None; // an operation that gives nothing
+    PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(t, &n->meta);
+    if (fake && know(t, n, fake) != ST_OK)
+        Py_CLEAR(fake);
+    Py_XDECREF(fake); // the node's
+    return fake;
+}
+
+// --- all at once ---
+
+status fakes_note(world *w, node *n, PyObject *callable, bool by_rule) {
+    torch_trace *t = w->torch;
+    if (!t->late)
+        return ST_OK;
+    late_call call = {n, Py_NewRef(callable), facts.grad_enabled(), by_rule};
+    if (vec_push(&t->calls, call) == ST_OK)
+        return ST_OK;
+    Py_DECREF(callable);
+    return ST_ERROR;
+}
+
+static status make_inputs(world *w) {
+    for (int i = 0; i < w->graph->inputs; i++)
+        if (!fake_of(w, (node *)PyList_GET_ITEM(w->graph->nodes, i)))
+            return w->broken ? ST_BREAK : ST_ERROR;
+    return ST_OK;
+}
+
+static bool same_meta(const meta *a, const meta *b) {
+    size_t bytes = a->dims < 0 ? 0 : (size_t)a->dims * sizeof(int64_t);
+    return a->dims == b->dims && a->dtype == b->dtype && a->device_type == b->device_type &&
+           a->device_index == b->device_index && a->requires_grad == b->requires_grad &&
+           memcmp(a->sizes, b->sizes, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
+}
+
+static PyObject *meta_text(const meta *m) {
+    PyObject *sizes = int_tuple(m->sizes, m->dims < 0 ? 0 : m->dims);
+    PyObject *strides = int_tuple(m->strides, m->dims < 0 ? 0 : m->dims);
+    PyObject *text = NULL;
+    if (sizes && strides)
+        text = PyUnicode_FromFormat("dtype %d on %d:%d, sizes %R, strides %R%s", m->dtype,
+                                    m->device_type, m->device_index, sizes, strides,
+                                    m->requires_grad ? ", requires_grad" : "");
+    Py_XDECREF(sizes);
+    Py_XDECREF(strides);
+    return text;
+}
+
+// A rule that says something else than torch is an error of ours.
+static status check_rule(const late_call *call) {
+    meta real;
+    if (!call->by_rule || call->n->meta.dims < 0)
+        return ST_OK;
+    meta_of_fake(call->n->example, &real);
+    if (same_meta(&real, &call->n->meta))
+        return ST_OK;
+    PyObject *rule = meta_text(&call->n->meta), *torch = meta_text(&real);
+    PyErr_Format(PyExc_RuntimeError, "the rule of %R is wrong: %V; torch: %V", call->n->target,
+                 rule, "?", torch, "?");
+    Py_XDECREF(rule);
+    Py_XDECREF(torch);
+    return ST_ERROR;
+}
+
+static status run_again(world *w, torch_trace *t, const late_call *call) {
+    TRY(state_set_grad(call->grad));
+    PyObject *args = fakes_in(w, call->n->args);
+    PyObject *kwargs = args && call->n->kwargs ? fakes_in(w, call->n->kwargs) : NULL;
+    PyObject *result = NULL;
+    if (args && (kwargs || !call->n->kwargs))
+        result = run_fakes(t, call->callable, args, kwargs);
+    if (args && !result && !w->broken)
+        fake_failed(w, call->n->target);
+    status done = result ? know(t, call->n, result) : w->broken ? ST_BREAK : ST_ERROR;
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    Py_XDECREF(result);
+    return done == ST_OK ? check_rule(call) : done;
+}
+
+static status run_all_again(world *w, torch_trace *t) {
+    bool grad = facts.grad_enabled();
+    status done = ST_OK;
+    for (uint32_t i = 0; done == ST_OK && i < t->calls.count; i++)
+        done = run_again(w, t, &t->calls.items[i]);
+    py_raised aside = py_put_aside();
+    status put_back = state_set_grad(grad);
+    py_put_on(aside);
+    return done == ST_OK ? put_back : done;
+}
+
+static void forget_calls(torch_trace *t) {
+    while (t->calls.count > 0)
+        Py_DECREF(t->calls.items[--t->calls.count].callable);
+}
+
+static status settle(world *w, torch_trace *t) {
+    for (uint32_t i = 0; i < t->calls.count; i++)
+        Py_SETREF(t->calls.items[i].n->example, Py_NewRef(Py_None));
+    TRY(fakes_mode(t));
+    if (PyObject_SetAttrString(t->mode, "stator_late", Py_False) < 0)
+        return ST_ERROR;
+    TRY(make_inputs(w));
+    return run_all_again(w, t);
+}
+
+status fakes_settle(world *w) {
+    torch_trace *t = w->torch;
+    if (!t || !t->late)
+        return ST_OK;
+    t->late = false;
+    quiet q;
+    quiet_begin(&q);
+    status done = settle(w, t);
+    quiet_end(&q);
+    forget_calls(t);
+    return done;
+}
+
+// --- for backends ---
+
+// A tuple of the results whose nodes come next.
+static status complete_tuple(torch_trace *t, uint32_t at) {
+    PyObject *items = PyList_New(0);
+    for (uint32_t i = at + 1; items && i < t->calls.count; i++) {
+        node *n = t->calls.items[i].n;
+        if (n->target != facts.getitem ||
+            PyTuple_GET_ITEM(n->args, 0) != (PyObject *)t->calls.items[at].n)
+            break;
+        if (PyList_Append(items, n->example) < 0)
+            Py_CLEAR(items);
+    }
+    PyObject *tuple = items ? PyList_AsTuple(items) : NULL;
+    Py_XDECREF(items);
+    if (!tuple)
+        return ST_ERROR;
+    Py_SETREF(t->calls.items[at].n->example, tuple);
+    return ST_OK;
+}
+
+static status complete(world *w, torch_trace *t) {
+    TRY(make_inputs(w));
+    for (uint32_t i = t->calls.count; i-- > 0;) {
+        const late_call *call = &t->calls.items[i];
+        if (!fake_of(w, call->n))
+            return w->broken ? ST_BREAK : ST_ERROR;
+        if (call->n->example == Py_None && call->by_rule)
+            TRY(complete_tuple(t, i));
+    }
+    return ST_OK;
+}
+
+status fakes_complete(world *w) {
+    torch_trace *t = w->torch;
+    if (!t->late)
+        return ST_OK;
+    if (facts.check_rules)
+        return fakes_settle(w);
+    if (w->replayed)
+        return ST_OK;
+    quiet q;
+    quiet_begin(&q);
+    status done = complete(w, t);
+    quiet_end(&q);
+    return done;
+}
+
+void fakes_drop(torch_trace *t) {
+    forget_calls(t);
+    vec_free(&t->calls);
+    map_clear(&t->owners);
+}

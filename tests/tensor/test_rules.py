@@ -1,0 +1,319 @@
+"""Rules say of results what torch says: dtype, sizes, strides, gradient; or nothing.
+
+A trace compares each with torch's fakes when `torch_check_rules` is on. Whether a rule was asked at
+all is seen with it off: then its node has no example."""
+
+import itertools
+import operator
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F  # noqa: E402
+
+from stator import _engine, _torch  # noqa: E402
+
+_torch.attach()
+
+
+@pytest.fixture(autouse=True)
+def unchecked():
+    yield
+    _engine.torch_check_rules(True)
+
+
+def by_rule(f, *tensors):
+    """How many nodes rules gave; torch agrees with all of them, and so does eager."""
+    _engine.torch_check_rules(False)
+    graph = _engine.torch_record(f, tensors)
+    assert not isinstance(graph, str), graph
+    known = sum(node.example is None for node in graph.nodes if node.op.startswith("call_"))
+    _engine.torch_check_rules(True)
+    graph = _engine.torch_record(f, tensors)
+    real = f(*tensors)
+    outputs = (
+        graph.nodes[-1].args[0] if known else ()
+    )  # torch's fakes may have strides of their own
+    for node, expected in zip(outputs, real if isinstance(real, tuple) else (real,), strict=False):
+        assert facts(node.example) == facts(expected)
+    return known
+
+
+def facts(t):
+    return t.dtype, tuple(t.shape), t.stride(), t.requires_grad
+
+
+SHAPES = [(), (3,), (2, 3), (2, 3, 4), (1, 3, 1), (2, 1, 4, 3)]
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
+LAYOUTS = {
+    "contiguous": lambda t: t,
+    "permuted": lambda t: t.permute(tuple(reversed(range(t.dim())))),
+    "strided": lambda t: t[..., ::2] if t.dim() else t,
+    "expanded": lambda t: t.unsqueeze(0).expand(5, *t.shape),
+    "channels last": lambda t: t.to(memory_format=torch.channels_last) if t.dim() == 4 else t,
+}
+
+
+def sample(shape, dtype, layout):
+    t = (torch.rand(shape) * 5 + 1).to(dtype)
+    return LAYOUTS[layout](t)
+
+
+# Every pair of a shape and a layout, with one dtype after the other.
+EVERY = [
+    (shape, DTYPES[i % len(DTYPES)], layout)
+    for i, (shape, layout) in enumerate(itertools.product(SHAPES, LAYOUTS))
+] + [(shape, torch.float32, layout) for shape, layout in itertools.product(SHAPES, LAYOUTS)]
+
+UNARY = [torch.sin, torch.exp, torch.abs, torch.neg, torch.square, torch.sqrt, torch.sign,
+         torch.floor, torch.sigmoid, torch.logical_not, F.relu, F.silu, F.gelu, torch.tanh,
+         operator.neg, operator.abs]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", UNARY, ids=lambda f: f.__name__)
+def test_one_operand(f):
+    known = 0
+    for shape, dtype, layout in EVERY:
+        x = sample(shape, dtype, layout)
+        try:
+            f(x)
+        except (RuntimeError, NotImplementedError, TypeError):
+            continue
+        known += by_rule(f, x)
+    assert known > 10
+
+
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
+          operator.mod, operator.pow, operator.lt, operator.eq, operator.and_, operator.or_,
+          torch.maximum, torch.logical_and, torch.add, torch.div]  # fmt: skip
+OTHERS = [2, 2.5, True, "same", "row", "zero", "double", "column", "permuted"]
+
+
+def other_of(x, other):
+    if not isinstance(other, str):
+        return other
+    if other == "same":
+        return x
+    if other == "zero":
+        return torch.tensor(2)
+    if other == "double":
+        return torch.rand(x.shape, dtype=torch.float64) + 1
+    if other == "permuted":
+        return torch.ones(tuple(reversed(x.shape))).permute(tuple(reversed(range(x.dim()))))
+    size = x.shape[-1:] if other == "row" else (*x.shape[-2:-1], 1)
+    return torch.ones(size, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("f", BINARY, ids=lambda f: f.__name__)
+def test_two_operands(f):
+    known = 0
+    for (shape, dtype, layout), other in itertools.product(EVERY, OTHERS):
+        x = sample(shape, dtype, layout)
+        y = other_of(x, other)
+        try:
+            f(x, y)
+        except (RuntimeError, NotImplementedError, TypeError):
+            continue
+        known += by_rule(f, x, y) if isinstance(y, torch.Tensor) else by_rule(lambda a: f(a, y), x)
+        if not isinstance(y, torch.Tensor) and f in (operator.add, operator.truediv, operator.sub):
+            try:
+                f(y, x)
+            except RuntimeError:
+                continue
+            known += by_rule(lambda a: f(y, a), x)
+    assert known > 50
+
+
+KEYS = [0, -1, slice(None), slice(1, None), slice(None, None, 2), None, ..., (0, None),
+        (..., 0), (slice(None), None, slice(0, 2)), (None, ..., slice(-2, None)), (0, 1)]  # fmt: skip
+VIEWS = {
+    "t": lambda x: x.t(),
+    "transpose": lambda x: x.transpose(0, -1),
+    "permute": lambda x: x.permute(1, 2, 0),
+    "permute of a tuple": lambda x: torch.permute(x, (2, 0, 1)),
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "unsqueeze at the end": lambda x: x.unsqueeze(-1),
+    "squeeze": lambda x: x.squeeze(),
+    "squeeze one": lambda x: x.squeeze(-1),
+    "expand": lambda x: x.expand(4, *x.shape),
+    "expand minus one": lambda x: x.expand(-1, -1, 4),
+    "view": lambda x: x.view(-1),
+    "view in two": lambda x: x.view(2, -1),
+    "reshape": lambda x: x.reshape(-1, 3),
+    "reshape of a size": lambda x: x.reshape(x.size()),
+    "flatten": lambda x: x.flatten(1),
+    "flatten nothing": lambda x: x.flatten(1, 1),
+    "contiguous": lambda x: x.contiguous(),
+    "detach": lambda x: x.detach(),
+    "clone": lambda x: x.clone(),
+    "unbind": lambda x: x.unbind(1),
+    "split": lambda x: x.split(2, dim=1),
+    "split in sizes": lambda x: x.split((1, 2), dim=1),
+    "chunk": lambda x: x.chunk(2, dim=-1),
+    "float": lambda x: x.float(),
+    "to": lambda x: x.to(torch.float64),
+    "to the same": lambda x: x.to(x.dtype),
+    "to device": lambda x: x.to(x.device, torch.int64),
+    "to other": lambda x: x.float().to(x),
+    **{f"[{key}]": (lambda key: lambda x: x[key])(key) for key in KEYS},
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views(name):
+    f, known = VIEWS[name], 0
+    for (shape, dtype, layout), grad in itertools.product(EVERY, (False, True)):
+        x = sample(shape, dtype, layout)
+        if grad and not dtype.is_floating_point:
+            continue
+        x = x.detach().requires_grad_(grad)
+        try:
+            f(x)
+        except (RuntimeError, IndexError, ValueError):
+            continue
+        known += by_rule(f, x)
+    assert known > 4
+
+
+REDUCTIONS = {
+    "sum": lambda x: x.sum(),
+    "sum of one": lambda x: x.sum(-1),
+    "sum of two": lambda x: x.sum((0, 1), keepdim=True),
+    "sum in another type": lambda x: x.sum(0, dtype=torch.float64),
+    "mean": lambda x: x.mean(-1, keepdim=True),
+    "amax": lambda x: x.amax(dim=0),
+    "any": lambda x: x.any(),
+    "all": lambda x: x.all(dim=-1),
+    "argmax": lambda x: x.argmax(-1),
+    "softmax": lambda x: x.softmax(-1),
+    "softmax of a function": lambda x: F.softmax(x, dim=0),
+    "softmax in another type": lambda x: F.softmax(x, dim=-1, dtype=torch.float64),
+    "log_softmax": lambda x: torch.log_softmax(x, 0),
+    "cumsum": lambda x: x.cumsum(0),
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "rms_norm": lambda x: torch.rms_norm(x, x.shape[-1:]),
+    "dropout": lambda x: F.dropout(x, 0.5, training=False),
+    "clamp": lambda x: x.clamp(min=0, max=3),
+    "masked_fill": lambda x: x.masked_fill(x > 2, -1.0),
+    "where": lambda x: torch.where(x > 2, x, x),
+    "cat": lambda x: torch.cat([x, x], -1),
+    "stack": lambda x: torch.stack((x, x), 1),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_along_dimensions(name):
+    f, known = REDUCTIONS[name], 0
+    for (shape, dtype, layout), grad in itertools.product(EVERY, (False, True)):
+        x = sample(shape, dtype, layout)
+        if grad and not dtype.is_floating_point:
+            continue
+        x = x.detach().requires_grad_(grad)
+        try:
+            f(x)
+        except (RuntimeError, IndexError, NotImplementedError):
+            continue
+        known += by_rule(f, x)
+    assert known > 4
+
+
+MATRICES = [((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((1, 3), (3, 1)),
+            ((2, 5, 2, 3), (2, 5, 3, 4)), ((3,), (3, 4)), ((5, 2, 3), (1, 3, 4))]  # fmt: skip
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("shapes", MATRICES, ids=str)
+def test_products_of_matrices(shapes, grad):
+    a, b = (torch.rand(shape, requires_grad=grad) for shape in shapes)
+    layouts = [
+        (a, b),
+        (a.transpose(-1, -2).contiguous().transpose(-1, -2) if a.dim() > 1 else a, b),
+    ]
+    for x, y in layouts:
+        by_rule(operator.matmul, x.detach(), y)
+        by_rule(torch.matmul, x, y)
+        if y.dim() == 2:
+            weight, bias = y.t(), torch.rand(y.shape[1], requires_grad=grad)
+            by_rule(F.linear, x, weight, bias)
+            by_rule(F.linear, x, weight)
+            if x.dim() == 2:
+                assert by_rule(lambda m, p, q: torch.addmm(m, p, q), bias, x, y) == 1
+    assert by_rule(torch.matmul, torch.rand(shapes[0]), torch.rand(shapes[1])) == (
+        0 if shapes in MATRICES[-2:] else 1
+    )
+
+
+def test_tables():
+    weight = torch.rand(7, 3, requires_grad=True)
+    for indices in (torch.tensor([1, 2]), torch.tensor([[0], [6]]), torch.tensor(3)):
+        assert by_rule(lambda i, w: F.embedding(i, w), indices, weight) == 1
+
+
+def test_without_gradients():
+    def f(x):
+        with torch.no_grad():
+            y = x * 2
+        return y, x.sin() + y
+
+    assert by_rule(f, torch.rand(3, requires_grad=True)) == 3
+
+
+def test_history_is_there_where_it_matters():
+    def f(x):
+        y = x.sin()
+        z = y.view(-1)
+        y.mul_(2)
+        z += 1
+        return y, z, y.is_leaf, z.grad_fn is None
+
+    import stator
+
+    x = torch.rand(2, 3, requires_grad=True)
+    for backend in ("eager", "aot_eager"):
+        for check in (True, False):
+            _engine.torch_check_rules(check)
+            got = stator.compile(f, backend=backend)(x)
+            want = f(x)
+            assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+            assert got[2:] == want[2:]
+            stator.reset()
+
+
+def test_writes_that_no_name_tells():
+    def f(x, mean, var):
+        return F.batch_norm(x.sin(), mean, var, training=True)
+
+    import stator
+
+    for backend in ("eager", "aot_eager"):
+        _engine.torch_check_rules(False)
+        x, mean, var = torch.rand(4, 3), torch.zeros(3), torch.ones(3)
+        same = [t.clone() for t in (x, mean, var)]
+        assert torch.equal(stator.compile(f, backend=backend)(x, mean, var), f(*same))
+        assert torch.equal(mean, same[1]) and torch.equal(var, same[2])
+        stator.reset()
+
+
+def test_backends_find_examples():
+    seen = []
+
+    def backend(module, inputs):
+        seen.extend(node.meta.get("example_value") for node in module.graph.nodes)
+        return module
+
+    def f(x):
+        a, b = (x.sin() + 1).split(1)
+        return a * b
+
+    import stator
+
+    _engine.torch_check_rules(False)
+    x = torch.rand(2, 3, requires_grad=True)
+    stator.compile(f, backend=backend)(x)
+    *examples, _ = seen
+    assert [tuple(e.shape) for e in examples if isinstance(e, torch.Tensor)] == [
+        (2, 3), (2, 3), (2, 3), (1, 3), (1, 3), (1, 3)
+    ]  # fmt: skip
+    assert [tuple(p.shape) for e in examples if isinstance(e, tuple) for p in e] == [(1, 3)] * 2
+    assert all(e.requires_grad for e in examples if isinstance(e, torch.Tensor))
