@@ -58,6 +58,7 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.stator_late = late  # fakes are made for one operation each
         self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
         self.stator_made: set[int] = set()  # those of fakes made late
+        self.stator_written: set[int] = set()  # while a function is looked at
         self.stator_shared: set[int] = set()  # that functions were given, and gave back
         self.stator_hooked: set[int] = set()  # the same for tensors with held-back hooks
 
@@ -68,6 +69,7 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
             if self.stator_late and not storages.isdisjoint(self.stator_made | self.stator_inputs):
                 raise _Settle
             self.stator_wrote = self.stator_wrote or not storages.isdisjoint(self.stator_inputs)
+            self.stator_written |= storages
             if not storages.isdisjoint(self.stator_hooked):
                 self.stator_overwrites = True
                 raise RuntimeError("a tensor is written to that has got a hook")
@@ -115,6 +117,14 @@ def hooked(mode: _Mode, fake: torch.Tensor) -> None:
     """
     if not fake.is_leaf:
         mode.stator_hooked.add(_storage(fake))
+
+
+def forget_writes(mode: _Mode, nothing: None) -> None:
+    mode.stator_written.clear()
+
+
+def were_written(mode: _Mode, fakes: list[torch.Tensor]) -> bool:
+    return any(_storage(tensor) in mode.stator_written for tensor in fakes)
 
 
 def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
@@ -588,9 +598,10 @@ _APPLY = vars(torch.autograd.Function)["apply"].__func__
 _FUNCTIONS: tuple[tuple[Any, Row], ...] = (
     (_APPLY, ("function", (_apply, _apply_whole))),
     (_applied, ("apply", _applier)),
+    (_apply_for_real, ("refused", "an autograd.Function that raises, or gets more than values")),
 )
 
-_FOR_REAL = (_set_requires_grad, _type_of, _new_of, _group_by_torch, _apply_for_real)
+_FOR_REAL = (_set_requires_grad, _type_of, _new_of, _group_by_torch)
 _INSTEAD: tuple[tuple[Any, Row], ...] = (
     (torch._C.TensorBase.requires_grad_, ("instead", _requires_grad_)),
     (torch._C.TensorBase.type, ("instead", _type)),
@@ -1015,10 +1026,10 @@ def _rules() -> list[tuple[Any, str]]:
 
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
-    functions = (make_mode, fake_of, fake_like, hooked, note_shared, are_shared, run, refusal,
-                 takes_gradient, key_bits, state_refusal, save_state, state_keeper,
-                 state_switches, autocast_now, leave_autocast, return_to_autocast, _exit_autocast,
-                 enter_inference, exit_inference, leave_inference)  # fmt: skip
+    functions = (make_mode, fake_of, fake_like, hooked, forget_writes, were_written, note_shared,
+                 are_shared, run, refusal, takes_gradient, key_bits, state_refusal, save_state,
+                 state_keeper, state_switches, autocast_now, leave_autocast, return_to_autocast,
+                 _exit_autocast, enter_inference, exit_inference, leave_inference)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves
     glue: dict[str, Any] = {function.__name__: function for function in functions}

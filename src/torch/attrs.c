@@ -78,8 +78,10 @@ static PyObject *gradient(world *w, standin *s, PyObject *name) {
     record *r = record_of(w, (PyObject *)s);
     if (!r || s->type == NULL)
         return none_of_leaf(w, s, name);
-    if (grad_pending(r))
+    if (grad_pending(r)) {
+        w->met = true;
         return Py_NewRef(grad_pending(r));
+    }
     source *from = guard_source(w->guards, SOURCE_TENSOR_GRAD, r->source, name, 0);
     PyObject *kept = NULL;
     PyObject *value = from ? source_read(SOURCE_TENSOR_GRAD, r->outside, name, 0, &kept) : NULL;

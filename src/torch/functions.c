@@ -19,24 +19,6 @@ static uint64_t count_writes(const world *w, const torch_trace *t) {
     return w->writes - t->effects;
 }
 
-status function_look(world *w) {
-    torch_trace *t = trace_of(w);
-    if (!t || !w->run)
-        return t ? world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function")
-                 : ST_ERROR;
-    TRY(fakes_settle(w)); // nodes of the look go
-    look l = {.since = w->trial ? w->trial : w->run->started,
-              .writes = count_writes(w, t),
-              .operations = count_operations(w->graph),
-              .contexts = count_contexts(t),
-              .stateless = t->before == NULL};
-    TRY(vec_push(&t->looks, l));
-    if (w->trial == 0)
-        w->met = false;
-    w->trial = l.since;
-    return ST_OK;
-}
-
 // --- what was seen ---
 
 typedef struct given {
@@ -77,14 +59,38 @@ static bool uses_others(world *w, call_args a, int first) {
     return false;
 }
 
-// Whether a tensor that was there before stands for a node that goes: it was written to.
-static bool changes_others(const torch_trace *t, const look *l, int first) {
-    for (uint32_t i = 0; i < t->all.count; i++) {
-        const standin *s = (standin *)t->all.items[i];
-        if (s->born <= l->since && s->node->index >= first)
-            return true;
-    }
-    return false;
+static status add_fake(PyObject *o, PyObject *list) {
+    o = is_lazy(o) ? ((lazy *)o)->inside : o;
+    if (!o || !is_tensor_standin(o))
+        return ST_OK;
+    return PyList_Append(list, ((standin *)o)->node->example) < 0 ? ST_ERROR : ST_OK;
+}
+
+// New list.
+static PyObject *fakes_of(PyObject *const *items, size_t count) {
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count; i++)
+        if (add_fake(items[i], list) != ST_OK)
+            Py_CLEAR(list);
+    return list;
+}
+
+static int ask(torch_trace *t, const char *question, PyObject *a, PyObject *b) {
+    PyObject *args[] = {t->mode, a, b};
+    quiet q;
+    quiet_begin(&q);
+    PyObject *answer = PyObject_Vectorcall(glue_function(question), args, b ? 3 : 2, NULL);
+    quiet_end(&q);
+    Py_XDECREF(answer);
+    return answer ? answer == Py_True : -1;
+}
+
+// 1, 0, -1.
+static int writes_to_given(torch_trace *t, call_args a) {
+    PyObject *given = t->mode ? fakes_of(a.args, count_args(a)) : NULL;
+    int wrote = given ? ask(t, "were_written", given, NULL) : t->mode ? -1 : 0;
+    Py_XDECREF(given);
+    return wrote;
 }
 
 static const char *objection(world *w, const torch_trace *t, const look *l, call_args a) {
@@ -97,7 +103,16 @@ static const char *objection(world *w, const torch_trace *t, const look *l, call
         return "changes torch's state";
     if (!w->replayed && uses_others(w, a, first))
         return "uses a tensor that it was not given";
-    return changes_others(t, l, first) ? "writes to a tensor" : NULL;
+    return NULL;
+}
+
+// What operations of the look have given back stands for what it did before.
+static void restore(torch_trace *t, const look *l) {
+    while (t->moved.count > l->moved) {
+        moved m = t->moved.items[--t->moved.count];
+        Py_SETREF(m.standin->node, m.was);
+        Py_CLEAR(m.standin->earlier);
+    }
 }
 
 // Stand-ins of theirs may live on, unused: the nodes have no place any more.
@@ -109,13 +124,43 @@ static int drop_nodes(graph *g, Py_ssize_t first) {
 }
 
 static status end_look(world *w, torch_trace *t, const look *l, call_args a) {
+    restore(t, l);
     const char *why = objection(w, t, l, a);
+    int wrote = why || w->replayed ? 0 : writes_to_given(t, a);
+    if (wrote < 0)
+        return ST_ERROR;
+    if (wrote)
+        why = "writes to a tensor that it is given";
     if (why)
         return world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function that %s", why);
     if (drop_nodes(w->graph, w->graph->inputs + l->operations) < 0)
         return ST_ERROR;
     if (l->stateless && t->before && state_unchanged(t))
         Py_CLEAR(t->before);
+    return ST_OK;
+}
+
+// --- the look ---
+
+status function_look(world *w) {
+    torch_trace *t = trace_of(w);
+    if (!t || !w->run)
+        return t ? world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function")
+                 : ST_ERROR;
+    TRY(fakes_settle(w)); // nodes of the look go
+    look l = {.since = w->trial ? w->trial : w->run->started,
+              .writes = count_writes(w, t),
+              .operations = count_operations(w->graph),
+              .contexts = count_contexts(t),
+              .moved = t->moved.count,
+              .stateless = t->before == NULL};
+    TRY(vec_push(&t->looks, l));
+    if (w->trial == 0) {
+        w->met = false;
+        if (t->mode && ask(t, "forget_writes", Py_None, NULL) < 0)
+            return ST_ERROR;
+    }
+    w->trial = l.since;
     return ST_OK;
 }
 
@@ -131,39 +176,15 @@ static PyObject *add_node(world *w, const row *r, PyObject *class, call_args a) 
     return result;
 }
 
-static status add_fake(PyObject *o, PyObject *list) {
-    o = is_lazy(o) ? ((lazy *)o)->inside : o;
-    if (!o || !is_tensor_standin(o))
-        return ST_OK;
-    return PyList_Append(list, ((standin *)o)->node->example) < 0 ? ST_ERROR : ST_OK;
-}
-
-static status add_fakes(PyObject *const *items, Py_ssize_t count, PyObject *list) {
-    for (Py_ssize_t i = 0; i < count; i++)
-        TRY(add_fake(items[i], list));
-    return ST_OK;
-}
-
-static int ask(torch_trace *t, const char *question, PyObject *a, PyObject *b) {
-    PyObject *args[] = {t->mode, a, b};
-    quiet q;
-    quiet_begin(&q);
-    PyObject *answer = PyObject_Vectorcall(glue_function(question), args, b ? 3 : 2, NULL);
-    quiet_end(&q);
-    Py_XDECREF(answer);
-    return answer ? answer == Py_True : -1;
-}
-
 // AOTAutograd makes outputs that share memory with something else from that anew: then gradients do
 // not come by the Function.
 static status note_shared(torch_trace *t, uint64_t since, call_args a, PyObject *result) {
-    PyObject *given = PyList_New(0), *made = PyList_New(0);
-    status done = given && made ? add_fakes(a.args, (Py_ssize_t)count_args(a), given) : ST_ERROR;
-    if (done == ST_OK)
-        done = PyTuple_Check(result)
-                   ? add_fakes(PySequence_Fast_ITEMS(result), PyTuple_GET_SIZE(result), made)
-                   : add_fake(result, made);
-    int shares = done == ST_OK ? ask(t, "note_shared", given, made) : -1;
+    bool many = PyTuple_Check(result);
+    PyObject *given = fakes_of(a.args, count_args(a));
+    PyObject *made = many
+                         ? fakes_of(PySequence_Fast_ITEMS(result), (size_t)PyTuple_GET_SIZE(result))
+                         : fakes_of(&result, 1);
+    int shares = given && made ? ask(t, "note_shared", given, made) : -1;
     Py_XDECREF(given);
     Py_XDECREF(made);
     if (shares > 0 && !t->shared)

@@ -88,8 +88,15 @@ typedef struct look {
     uint64_t writes;       // to what is outside, before it
     Py_ssize_t operations; // nodes of the graph that are no inputs, before it
     Py_ssize_t contexts;   // of autocast
+    uint32_t moved;        // how many stand-ins were moved before
     bool stateless;        // no state was set before
 } look;
+
+// A stand-in that an operation has given back, and the node it stood for before.
+typedef struct moved {
+    struct standin *standin; // borrowed from the trace
+    node *was;               // strong
+} moved;
 
 // An operation that torch has not run, or not with all its history.
 typedef struct late_call {
@@ -113,6 +120,7 @@ typedef struct torch_trace {
     void *state;               // borrowed from the guards: what the state guard compares with
     PyObject *asked;     // strong: dict of what was asked, (function, *args) → answer, or NULL
     VEC(look) looks;     // innermost last
+    VEC(moved) moved;    // while there are looks
     uint64_t shared;     // since when the first one was that gave back its argument's memory; or 0
     uint64_t effects;    // how many of the world's writes were to tensors, or set torch's state
     uint64_t written;    // when an input was last written to; 0: never

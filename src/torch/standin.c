@@ -59,10 +59,19 @@ PyObject *standin_new(world *w, node *n, PyTypeObject *type) {
     return NULL;
 }
 
+// The operation is only looked at.
+static status note_moved(torch_trace *t, standin *s) {
+    TRY(vec_push(&t->moved, ((moved){s, s->node})));
+    Py_INCREF(s->node);
+    return ST_OK;
+}
+
 // An operation that gives back one of its arguments: later uses refer to that node, as in Dynamo,
 // where the result replaces the variable that it is stored in.
 static PyObject *replace_node(torch_trace *t, standin *s, node *n) {
     if (map_put(&t->owners, map_key(n), map_key(s)) != ST_OK)
+        return NULL;
+    if (t->looks.count && note_moved(t, s) != ST_OK)
         return NULL;
     Py_XSETREF(s->earlier, s->node);
     s->node = (node *)Py_NewRef(n);
@@ -94,6 +103,9 @@ void standin_dropped(world *w, standin *s) {
 }
 
 void standins_sever(torch_trace *t) {
+    while (t->moved.count > 0)
+        Py_DECREF(t->moved.items[--t->moved.count].was);
+    vec_free(&t->moved);
     for (uint32_t i = 0; i < t->all.count; i++) {
         standin *s = (standin *)t->all.items[i];
         s->world = NULL;
