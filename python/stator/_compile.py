@@ -79,7 +79,7 @@ def _label(compiled: Any, target: Any) -> None:
 
 
 def _wrap_callable(target: Any, compiler: Any) -> Any:
-    if isinstance(target, types.FunctionType):
+    if type(target) is types.FunctionType:  # a compiled one says that it is, too
         compiled = _wrap_function(target, compiler)
     elif isinstance(target, types.MethodType):
         inner = _wrap_callable(target.__func__, compiler)

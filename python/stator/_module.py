@@ -18,7 +18,7 @@ def _call_forward(module: torch.nn.Module, wrap_callable: Callable[[Any], Any]) 
     parameters are the names of the graph's inputs."""
     whole = wrap_callable(module.__call__)
     forward = getattr(type(module), "forward", None)
-    if not isinstance(forward, types.FunctionType):
+    if type(forward) is not types.FunctionType:
         return whole
     compiled = wrap_callable(forward)
     before, after, back_before, back_after = (

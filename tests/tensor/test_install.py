@@ -251,6 +251,19 @@ def test_modules_compile_in_place():
     assert type(net) is Net
 
 
+def test_modules_whose_forward_is_compiled():
+    class Compiled(Net):
+        forward = torch.compile(Net.forward, backend="eager")
+
+    net = Compiled()
+    x = torch.ones(2, 3)
+    want = net.linear(x).relu()
+    counter = CompileCounter()
+    for fast in (net, torch.compile(net, backend=counter)):
+        torch.testing.assert_close(fast(x), want)
+    assert counter.frame_count == 1
+
+
 def test_models_that_hold_compiled_functions_are_copied():
     net = Net()
     net.double = torch.compile(double, backend="eager")
