@@ -97,8 +97,12 @@ static bool is_known(const world *w, PyObject *function) {
 static PyObject *call_python(world *w, PyObject *function, PyObject *const *args, size_t given,
                              PyObject *keywords) {
     const rule *row = rule_of(function); // a few of the library's have one
-    if (row != NULL)
+    int thin = w->tail;
+    if (row != NULL && (row->applies == NULL || row->applies(w, args, PyVectorcall_NARGS(given))))
         return rule_call(w, row, function, args, given, keywords);
+    if (w->broken || PyErr_Occurred())
+        return NULL;
+    w->tail = thin; // looking may have run code
     if (!is_known(w, function))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "%U",
                            ((PyFunctionObject *)function)->func_qualname);

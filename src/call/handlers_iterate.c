@@ -485,6 +485,50 @@ HANDLER(generator_close) {
     return result;
 }
 
+// --- managers that are generators ---
+
+static PyTypeObject *manager_type; // contextlib._GeneratorContextManager
+
+static HANDLER(manager) {
+    (void)callable, (void)args, (void)given, (void)keywords;
+    return world_break(w, REASON_OUTSIDE_ITERATOR, "generator of a context manager");
+}
+
+static bool moves_outside(world *w, PyObject *const *args, Py_ssize_t given) {
+    PyObject *self = given > 0 ? door_open(w, args[0]) : NULL;
+    if (!self || Py_TYPE(self) != manager_type)
+        return false;
+    PyObject *generator = handler_attr(w, self, "gen");
+    if (!generator && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+        PyErr_Clear(); // the function says so
+    PyObject *opened = generator ? door_open(w, generator) : NULL;
+    bool outside = opened && PyGen_CheckExact(opened) && record_of(w, opened);
+    Py_XDECREF(generator);
+    return outside;
+}
+
+// To move a generator from outside is a break: before the call it is the only one. Within, the
+// handler of StopIteration would be another piece.
+static const rule manager_row = {.path = "contextlib._GeneratorContextManager",
+                                 .kind = RULE_HANDLED,
+                                 .handler = handle_manager,
+                                 .applies = moves_outside};
+
+status manager_setup(void) {
+    PyObject *from = PyImport_ImportModule("contextlib");
+    PyObject *type = from ? PyObject_GetAttrString(from, "_GeneratorContextManager") : NULL;
+    PyObject *enter = type ? PyObject_GetAttrString(type, "__enter__") : NULL;
+    PyObject *exit = enter ? PyObject_GetAttrString(type, "__exit__") : NULL;
+    status st = exit ? rules_add(enter, &manager_row) : ST_ERROR;
+    if (st == ST_OK)
+        st = rules_add(exit, &manager_row);
+    manager_type = (PyTypeObject *)type; // for good
+    Py_XDECREF(from);
+    Py_XDECREF(enter);
+    Py_XDECREF(exit);
+    return st;
+}
+
 // --- reversed ---
 
 // The C types whose __reversed__ or sequence protocol only looks at what they hold.

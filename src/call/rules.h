@@ -51,6 +51,9 @@ typedef struct rule {
     rule_kind kind;
     unsigned first, args, elements; // STRUCT
     rule_handler handler;
+    // Of a Python function: whether this call goes by the rule, or is interpreted (also where there
+    // is a break or an exception); NULL: all do
+    bool (*applies)(world *w, PyObject *const *args, Py_ssize_t given);
     const char *why; // OPAQUE
     reason reason;   // OPAQUE: REASON_NONE stands for NATIVE_CALL
     // Filled in by rules_setup:

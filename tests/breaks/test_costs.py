@@ -235,6 +235,27 @@ def test_a_manager_that_is_a_generator_settles():
         assert f(out) == 3 and out == ["in", 1, "out"]
     assert f.metrics["traces"] == traces
     assert not any("FINALIZER" in text for text in f.metrics["breaks"])
+    assert f.metrics["entries"] == 3  # up to print(), up to the end of the block, and the rest
+
+
+def leave_without_a_generator(log):
+    manager = noting(log)
+    print(end="")
+    with contextlib.suppress(TypeError):
+        manager.__exit__(None)
+    del manager.gen
+    try:
+        manager.__exit__(None, None, None)
+    except AttributeError as error:
+        log.append(error.__traceback__.tb_next.tb_frame.f_code.co_name)
+
+
+def test_a_manager_that_lost_its_generator():
+    f = compile_breaking(leave_without_a_generator)
+    for _ in range(2):
+        log = []
+        f(log)
+        assert log == ["__exit__"]
 
 
 def what_is_handled(out):
