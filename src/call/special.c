@@ -5,6 +5,7 @@
 
 #include "src/call/attr.h"
 #include "src/call/call.h"
+#include "src/call/descr.h"
 #include "src/call/words.h"
 
 // --- names ---
@@ -231,6 +232,17 @@ static bool is_python_code(PyObject *raw) {
     return PyFunction_Check(raw);
 }
 
+// The function in it is known when native code calls it.
+static status open_wrapped(world *w, PyObject *raw) {
+    record *r = PyFunction_Check(raw) ? NULL : record_itself(w, raw);
+    if (r == NULL)
+        return ST_OK;
+    PyObject *function = load_field(w, r, SOURCE_WRAPPED, NULL, 0);
+    bool opened = function != NULL && door_open(w, function) != NULL;
+    Py_XDECREF(function);
+    return opened ? ST_OK : failed(w);
+}
+
 // What a class made by Python code has under the name; *raw is NULL if nothing.
 static status look_up(world *w, PyTypeObject *type, special id, PyObject **raw) {
     PyObject *name = special_name(id);
@@ -260,8 +272,10 @@ static status python_special(world *w, PyObject *o, special id) {
         special_rows[id].protocols & (P_HASH | P_EQ | P_INDEX))
         return ST_OK;
     // None: native code raises that the operation is not supported.
-    if (raw == NULL || raw == Py_None || is_python_code(raw))
+    if (raw == NULL || raw == Py_None)
         return ST_OK;
+    if (is_python_code(raw))
+        return open_wrapped(w, raw);
     if (Py_IS_TYPE(raw, &PyWrapperDescr_Type) || Py_IS_TYPE(raw, &PyMethodDescr_Type))
         return c_special(w, o, PyDescr_TYPE(raw), id);
     return refuse(w, o, id);

@@ -737,3 +737,40 @@ def default_of_a_context_variable(call):
     call.again(f)
     bare.set(3)
     call(f)
+
+
+def special_methods_that_do_not_bind(call):
+    class Odd:
+        @staticmethod
+        def __len__():
+            return 10
+
+        @classmethod
+        def __contains__(cls, x):
+            return x == cls.__name__
+
+        @staticmethod
+        def __iter__():
+            return iter([1, 2])
+
+        @staticmethod
+        def __add__(other):
+            return other + 7
+
+        @classmethod
+        def __eq__(cls, other):
+            return True
+
+        __hash__ = staticmethod(lambda: 5)
+
+    def f(o):
+        return len(o), "Odd" in o, list(o), o + 1, o == 3, {o: 1}.get(o), hash(o)
+
+    call(f, Odd())
+    call.again(f, Odd())
+    Odd.__len__ = staticmethod(lambda: 11)
+    call(f, Odd())
+    Odd.__hash__ = staticmethod(lambda: 6)
+    call(f, Odd())
+    call.again(f, Odd())
+    call.traced(f, 3)
