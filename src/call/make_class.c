@@ -83,8 +83,8 @@ static PyObject *make_class(PyObject *self, PyObject *const *args, Py_ssize_t co
         open_namespace(w, args[2]) != ST_OK)
         return NULL;
     PyObject *class = PyObject_Vectorcall((PyObject *)&PyType_Type, args, 3, NULL);
-    if (class != NULL &&
-        (world_keep(w, Py_NewRef(class)) == NULL || map_put(&w->made, map_key(class), 1) != ST_OK))
+    if (class != NULL && (world_keep(w, Py_NewRef(class)) == NULL ||
+                          map_put(&w->made, map_key(class), MADE_CLASS) != ST_OK))
         Py_CLEAR(class);
     return class;
 }

@@ -125,7 +125,8 @@ typedef struct world {
     struct value *nans;   // where an opened NaN came from: containers compare by identity first
     struct value *tuples; // and tuples, whose items are found when they are asked for
     map lookups;          // (type, name) → struct lookup *
-    map made; // functions, classes, mappingproxies made inside: pointer → 1. Kept by the arena
+    map made; // functions, mappingproxies, … made inside: pointer → 1, kept by the arena, and
+              // generators; classes: pointer → MADE_CLASS
     VEC(PyObject *)
     generators;           // weak references to those made inside; the living are severed at the end
     VEC(held_call) calls; // held back, in order
@@ -400,8 +401,10 @@ status context_set(world *w, PyObject *variable, PyObject *value); // NULL: unse
 PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **raw);
 // Whether a class was made inside. Its bases are made inside, too, or builtin: nothing about it is
 // guarded, and no source leads to it.
+enum { MADE_CLASS = 2 }; // an address may have been a generator's
 static inline bool type_is_made(const world *w, const PyTypeObject *type) {
-    return map_get(&w->made, map_key(type)) != NULL;
+    const uint64_t *made = map_get(&w->made, map_key(type));
+    return made != NULL && *made == MADE_CLASS;
 }
 // The source of a class that was met as the type of something, or NULL for builtin ones.
 source *type_source(world *w, PyTypeObject *type);

@@ -575,3 +575,113 @@ def nested_classes(call):
         return Outer.inner.get(), Outer.Inner.__qualname__.rpartition(".")[2]
 
     _whole(call, f, (1,), (1,))
+
+
+def exception_class_that_leaves(call):
+    def f(x):
+        class Wrong(Exception):
+            def __str__(self):
+                return f"wrong by {x}"
+
+        if x:
+            raise Wrong(x)
+        return x
+
+    for x in (0, 1, 0, 1):
+        try:
+            call.note(call.target(f)(x))
+        except Exception as error:
+            call.note((type(error).__name__, str(error), error.args))
+
+
+def decorated_classes(call):
+    import collections.abc
+    import dataclasses
+    import functools
+
+    def f(n):
+        @functools.total_ordering
+        class Ordered:
+            def __init__(self, n):
+                self.n = n
+
+            def __eq__(self, other):
+                return self.n == other.n
+
+            def __lt__(self, other):
+                return self.n < other.n
+
+        @dataclasses.dataclass(frozen=True)
+        class Data:
+            n: int
+            m: int = 2
+
+        a, b = Ordered(n), Ordered(n + 1)
+        return (
+            a <= b,
+            a >= b,
+            a != b,
+            Data(n) == Data(n, 2),
+            Data(n).m,
+            dataclasses.astuple(Data(n)),
+        )
+
+    def g(n):
+        class Sized:
+            def __len__(self):
+                return n
+
+        class Iterated:
+            def __iter__(self):
+                return iter((n,))
+
+        abc = collections.abc
+        return (
+            isinstance(Sized(), abc.Sized),
+            isinstance(Iterated(), abc.Sized),
+            issubclass(Iterated, abc.Iterable),
+            issubclass(Sized, abc.Iterable),
+        )
+
+    for n in (1, 1, 2):
+        call.note(call.target(f)(n))
+        call.note(call.target(g)(n))
+
+
+def called_while_it_is_made(call):
+    def f(n):
+        class Chain:
+            made = []
+
+            def link(function):
+                return lambda self: function(self) + n
+
+            @link
+            def value(self):
+                return 10
+
+            made.append(value(None))
+
+        return Chain.made, Chain().value()
+
+    _whole(call, f, (1,), (1,))
+
+
+def one_class_of_many_calls(call):
+    def make(n):
+        class Each:
+            value = n
+
+        return Each
+
+    def f(n):
+        kinds = [make(i) for i in range(n)]
+        return [k.value for k in kinds], len(set(map(id, kinds))) == n, kinds[0] is kinds[-1]
+
+    def g(n):
+        a, b = make(n), make(n)
+        return a is b, type(a()) is a, isinstance(a(), b), a.value == b.value
+
+    _whole(call, g, (2,), (2,))
+    for n in (1, 3):
+        call(f, n)
