@@ -339,6 +339,36 @@ def main(d, xs, s):
     xs.append(len(log))
     return next(gen, d["k"])
 """,
+    "classes": """
+class Node:
+    def __init__(self, n):
+        self.n = n
+
+def make(n, token):
+    node = Node(n)
+    return node, {node: token, Node(5): n}, {Node(6)}
+
+def main(node, d, s):
+    class Box:
+        __slots__ = ("n",)
+        made = []
+
+        def __init__(self, n):
+            self.n = n
+
+        @property
+        def twice(self):
+            return self.n * 2
+
+    class Below(Box):
+        @staticmethod
+        def of(n):
+            return Below(n).twice
+
+    seen, memo = {node}, {node: Below.of(node.n)}
+    d[node] = [memo[node], [k.n for k in d]]
+    return node in seen, node in s, memo, {node}
+""",
     "raising": """
 def make(n, token):
     return [n], token

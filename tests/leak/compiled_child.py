@@ -150,6 +150,25 @@ def leaving(xs):
     raise LookupError([xs])
 
 
+def classes(box, xs):
+    class Base:
+        made = xs
+
+        def __init__(self, n):
+            self.n = n
+
+        @property
+        def twice(self):
+            return self.n * 2
+
+    class Below(Base):
+        def total(self):
+            return sum(self.made) + super().twice
+
+    seen, memo = {box}, {box: Below(1).total()}
+    return box in seen, memo[box], Below(2).twice
+
+
 def slotted():
     o = Slotted()
     o.b = 1
@@ -174,6 +193,7 @@ TRACED = {
         ),
     ),
     "texts": (texts, lambda n: ([1, n, "x"],)),
+    "classes": (classes, lambda n: (Box(n), [n])),
     "broken": (broken, lambda n: ([], {})),
     "leaving": (leaving, lambda n: ([n],)),
 }
