@@ -2,8 +2,6 @@
 // comes to it some time, in plain Python as well.
 #include "src/world/losses.h"
 
-#include <internal/pycore_object.h>
-
 enum { DEEP = 100, MANY = 10000 };
 
 // --- one object ---
@@ -13,10 +11,11 @@ static bool is_tensor(PyObject *o) {
 }
 
 bool losses_watched(PyObject *o) {
-    if (Py_TYPE(o)->tp_weaklistoffset == 0 || PyType_Check(o)) // those of types lie elsewhere
+    Py_ssize_t offset = Py_TYPE(o)->tp_weaklistoffset;
+    if (offset == 0 || PyType_Check(o)) // those of types lie elsewhere
         return false;
     bool tensor = is_tensor(o);
-    PyWeakReference *w = *(PyWeakReference **)_PyObject_GET_WEAKREFS_LISTPTR(o);
+    PyWeakReference *w = *(PyWeakReference **)((char *)o + offset);
     for (; w != NULL; w = w->wr_next)
         if (!guard_owns_weakref((PyObject *)w) && (!tensor || PyWeakref_CheckRefExact(w)))
             return true;
@@ -30,9 +29,8 @@ static bool begins_with(const char *name, const char *start) {
 // C code may do anything where its objects die: a memoryview lets go of a buffer, which can be
 // resized then; torch's guards switch something back. These do nothing.
 static bool type_is_quiet(PyTypeObject *t) {
-    static const char *const modules[] = {"collections.", "functools.", "itertools.",
-                                          "operator.",    "datetime.",  "decimal.",
-                                          "re.",          "types.",     "weakref."};
+    static const char *const modules[] = {"collections.", "functools.", "itertools.", "operator.",
+                                          "datetime.",    "decimal.",   "re.",        "types."};
     destructor python = ((PyTypeObject *)world_break_error)->tp_dealloc;
     while (t->tp_dealloc == python && t->tp_base)
         t = t->tp_base;
@@ -101,7 +99,7 @@ bool losses_last(losses *l, PyObject *o) {
 
 bool losses_add(losses *l, PyObject *o) {
     uint64_t references = (uint64_t)Py_REFCNT(o), lost = 1;
-    if (is_never_noticed(o) || map_get(&l->kept, map_key(o)))
+    if (is_never_noticed(o))
         return true;
     if (l->before) {
         const uint64_t *known = map_get(l->before, map_key(o));
@@ -118,13 +116,8 @@ bool losses_add(losses *l, PyObject *o) {
     return lost != references || losses_last(l, o);
 }
 
-bool losses_keep(losses *l, PyObject *o) {
-    return note(&l->kept, o, 1);
-}
-
 void losses_clear(losses *l) {
     map_clear(&l->lost);
-    map_clear(&l->kept);
     l->depth = 0;
     l->dead = 0;
 }
