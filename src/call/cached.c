@@ -163,6 +163,13 @@ static PyObject *fixed(world *w, PyObject *o) {
     return s ? door_load(w, s, o) : NULL;
 }
 
+// The call that an entry spares is counted by it.
+static status note_hit(world *w, const cached_call *c, source *link) {
+    const record *r = record_of(w, c->self);
+    source *s = r ? r->source : guard_source(w->guards, SOURCE_FIXED, NULL, c->self, 0);
+    return s ? vec_push(&w->hits, ((cache_hit){s, link})) : ST_ERROR;
+}
+
 // What the cache has under the key, guarded either way; NULL without an exception: nothing.
 static PyObject *result_kept(world *w, const cached_call *c) {
     PyObject *dict = fixed(w, c->parts.results);
@@ -170,6 +177,8 @@ static PyObject *result_kept(world *w, const cached_call *c) {
     names *n = r ? names_of_dict(w, r) : NULL;
     PyObject *kept = n ? names_get(w, n, c->key) : NULL;
     Py_XDECREF(dict);
+    if (kept != NULL && !c->parts.bounded && note_hit(w, c, NULL) != ST_OK)
+        Py_CLEAR(kept);
     if (kept == NULL || !c->parts.bounded)
         return kept;
     lazy *link = (lazy *)kept;
@@ -178,6 +187,8 @@ static PyObject *result_kept(world *w, const cached_call *c) {
     PyObject *loaded = s ? door_load(w, s, result) : NULL;
     if (result == NULL)
         refuse(w, c);
+    if (loaded != NULL && note_hit(w, c, link->source) != ST_OK)
+        Py_CLEAR(loaded);
     Py_DECREF(kept);
     return loaded;
 }

@@ -557,6 +557,9 @@ static int run_step(running *r, const step *s) {
     case STEP_CELL_SET:
     case STEP_CELL_DELETE:
         return write_cell(r, s);
+    case STEP_CACHE_HIT:
+        raw_cached_hit(a, b);
+        return 0;
     case STEP_SET_ADD:
         return PySet_Add(a, b);
     case STEP_SET_DISCARD:

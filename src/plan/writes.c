@@ -699,6 +699,16 @@ static status write_call(builder *b, const held_call *c) {
     return write_step(b, s, c->function, 0);
 }
 
+// --- caches ---
+
+static status write_hit(builder *b, const cache_hit *hit) {
+    step s = step_of(STEP_CACHE_HIT, -1, OPERAND_NONE, OPERAND_NONE);
+    TRY(build_load(b, hit->cache, &s.a));
+    if (hit->link)
+        TRY(build_load(b, hit->link, &s.b));
+    return write_step(b, s, NULL, 0);
+}
+
 // --- the whole ---
 
 // Those that can fail for other reasons than memory, or allocate much, come before all others.
@@ -741,5 +751,7 @@ status writes_build(builder *b) {
     }
     for (uint32_t i = 0; i < w->all.count; i++)
         TRY(write_record(b, w->all.items[i]));
+    for (uint32_t i = 0; i < w->hits.count; i++)
+        TRY(write_hit(b, &w->hits.items[i]));
     return rebuild_rest(b);
 }

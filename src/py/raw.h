@@ -126,6 +126,9 @@ typedef struct raw_cached {
 } raw_cached;
 bool raw_cached_parts(PyObject *o, raw_cached *parts); // false for others
 PyObject *raw_cached_result(PyObject *link);           // NULL for others
+// As a call that finds its result does: it is counted, and the link (NULL: results lie in none) is
+// the most recent one.
+void raw_cached_hit(PyObject *o, PyObject *link);
 // The dict behind a dict view, the mapping behind a mappingproxy; NULL for others.
 PyObject *raw_view_mapping(PyObject *o);
 // The descriptor of a bound slot wrapper; NULL for others.

@@ -175,6 +175,23 @@ PyObject *raw_cached_result(PyObject *link) {
     return known ? ((cached_link *)link)->result : NULL;
 }
 
+// lru_cache_extract_link and lru_cache_append_link. One that was thrown out meanwhile points to
+// whatever was beside it.
+void raw_cached_hit(PyObject *o, PyObject *link) {
+    cached *c = (cached *)o;
+    cached_link *l = (cached_link *)link, *root = &c->root, *last = root->before;
+    PyObject *there;
+    c->hits++;
+    if (l == NULL || l == last || raw_dict_get(c->results, l->key, &there) != RAW_FOUND ||
+        there != link)
+        return;
+    l->before->after = l->after;
+    l->after->before = l->before;
+    last->after = root->before = l;
+    l->before = last;
+    l->after = root;
+}
+
 // --- setting up ---
 
 // A type from a module, for good.

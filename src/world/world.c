@@ -209,6 +209,7 @@ void world_free(world *w) {
     map_clear(&w->sealed);
     vec_free(&w->calls);
     vec_free(&w->roots);
+    vec_free(&w->hits);
     map_clear(&w->dying);
     Py_CLEAR(w->image);
     if (world_here == w)

@@ -53,6 +53,11 @@ typedef struct names {
     bool written;      // at some time, be it that nothing is left of it
 } names;
 
+// A result that was found in the cache of what functools.lru_cache made.
+typedef struct cache_hit {
+    source *cache, *link; // link: NULL if results lie in none
+} cache_hit;
+
 // A place that holds one reference: a cell, a slot, a context variable.
 typedef struct place {
     PyObject *initial; // lazy, or NULL if it was empty or not looked at
@@ -185,6 +190,7 @@ typedef struct world {
     int looked;            // and at how many the guards look
     VEC(root) roots;       // what frames that go on held
     map dying;             // of that and its parts, what only these frames hold: see losses
+    VEC(cache_hit) hits;
     PyObject *cached; // list (arena's): (function, key, result) of calls that lru_cache would keep
     int quiet;        // frames go to CPython: torch's own Python code, imports, signal handlers
     int depth;        // nested interpreter calls made by the call room

@@ -54,6 +54,26 @@ def cached_result_is_the_one_in_the_cache(call):
     call.traced(f)
 
 
+def hits_of_a_cache_are_counted_and_make_recent(call):
+    for options in ({"maxsize": None}, {"maxsize": 3}, {"maxsize": 3, "typed": True}, {}):
+        asked = []
+
+        @functools.lru_cache(**options)
+        def square(n, asked=asked):
+            asked.append(n)
+            return n * n
+
+        def f(numbers, square=square):
+            return [square(n) for n in numbers]
+
+        def info(square=square, asked=asked):
+            return tuple(square.cache_info()), tuple(asked)
+
+        for numbers in ([1, 2, 3], [3, 1, 2], [1], [4], [1, 3, 2], [3, 3, 1], [5], [1, 3]) * 2:
+            call.loose(f, numbers)
+            call.loose(info)
+
+
 def cached_function_with_a_small_cache(call):
     state = {"n": 0}
 
