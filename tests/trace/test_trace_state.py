@@ -889,7 +889,7 @@ def test_threads_trace_with_tensors(torch):
 
 _AUDITED = """
 import sys
-import stator
+from stator import _engine
 
 events = []
 
@@ -905,7 +905,7 @@ def f(o):
     made = lambda: 1
     return made.__code__.co_argcount + inner.__code__.co_argcount + len(inner.__defaults__)
 
-compiled = stator.compile(f, fullgraph=True)
+compiled = _engine.compiled(f, _engine.compiler(None, RuntimeError, True, True, 8))
 events.clear()
 assert compiled(None) == f(None) == 3
 assert "object.__getattr__" in events
