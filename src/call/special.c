@@ -270,7 +270,7 @@ static status python_special(world *w, PyObject *o, special id) {
     TRY(look_up(w, Py_TYPE(o), id, &raw));
     if (raw != NULL && Py_IS_TYPE(raw, &PyInstanceMethod_Type) && is_pybind_enum(Py_TYPE(o)) &&
         special_rows[id].protocols & (P_HASH | P_EQ | P_INDEX))
-        return ST_OK;
+        return identity_of(w, o);
     // None: native code raises that the operation is not supported.
     if (raw == NULL || raw == Py_None)
         return ST_OK;

@@ -354,9 +354,19 @@ static bool is_value_subclass(PyObject *o) {
 
 // C types without a name here, whose objects a program makes for one use.
 static const char *const stateful[] = {
-    "_thread.lock",    "_thread.RLock", "types.SimpleNamespace", "_queue.SimpleQueue",
-    "_hashlib.HASH",   "re.Match",      "array.array",           "_contextvars.Context",
-    "_asyncio.Future", "_asyncio.Task", "torch._C.Generator",
+    "_thread.lock",
+    "_thread.RLock",
+    "types.SimpleNamespace",
+    "_queue.SimpleQueue",
+    "_hashlib.HASH",
+    "re.Match",
+    "array.array",
+    "_contextvars.Context",
+    "_asyncio.Future",
+    "_asyncio.Task",
+    "torch._C.Generator",
+    "torch._C.DisableTorchFunction",
+    "torch._C.DisableTorchFunctionSubclass",
 };
 
 // Whether a C type is neither Python's own nor torch's: there are no rules for it.

@@ -227,6 +227,38 @@ def test_what_was_set_before_is_put_back():
             assert settings() == before
 
 
+QUESTIONS = {
+    "number": lambda q, kernel: q * int(kernel),
+    "equality": lambda q, kernel: (q + 1, kernel == SDPBackend.MATH),
+    "key": lambda q, kernel: q * {SDPBackend.MATH: 1}.get(kernel, 2),
+    "element": lambda q, kernel: (q + 1, kernel in KERNELS),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_member_is_guarded_by_what_it_is(name):
+    f = QUESTIONS[name]
+    fast = compiled(f)
+    everyone = (*KERNELS, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH)
+    for kernel in everyone:
+        assert_same(fast(queries(), kernel), f(queries(), kernel))
+
+
+def disabled(q):
+    with torch._C.DisableTorchFunctionSubclass():
+        y = q * 2
+    return y + 1
+
+
+def test_an_object_of_each_call_is_no_reason_to_trace_again():
+    fast = compiled(disabled, fullgraph=False)
+    assert_same(fast(queries()), disabled(queries()))
+    traces = fast.metrics["traces"]
+    for _ in range(3):
+        assert_same(fast(queries()), disabled(queries()))
+    assert fast.metrics["traces"] == traces
+
+
 # -- nobody sees a trace --
 
 
