@@ -323,10 +323,13 @@ static PyObject *open_slice(world *w, source *s, PyObject *o) {
     return record_made(w, s, o, PySlice_New(inside[0], inside[1], inside[2]));
 }
 
-// class Step(int): itself, since C code reads the int in it; the int is guarded.
+// class Step(int): itself, since C code reads the int in it; the int is guarded. A NaN is hashed by
+// its address.
 static PyObject *open_value_subclass(world *w, source *s, PyObject *o, bool pinned) {
     PyObject *inside = open_by_type(w, s, o, pinned, RECORD_OBJECT);
-    return inside && (pinned || check_base_value(w, s, o) == ST_OK) ? inside : NULL;
+    if (inside == NULL || (!pinned && check_base_value(w, s, o) != ST_OK))
+        return NULL;
+    return value_has_nan(o) && record_identity(w, record_of(w, o)) != ST_OK ? NULL : inside;
 }
 
 static PyObject *open_tensor(world *w, source *s, PyObject *o) {

@@ -83,9 +83,9 @@ static bool is_unique(PyObject *o) {
 }
 
 static bool is_nan(PyObject *o) {
-    if (PyFloat_CheckExact(o))
+    if (PyFloat_Check(o))
         return PyFloat_AS_DOUBLE(o) != PyFloat_AS_DOUBLE(o);
-    if (!PyComplex_CheckExact(o))
+    if (!PyComplex_Check(o))
         return false;
     Py_complex value = ((PyComplexObject *)o)->cval;
     return value.real != value.real || value.imag != value.imag;

@@ -793,3 +793,16 @@ def object_whose_death_nobody_is_told_of(call):
     for _ in range(20):
         call.loose(f, p.args, p)
         call.loose(f, p.kwargs, p)
+
+
+class _Ratio(float):
+    pass
+
+
+def not_a_number_of_a_class(call):
+    def f(x):
+        return hash(x) == object.__hash__(x), x == x, x in [x]
+
+    numbers = [_Ratio("nan") for _ in range(3)]
+    for x in (*numbers, _Ratio(0.5)):
+        call(f, x)
