@@ -29,8 +29,9 @@ static bool begins_with(const char *name, const char *start) {
 // C code may do anything where its objects die: a memoryview lets go of a buffer, which can be
 // resized then; torch's guards switch something back. These do nothing.
 static bool type_is_quiet(PyTypeObject *t) {
-    static const char *const modules[] = {"collections.", "functools.", "itertools.", "operator.",
-                                          "datetime.",    "decimal.",   "re.",        "types."};
+    static const char *const modules[] = {"collections.", "functools.", "itertools.",
+                                          "operator.",    "datetime.",  "decimal.",
+                                          "re.",          "types.",     "weakref."};
     destructor python = ((PyTypeObject *)world_break_error)->tp_dealloc;
     while (t->tp_dealloc == python && t->tp_base)
         t = t->tp_base;
@@ -99,7 +100,7 @@ bool losses_last(losses *l, PyObject *o) {
 
 bool losses_add(losses *l, PyObject *o) {
     uint64_t references = (uint64_t)Py_REFCNT(o), lost = 1;
-    if (is_never_noticed(o))
+    if (is_never_noticed(o) || map_get(&l->kept, map_key(o)))
         return true;
     if (l->before) {
         const uint64_t *known = map_get(l->before, map_key(o));
@@ -116,8 +117,13 @@ bool losses_add(losses *l, PyObject *o) {
     return lost != references || losses_last(l, o);
 }
 
+bool losses_keep(losses *l, PyObject *o) {
+    return note(&l->kept, o, 1);
+}
+
 void losses_clear(losses *l) {
     map_clear(&l->lost);
+    map_clear(&l->kept);
     l->depth = 0;
     l->dead = 0;
 }
