@@ -52,7 +52,8 @@ PyObject *handler_bool(int truth); // -1: NULL
 status raised_nothing_outside(world *w);
 // Rows that handlers_raised.c gives to Python functions.
 status raised_setup(void);
-// And those that handlers_iterate.c, handlers_copy.c and handlers_text.c do.
+// And those that handlers_classes.c, handlers_iterate.c, handlers_copy.c and handlers_text.c do.
+status classes_setup(void);
 status manager_setup(void);
 status copy_setup(void);
 status text_setup(void);

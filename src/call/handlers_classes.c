@@ -361,3 +361,28 @@ HANDLER(generic_alias) {
         Py_XDECREF(ready[i]);
     return result;
 }
+
+// --- functions that make classes ---
+
+// Of a module that is not imported yet it stays without a row.
+static status add_maker(const char *module, const char *name, const rule *row) {
+    PyObject *text = PyUnicode_InternFromString(module);
+    PyObject *from = text ? PyImport_GetModule(text) : NULL;
+    PyObject *function = from ? PyObject_GetAttrString(from, name) : NULL;
+    status st = function ? rules_add(function, row) : ST_OK;
+    Py_XDECREF(text);
+    Py_XDECREF(from);
+    Py_XDECREF(function);
+    return PyErr_Occurred() ? ST_ERROR : st;
+}
+
+#define MAKER(path) {path, RULE_HANDLED, .handler = handle_class_statement}
+
+// They compile text and write to functions and classes: one break in place of one for each.
+status classes_setup(void) {
+    static const rule tuples = MAKER("collections.namedtuple"), typed = MAKER("typing.NamedTuple"),
+                      data = MAKER("dataclasses.dataclass");
+    TRY(add_maker("collections", "namedtuple", &tuples));
+    TRY(add_maker("typing", "NamedTuple", &typed));
+    return add_maker("dataclasses", "_process_class", &data);
+}

@@ -392,6 +392,8 @@ int rules_setup(void) {
     if (end == ST_OK)
         end = raised_setup();
     if (end == ST_OK)
+        end = classes_setup();
+    if (end == ST_OK)
         end = manager_setup();
     if (end == ST_OK)
         end = copy_setup();

@@ -1,12 +1,15 @@
 """What a compiled function costs where it does not settle: nobody is asked the same question for ever."""
 
+import collections
 import contextlib
+import dataclasses
 import gc
 import random
 import re
 import sys
 import threading
 import types
+import typing
 import warnings
 import weakref
 
@@ -206,6 +209,36 @@ def test_what_cannot_be_made_again_is_made_behind_a_break(function):
     assert f.metrics["drops"] == []
     assert f.metrics["entries"] > 0
     assert f.metrics["traces"] == traces
+
+
+def a_namedtuple_class():
+    pair = collections.namedtuple("pair", "a b", defaults=[2])
+    made = pair(1)
+    return made, made._replace(b=3).b, pair.__module__, pair._field_defaults
+
+
+def a_typed_namedtuple_class():
+    pair = typing.NamedTuple("pair", [("a", int), ("b", str)])
+    return pair(1, "b")._asdict(), pair.__annotations__["a"], pair.__module__
+
+
+def a_dataclass():
+    @dataclasses.dataclass
+    class Pair:
+        a: int
+        b: list = dataclasses.field(default_factory=list)
+
+    return Pair(1).b, Pair(1) == Pair(1), Pair.__match_args__
+
+
+@pytest.mark.parametrize("function", [a_namedtuple_class, a_typed_namedtuple_class, a_dataclass])
+def test_a_class_that_the_library_makes_is_one_break(function):
+    f = compile_breaking(function)
+    for _ in range(3):
+        assert repr(f()) == repr(function())
+    made = [text for text in f.metrics["breaks"] if "CLASS_STATEMENT" in text]
+    assert made[-1].count("namedtuple") + made[-1].count("NamedTuple") + made[-1].count("dataclass")
+    assert f.metrics["entries"] <= 6
 
 
 @contextlib.contextmanager
