@@ -1086,6 +1086,7 @@ def settings() -> dict[str, Any]:
         "libtorch_cpu": os.path.join(library, "libtorch_cpu.so"),
         "samples": _samples(),
         "get_default_dtype": torch.get_default_dtype,
+        "copying": frozenset({torch.dropout, torch.nn.functional.dropout}),
         "dtypes": _dtypes(),
         "devices": [
             (torch.device("cpu"), 0, -1),

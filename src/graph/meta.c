@@ -4,7 +4,8 @@
 struct meta_rule {
     const char *name;
     meta_function function;
-    const char *parameters; // with spaces between; a starred one takes the rest
+    // With spaces between. A starred one takes the rest, those with `=` are given by name only.
+    const char *parameters;
     int data;
 };
 
@@ -46,12 +47,16 @@ static const char *next_parameter(const char *p) {
     return space ? space + 1 : NULL;
 }
 
+// Methods have their tensor by position, and they alone take numbers one by one.
 static bool bind_positional(const meta_rule *r, PyObject *args, meta_call *c) {
     Py_ssize_t given = PyTuple_GET_SIZE(args), i = 0;
     const char *p = r->parameters;
-    for (; p && i < given && *p != '*'; p = next_parameter(p), i++)
+    bool method = c->asked->way == META_METHOD;
+    if (method && given == 0)
+        return false;
+    for (; p && i < given && *p != '*' && *p != '='; p = next_parameter(p), i++)
         c->args[i] = PyTuple_GET_ITEM(args, i);
-    if (p && *p == '*' && i < given) {
+    if (p && *p == '*' && i < given && (method || given - i == 1)) {
         c->rest = ((PyTupleObject *)args)->ob_item + i;
         c->rest_count = given - i;
         i = given;
@@ -68,8 +73,8 @@ static bool bind_keyword(const meta_rule *r, PyObject *key, PyObject *value, met
     }
     int i = 0;
     for (const char *p = r->parameters; p; p = next_parameter(p), i++) {
-        bool star = *p == '*';
-        if (!is_parameter(p + star, name, (size_t)length))
+        bool star = *p == '*', marked = star || *p == '=';
+        if (!is_parameter(p + marked, name, (size_t)length))
             continue;
         if (c->args[i] || (star && c->rest))
             return false;
@@ -90,6 +95,15 @@ static bool bind_all(const meta_rule *r, PyObject *args, PyObject *kwargs, meta_
     return true;
 }
 
+// Whether the number of elements is one that torch can count to.
+static bool has_count(const meta *m) {
+    int64_t count = 1;
+    for (int i = 0; i < m->dims; i++)
+        if (__builtin_mul_overflow(count, m->sizes[i], &count))
+            return false;
+    return true;
+}
+
 meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *args,
                        PyObject *kwargs, meta_call *c) {
     c->asked = asked;
@@ -98,7 +112,11 @@ meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *ar
     c->rest_count = 0;
     c->data = r->data;
     c->count = 0;
-    return bind_all(r, args, kwargs, c) ? r->function(c) : META_UNKNOWN;
+    meta_answer answer = bind_all(r, args, kwargs, c) ? r->function(c) : META_UNKNOWN;
+    for (int i = 0; i < c->count; i++)
+        if (!has_count(&c->results[i]))
+            return META_UNKNOWN;
+    return answer;
 }
 
 // --- arguments ---

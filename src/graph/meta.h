@@ -17,8 +17,12 @@ typedef enum meta_answer {
 
 enum { META_MOST_ARGS = 8, META_MOST_RESULTS = 16 };
 
+// How a call is written decides what arguments it takes.
+typedef enum meta_way { META_FUNCTION, META_METHOD, META_OPERATOR } meta_way;
+
 // What rules ask of whoever knows torch.
 typedef struct meta_asked {
+    meta_way way;
     bool grad;                                                     // whether grad mode is on
     int32_t (*default_dtype)(void);                                // of floating point
     int32_t (*dtype_of)(PyObject *o);                              // -1: o is no dtype

@@ -67,6 +67,12 @@ const meta *usual_of(const meta *m);
 static inline const meta *usual_at(const meta_call *c, int i) {
     return usual_of(tensor_at(c, i));
 }
+// One of which a view can be made. What has a gradient keeps it in views made without grad mode,
+// and loses it in copies: whether it is one or the other is torch's to say.
+static inline const meta *viewed_at(const meta_call *c, int i) {
+    const meta *m = tensor_at(c, i);
+    return m && m->requires_grad && !c->asked->grad ? NULL : m;
+}
 // A number that is exactly int, float or bool; false if it is something else. Where nothing was
 // given the value stays as it is.
 bool int_at(const meta_call *c, int i, int64_t *value);

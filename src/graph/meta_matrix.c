@@ -65,7 +65,13 @@ meta_answer meta_addmm(meta_call *c) {
 }
 
 static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices) {
-    int64_t sizes[META_MOST_DIMS];
+    int64_t sizes[META_MOST_DIMS], padding = -1;
+    if (is_given(c, 2) && (!int_at(c, 2, &padding) || !weight || weight->dims == 0 ||
+                           padding < -weight->sizes[0] || padding >= weight->sizes[0]))
+        return META_UNKNOWN;
+    for (int i = 3; i < META_MOST_ARGS; i++)
+        if (c->args[i] && c->args[i] != Py_None && !number_is(c->args[i]))
+            return META_UNKNOWN;
     if (!weight || !indices || weight->dims != 2 || indices->dims == META_MOST_DIMS ||
         (indices->dtype != DTYPE_INT64 && indices->dtype != DTYPE_INT32) ||
         !meta_same_device(weight, indices))

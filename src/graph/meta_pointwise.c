@@ -27,13 +27,20 @@ static bool add_tensor(operands *o, const meta *m) {
     return true;
 }
 
+static bool fits_long(PyObject *number) {
+    int overflow = 0;
+    if (PyLong_Check(number))
+        (void)PyLong_AsLongLongAndOverflow(number, &overflow);
+    return overflow == 0;
+}
+
 static bool add_number(const meta_call *c, operands *o, PyObject *number) {
     int32_t dtype = PyBool_Check(number)        ? DTYPE_BOOL
                     : PyLong_CheckExact(number) ? DTYPE_INT64
                                                 : c->asked->default_dtype();
     o->numbers = true;
     o->number_dtype = dtype_promote(o->number_dtype, dtype);
-    return number_is(number);
+    return number_is(number) && fits_long(number);
 }
 
 static bool add_operand(const meta_call *c, operands *o, PyObject *argument) {
@@ -229,11 +236,17 @@ meta_answer meta_unary(meta_call *c) {
 
 // Activations with numbers for parameters; not those in place.
 meta_answer meta_activation(meta_call *c) {
-    for (int i = 1; i < META_MOST_ARGS; i++) {
-        PyObject *o = c->args[i];
-        if (o && (o == Py_True || (!number_is(o) && !PyUnicode_CheckExact(o))))
+    for (int i = 1; i < META_MOST_ARGS; i++)
+        if (c->args[i] && (c->args[i] == Py_True || !number_is(c->args[i])))
             return META_UNKNOWN;
-    }
+    return meta_unary(c);
+}
+
+meta_answer meta_gelu(meta_call *c) {
+    PyObject *how = c->args[1];
+    if (how && (!PyUnicode_Check(how) || (PyUnicode_CompareWithASCIIString(how, "none") != 0 &&
+                                          PyUnicode_CompareWithASCIIString(how, "tanh") != 0)))
+        return META_UNKNOWN;
     return meta_unary(c);
 }
 
@@ -245,7 +258,7 @@ meta_answer meta_clamp(meta_call *c) {
         if (!is_given(c, i))
             continue;
         any = true;
-        bool fits = PyLong_CheckExact(c->args[i]) ||
+        bool fits = (PyLong_CheckExact(c->args[i]) && fits_long(c->args[i])) ||
                     (PyFloat_CheckExact(c->args[i]) && dtype_is_float(m->dtype));
         if (!fits)
             return META_UNKNOWN;
@@ -278,8 +291,9 @@ static bool is_odd(const meta_call *c, int32_t common) {
 
 meta_answer meta_binary(meta_call *c) {
     operands o = no_operands();
-    if (is_given(c, 2) || !add_operand(c, &o, c->args[0]) || !add_operand(c, &o, c->args[1]) ||
-        o.count == 0)
+    bool numbers_first = c->asked->way == META_OPERATOR;
+    if (is_given(c, 2) || (!numbers_first && !tensor_at(c, 0)) || !add_operand(c, &o, c->args[0]) ||
+        !add_operand(c, &o, c->args[1]) || o.count == 0)
         return META_UNKNOWN;
     int32_t common = common_dtype(&o);
     return is_odd(c, common) ? META_UNKNOWN : finish(c, &o, binary_dtype(c, common));
@@ -366,17 +380,27 @@ static bool read_target(const meta_call *c, PyObject *o, const meta *m, int32_t 
            index == m->device_index;
 }
 
-// x.to(dtype), x.to(device), x.to(other), x.to(device, dtype), and keywords `dtype`, `device`.
+// By position: a dtype, a device, a tensor; or a device and a dtype.
+static bool read_targets(const meta_call *c, const meta *m, int32_t *dtype) {
+    if (c->rest_count == 2 && (c->asked->dtype_of(c->rest[0]) >= 0 || meta_at(c->rest[0]) ||
+                               c->asked->dtype_of(c->rest[1]) < 0))
+        return false;
+    for (Py_ssize_t i = 0; i < c->rest_count; i++)
+        if (!read_target(c, c->rest[i], m, dtype))
+            return false;
+    return c->rest_count <= 2;
+}
+
+// x.to(dtype), x.to(device), x.to(other), x.to(device, dtype), or keywords `dtype` and `device`.
 meta_answer meta_to(meta_call *c) {
     const meta *m = tensor_at(c, 0);
-    if (!m || c->rest_count > 2 || c->args[1])
+    int32_t type, index, dtype = m ? m->dtype : DTYPE_NONE;
+    bool named = is_given(c, 2) || is_given(c, 3);
+    if (!m || c->args[1] || (named && c->rest_count > 0) || !read_targets(c, m, &dtype) ||
+        !dtype_at(c, 2, &dtype))
         return META_UNKNOWN;
-    int32_t dtype = m->dtype;
-    for (Py_ssize_t i = 0; i < c->rest_count; i++)
-        if (!read_target(c, c->rest[i], m, &dtype))
-            return META_UNKNOWN;
-    for (int i = 2; i <= 3; i++)
-        if (is_given(c, i) && (meta_at(c->args[i]) || !read_target(c, c->args[i], m, &dtype)))
-            return META_UNKNOWN;
+    if (is_given(c, 3) && (!c->asked->device_of(c->args[3], &type, &index) ||
+                           type != m->device_type || index != m->device_index))
+        return META_UNKNOWN;
     return cast(c, m, dtype);
 }

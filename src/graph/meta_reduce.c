@@ -33,7 +33,7 @@ meta_answer meta_reduction(meta_call *c) {
         return META_UNKNOWN;
     if (is_given(c, 1) && c->data & ONE_DIM && !PyLong_CheckExact(c->args[1]))
         return META_UNKNOWN;
-    if (!is_given(c, 1) && c->data & (ONE_DIM | GIVES_BOOL) && keep)
+    if (c->args[2] && !is_given(c, 1)) // each has its own way with that
         return META_UNKNOWN;
     meta *to = meta_result(c, m);
     to->dtype = reduced_dtype(c, m);
@@ -103,7 +103,9 @@ meta_answer meta_norm(meta_call *c) {
     int64_t shape[META_MOST_DIMS];
     int count = 0;
     bool grad = m && m->requires_grad;
-    if (!m || !c->args[1] || !ints_at(c, 1, shape, &count) || count == 0 || count > m->dims ||
+    PyObject *eps = c->args[2 + c->data];
+    if (!m || !c->args[1] || PyLong_Check(c->args[1]) || !ints_at(c, 1, shape, &count) ||
+        count == 0 || count > m->dims || (eps && eps != Py_None && !PyFloat_CheckExact(eps)) ||
         !meta_is_contiguous(m) || !dtype_is_float(m->dtype) ||
         memcmp(m->sizes + (m->dims - count), shape, (size_t)count * sizeof(int64_t)) != 0)
         return META_UNKNOWN;
@@ -117,7 +119,12 @@ meta_answer meta_norm(meta_call *c) {
 meta_answer meta_dropout(meta_call *c) {
     const meta *m = usual_at(c, 0);
     bool train = true, in_place = false;
-    if (!m || !flag_at(c, 2, &train) || !flag_at(c, 3, &in_place))
+    double p = 0.5;
+    if (c->args[1] && PyFloat_CheckExact(c->args[1]))
+        p = PyFloat_AS_DOUBLE(c->args[1]);
+    else if (c->args[1])
+        return META_UNKNOWN;
+    if (!m || !flag_at(c, 2, &train) || !flag_at(c, 3, &in_place) || !(p >= 0 && p <= 1))
         return META_UNKNOWN;
     return train || in_place ? META_UNKNOWN : META_SAME;
 }

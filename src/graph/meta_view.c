@@ -30,7 +30,7 @@ static bool insert_dim(meta *m, int dim, int64_t size, int64_t stride) {
 }
 
 meta_answer meta_contiguous(meta_call *c) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = usual_of(viewed_at(c, 0));
     if (!m)
         return META_UNKNOWN;
     if (meta_is_contiguous(m))
@@ -40,7 +40,7 @@ meta_answer meta_contiguous(meta_call *c) {
 }
 
 meta_answer meta_detach(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     if (!m)
         return META_UNKNOWN;
     view_of(c, m)->requires_grad = false;
@@ -58,7 +58,7 @@ static void swap_dims(meta *m, int64_t a, int64_t b) {
 }
 
 meta_answer meta_transpose(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     int64_t a = 0, b = 0;
     if (!m || !c->args[1] || !c->args[2] || !int_at(c, 1, &a) || !int_at(c, 2, &b) ||
         m->dims == 0 || !wrap_dim(&a, m->dims) || !wrap_dim(&b, m->dims))
@@ -68,7 +68,7 @@ meta_answer meta_transpose(meta_call *c) {
 }
 
 meta_answer meta_t(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     if (!m || m->dims != 2)
         return META_UNKNOWN;
     swap_dims(view_of(c, m), 0, 1);
@@ -76,7 +76,7 @@ meta_answer meta_t(meta_call *c) {
 }
 
 meta_answer meta_permute(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     int64_t dims[META_MOST_DIMS];
     int count = 0;
     uint32_t seen = 0;
@@ -96,7 +96,7 @@ meta_answer meta_permute(meta_call *c) {
 // --- dimensions of size one ---
 
 meta_answer meta_unsqueeze(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     int64_t dim = 0;
     if (!m || !c->args[1] || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims + 1))
         return META_UNKNOWN;
@@ -105,7 +105,7 @@ meta_answer meta_unsqueeze(meta_call *c) {
 }
 
 meta_answer meta_squeeze(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     uint32_t bits = 0;
     bool some = c->args[1] && c->args[1] != Py_None;
     if (!m || m->dims == 0 || (c->args[1] && !some) || !dims_at(c, 1, m->dims, &bits) ||
@@ -119,7 +119,7 @@ meta_answer meta_squeeze(meta_call *c) {
 }
 
 meta_answer meta_expand(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     int64_t sizes[META_MOST_DIMS];
     int count = 0;
     if (!m || !ints_at(c, 1, sizes, &count) || count < m->dims)
@@ -154,8 +154,8 @@ static bool complete(const meta *m, int64_t *sizes, int count) {
             open = i;
         else if (sizes[i] <= 0)
             return false;
-        else
-            product *= sizes[i];
+        else if (__builtin_mul_overflow(product, sizes[i], &product))
+            return false;
     }
     if (open >= 0 && numel % product == 0)
         sizes[open] = numel / product;
@@ -219,7 +219,7 @@ static meta_answer shaped(meta_call *c, const meta *m, int64_t *sizes, int count
 }
 
 meta_answer meta_view(meta_call *c) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = usual_of(viewed_at(c, 0));
     int64_t sizes[META_MOST_DIMS];
     int count = 0;
     if (!m || !ints_at(c, 1, sizes, &count))
@@ -228,7 +228,7 @@ meta_answer meta_view(meta_call *c) {
 }
 
 meta_answer meta_flatten(meta_call *c) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = usual_of(viewed_at(c, 0));
     int64_t start = 0, end = -1, sizes[META_MOST_DIMS], product = 1;
     if (!m || !int_at(c, 1, &start) || !int_at(c, 2, &end) || m->dims == 0 ||
         !wrap_dim(&start, m->dims) || !wrap_dim(&end, m->dims) || start > end)
@@ -319,7 +319,7 @@ static bool subscribe(meta *m, PyObject *const *keys, Py_ssize_t count) {
 }
 
 meta_answer meta_getitem(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     PyObject *key = c->args[1];
     if (!m || !key || m->dims == 0)
         return META_UNKNOWN;
@@ -337,7 +337,7 @@ meta_answer meta_getitem(meta_call *c) {
 // --- pieces ---
 
 meta_answer meta_unbind(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     int64_t dim = 0;
     if (!m || m->dims == 0 || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims) ||
         m->sizes[dim] > META_MOST_RESULTS)
@@ -370,7 +370,7 @@ static meta_answer pieces_of(meta_call *c, const meta *m, const int64_t *sizes, 
 
 // split(x, 2), split(x, (1, 3)), split_with_sizes.
 meta_answer meta_split(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     int64_t dim = 0, sizes[META_MOST_DIMS];
     int count = 0;
     if (!m || m->dims == 0 || !c->args[1] || !int_at(c, 2, &dim) || !wrap_dim(&dim, m->dims) ||
@@ -382,7 +382,7 @@ meta_answer meta_split(meta_call *c) {
 }
 
 meta_answer meta_chunk(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = viewed_at(c, 0);
     int64_t dim = 0, chunks = 0;
     if (!m || m->dims == 0 || !c->args[1] || !int_at(c, 1, &chunks) || chunks <= 0 ||
         !int_at(c, 2, &dim) || !wrap_dim(&dim, m->dims))

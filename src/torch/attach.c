@@ -176,6 +176,7 @@ static int take_objects(PyObject *settings) {
         {"getattr", &facts.getattr},
         {"GlobalStateGuard", &facts.state_guard},
         {"get_default_dtype", &facts.get_default_dtype},
+        {"copying", &facts.copying},
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(objects); i++) {
         PyObject *found = setting(settings, objects[i].name);

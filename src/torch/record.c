@@ -554,8 +554,7 @@ static PyObject *new_by_rule(world *w, const call *c, const meta *m) {
 }
 
 // The argument itself comes back.
-static PyObject *same_by_rule(world *w, const call *c) {
-    node *argument = (node *)PyTuple_GET_ITEM(c->given.args, 0);
+static PyObject *same_by_rule(world *w, const call *c, node *argument) {
     node *n = add_by_rule(w, c, &argument->meta);
     PyObject *result = n ? standin_again(w, argument, n) : NULL;
     Py_XDECREF(n);
@@ -585,12 +584,20 @@ static PyObject *tuple_by_rule(world *w, const call *c, const meta_call *m) {
     return items;
 }
 
+static meta_way way_of(const call *c) {
+    if (c->op == NODE_CALL_METHOD)
+        return META_METHOD;
+    bool operators = PyCFunction_Check(c->callable) &&
+                     PyCFunction_GET_SELF(c->callable) == PyCFunction_GET_SELF(facts.getitem);
+    return operators ? META_OPERATOR : META_FUNCTION;
+}
+
 // Whether a rule knows the answer, which then is in *result; NULL in it is an exception or a break.
 static bool by_rule(world *w, const call *c, PyObject **result) {
     uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
     if (!rule || !state_is_plain())
         return false;
-    meta_asked asked = {facts.grad_enabled(), default_dtype, rule_dtype, rule_device};
+    meta_asked asked = {way_of(c), facts.grad_enabled(), default_dtype, rule_dtype, rule_device};
     meta_call m;
     const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
     switch (meta_infer(r, &asked, c->given.args, c->given.kwargs, &m)) {
@@ -600,7 +607,7 @@ static bool by_rule(world *w, const call *c, PyObject **result) {
         *result = new_by_rule(w, c, &m.results[0]);
         return true;
     case META_SAME:
-        *result = same_by_rule(w, c);
+        *result = same_by_rule(w, c, (node *)m.args[0]);
         return true;
     case META_TENSORS:
         *result = tuple_by_rule(w, c, &m);
@@ -622,6 +629,31 @@ static bool by_rule(world *w, const call *c, PyObject **result) {
 }
 
 // --- by torch ---
+
+// Python's own underscore keeps clear of keywords.
+static bool is_in_place(const char *name) {
+    size_t length = strlen(name);
+    return length > 1 && name[length - 1] == '_' && name[length - 2] != '_' &&
+           strcmp(name, "and_") != 0 && strcmp(name, "or_") != 0 && strcmp(name, "not_") != 0;
+}
+
+// Whether it shows how a tensor lies in its storage, of which a view's fake knows nothing.
+static bool asks_for_memory(const char *name) {
+    return strcmp(name, "view") == 0 || strcmp(name, "view_as_complex") == 0 ||
+           strncmp(name, "as_strided", strlen("as_strided")) == 0;
+}
+
+static const char *name_of(PyObject *callable) {
+    if (PyCFunction_Check(callable))
+        return ((PyCFunctionObject *)callable)->m_ml->ml_name;
+    if (Py_TYPE(callable) == &PyMethodDescr_Type)
+        return ((PyMethodDescrObject *)callable)->d_method->ml_name;
+    return "";
+}
+
+static bool changes_argument(PyObject *callable, const recording *r) {
+    return is_in_place(name_of(callable)) || (r->kwargs && PyDict_GetItemString(r->kwargs, "out"));
+}
 
 static PyObject *settle_and_run(world *w, torch_trace *t, const call *c) {
     if (fakes_settle(w) != ST_OK)
@@ -649,29 +681,12 @@ static PyObject *run_late(world *w, torch_trace *t, const call *c) {
 }
 
 static PyObject *by_torch(world *w, torch_trace *t, const call *c) {
-    PyObject *fake = t->late ? run_late(w, t, c) : settle_and_run(w, t, c), *result = NULL;
+    bool late = t->late && !asks_for_memory(name_of(c->callable));
+    PyObject *fake = late ? run_late(w, t, c) : settle_and_run(w, t, c), *result = NULL;
     if (fake && note_effects(w, t) == ST_OK)
         result = finish(w, c, fake);
     Py_XDECREF(fake);
     return result;
-}
-
-// Python's own underscore keeps clear of keywords.
-static bool is_keyword_like(const char *name) {
-    return strcmp(name, "and_") == 0 || strcmp(name, "or_") == 0 || strcmp(name, "not_") == 0;
-}
-
-// By the names of operations.
-static bool changes_argument(PyObject *callable, const recording *r) {
-    const char *name = NULL;
-    if (PyCFunction_Check(callable))
-        name = ((PyCFunctionObject *)callable)->m_ml->ml_name;
-    else if (Py_TYPE(callable) == &PyMethodDescr_Type)
-        name = ((PyMethodDescrObject *)callable)->d_method->ml_name;
-    size_t length = name ? strlen(name) : 0;
-    bool in_place =
-        length > 1 && name[length - 1] == '_' && name[length - 2] != '_' && !is_keyword_like(name);
-    return in_place || (r->kwargs && PyDict_GetItemString(r->kwargs, "out"));
 }
 
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.

@@ -39,11 +39,13 @@ typedef struct torch_facts {
     PyObject *increment, *decrement, *clear_cache; // of autocast: how deep, and its cache
     PyObject *module_call;                         // code of nn.Module._call_impl
     PyObject *state_guard;                         // class
-    PyObject *get_default_dtype;                   // of torch
-    PyObject *dtypes[64];                          // by ScalarType, or NULL
-    map rows;                                      // callable → row *
-    map rules;                                     // callable → const meta_rule *
-    map devices;                                   // type and index → device, strong
+    PyObject
+        *copying; // frozenset: what gives back its argument, and a copy where AOTAutograd traces
+    PyObject *get_default_dtype;   // of torch
+    PyObject *dtypes[64];          // by ScalarType, or NULL
+    map rows;                      // callable → row *
+    map rules;                     // callable → const meta_rule *
+    map devices;                   // type and index → device, strong
     uint64_t odd_keys, usual_keys; // dispatch keys of tensors that rules do not know; of all others
     bool rules_on;                 // what they rely on was found
     bool check_rules;              // each is compared with what torch says; for tests

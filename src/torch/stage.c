@@ -65,6 +65,7 @@ PyObject *stage_record(PyObject *module, PyObject *args) {
     if (!w)
         return NULL;
     world_here = w;
+    w->replayed = true;
     PyObject *answer = run_in(w, function, tensors);
     world_here = NULL;
     world_free(w);

@@ -69,6 +69,8 @@ static status note_moved(torch_trace *t, standin *s) {
 // An operation that gives back one of its arguments: later uses refer to that node, as in Dynamo,
 // where the result replaces the variable that it is stored in.
 static PyObject *replace_node(torch_trace *t, standin *s, node *n) {
+    if (PySet_Contains(facts.copying, n->target) == 1) // uses go on referring to the argument
+        return Py_NewRef(s);
     if (map_put(&t->owners, map_key(n), map_key(s)) != ST_OK)
         return NULL;
     if (t->looks.count && note_moved(t, s) != ST_OK)

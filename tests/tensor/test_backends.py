@@ -267,3 +267,23 @@ def test_tensors_without_dimensions_are_no_numbers(dtype):
             c = torch.tensor(value, dtype=dtype)
             assert_same(fast(x(), c), f(x(), c))
         assert fast.metrics["entries"] == 1
+
+
+def test_backend_that_fails_in_the_middle_leaves_no_state():
+    def backend(module, inputs):
+        def run():
+            for node in module.graph.nodes:
+                if node.target is torch._C._set_grad_enabled:
+                    node.target(*node.args)
+                    raise RuntimeError("in the middle")
+
+        run()
+
+    def f(x):
+        with torch.no_grad():
+            y = x.sin()
+        return y + x
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="in the middle"):
+        stator.compile(f, backend=backend)(torch.ones(3))
+    assert torch.is_grad_enabled()

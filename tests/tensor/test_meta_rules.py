@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 
+import stator  # noqa: E402
 from stator import _engine, _torch  # noqa: E402
 
 _torch.attach()
@@ -20,6 +21,7 @@ _torch.attach()
 @pytest.fixture(autouse=True)
 def unchecked():
     yield
+    stator.reset()
     _engine.torch_check_rules(True)
 
 
@@ -259,6 +261,91 @@ def test_without_gradients():
     assert by_rule(f, torch.rand(3, requires_grad=True)) == 3
 
 
+def test_views_without_gradients():
+    def f(x):
+        with torch.no_grad():
+            y = x.view(-1)
+            seen = y.requires_grad, x[0].requires_grad, x.t().reshape(-1).requires_grad
+        return (*seen, (y * 2).requires_grad)
+
+    x = torch.rand(2, 3, requires_grad=True)
+    assert stator.compile(f, backend="eager", fullgraph=True)(x) == f(x)
+
+
+KEYWORDS = {
+    "dropout": lambda x: F.dropout(input=x, training=False),
+    "flatten": lambda x: torch.flatten(input=x.view(-1)),
+    "sin": lambda x: torch.sin(input=x),
+    "sum": lambda x: torch.sum(input=x, dim=0),
+    "reshape": lambda x: torch.reshape(input=x, shape=(-1,)),
+}
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_the_tensor_by_keyword(name):
+    f = KEYWORDS[name]
+    x = torch.rand(2, 3)
+    assert torch.equal(stator.compile(f, backend="eager", fullgraph=True)(x), f(x))
+
+
+REFUSED = {
+    "sizes without end": lambda x: x.view(2**32, 2**32, -1),
+    "two dtypes": lambda x: x.to(torch.float64, torch.float32),
+    "dtype before device": lambda x: x.to(torch.float64, x.device),
+    "sizes one by one": lambda x: torch.reshape(x, 6, 1),
+    "dimensions one by one": lambda x: torch.permute(x, 1, 0),
+    "keepdim alone": lambda x: x.sum(keepdim=True),
+    "dtype by position": lambda x: x.mean(0, True, torch.float64),
+    "no such approximation": lambda x: F.gelu(x, approximate="foo"),
+    "text for a number": lambda x: F.leaky_relu(x, "a"),
+    "a number first": lambda x: torch.lt(2, x),
+    "too great a number": lambda x: torch.add(x.long(), 2**70),
+    "no probability": lambda x: F.dropout(x, p=2.0, training=False),
+    "a number for a shape": lambda x: F.layer_norm(x, 3),
+    "no such row": lambda x: F.embedding(torch.tensor([0]), x, padding_idx=100),
+    "an odd offset": lambda x: torch.view_as_complex(x.view(-1)[1:3]),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_torch_refuses_is_handled_by_the_program(name, backend):
+    def f(x):
+        drawn = torch.rand(1)
+        try:
+            return REFUSED[name](x), drawn
+        except (RuntimeError, TypeError, ValueError, AssertionError, OverflowError) as error:
+            return type(error).__name__, drawn
+
+    x = torch.rand(2, 3)
+    assert isinstance(f(x)[0], str)
+    torch.manual_seed(0)
+    want = f(x)
+    torch.manual_seed(0)
+    got = stator.compile(f, backend=backend)(x)
+    assert got[0] == want[0] and torch.equal(got[1], want[1])
+
+
+WRITES = {
+    "to the result": lambda x, z: z.mul_(2),
+    "to the argument": lambda x, z: x.mul_(2),
+    "behind a view": lambda x, z: z.view(-1).add_(x.sum()),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", WRITES)
+def test_dropout_that_does_nothing_gives_back_its_argument(name, backend):
+    def f(x):
+        z = F.dropout(x, 0.5, training=False)
+        WRITES[name](x, z)
+        return z, z is x
+
+    x, same = torch.ones(3), torch.ones(3)
+    want, got = f(same), stator.compile(f, backend=backend)(x)
+    assert torch.equal(x, same) and torch.equal(got[0], want[0]) and got[1] == want[1]
+
+
 def test_history_is_there_where_it_matters():
     def f(x):
         y = x.sin()
@@ -266,8 +353,6 @@ def test_history_is_there_where_it_matters():
         y.mul_(2)
         z += 1
         return y, z, y.is_leaf, z.grad_fn is None
-
-    import stator
 
     x = torch.rand(2, 3, requires_grad=True)
     for backend in ("eager", "aot_eager"):
@@ -283,8 +368,6 @@ def test_history_is_there_where_it_matters():
 def test_writes_that_no_name_tells():
     def f(x, mean, var):
         return F.batch_norm(x.sin(), mean, var, training=True)
-
-    import stator
 
     for backend in ("eager", "aot_eager"):
         _engine.torch_check_rules(False)
@@ -305,8 +388,6 @@ def test_backends_find_examples():
     def f(x):
         a, b = (x.sin() + 1).split(1)
         return a * b
-
-    import stator
 
     _engine.torch_check_rules(False)
     x = torch.rand(2, 3, requires_grad=True)
