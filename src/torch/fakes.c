@@ -174,9 +174,13 @@ status fakes_note(world *w, node *n, PyObject *callable, bool by_rule) {
 }
 
 static status make_inputs(world *w) {
-    for (int i = 0; i < w->graph->inputs; i++)
-        if (!fake_of(w, (node *)PyList_GET_ITEM(w->graph->nodes, i)))
+    for (int i = 0; i < w->graph->inputs; i++) {
+        node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
+        PyObject *fake = fake_of(w, n);
+        if (!fake)
             return w->broken ? ST_BREAK : ST_ERROR;
+        TRY(know(w->torch, n, fake));
+    }
     return ST_OK;
 }
 
@@ -248,7 +252,10 @@ static void forget_calls(torch_trace *t) {
         Py_DECREF(t->calls.items[--t->calls.count].callable);
 }
 
+// The fakes without history die here: nothing may take one that comes to lie in the same place for
+// them.
 static status settle(world *w, torch_trace *t) {
+    map_clear(&t->standins);
     for (uint32_t i = 0; i < t->calls.count; i++)
         Py_SETREF(t->calls.items[i].n->example, Py_NewRef(Py_None));
     TRY(fakes_mode(t));

@@ -34,7 +34,11 @@ if sys.version_info < (3, 13):
     # counter in it says so; with a hook installed calls are not specialised, and it does.
     EXEMPT.add("generators.already_executing")
 # The operands of a star call, which 3.11 keeps until it returns, are gone where its frame is put back.
-STARRED = {"lifetimes.argument_of_star_call"}
+STARRED = {
+    "lifetimes.argument_of_star_call",
+    "lifetimes.arguments_from_generator",
+    "lifetimes.keyword_call_drops",
+}
 PROGRAMS = {name: f for name, f in harness.load_programs().items() if name not in EXEMPT}
 
 
