@@ -21,6 +21,8 @@ pytestmark = pytest.mark.skipif(
 FULL = os.environ.get("STATOR_FULL") == "1"
 CASES = list(load_cases("cases_"))
 SHARDS = 40
+# 3.13: type() itself crashes where its dict cannot grow (type_add_getset).
+CRASHING = ["classes"] if sys.version_info[:2] == (3, 13) else []
 
 
 def run(child, *args):
@@ -34,6 +36,8 @@ def run(child, *args):
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_compiled_call_survives_each_failed_allocation(program, phase):
+    if program in CRASHING and phase != "warm":
+        pytest.skip("CPython crashes")
     assert run("compiled_child.py", program, phase) > (0 if phase == "warm" else 50)
 
 
