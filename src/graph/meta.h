@@ -49,5 +49,3 @@ PyObject *meta_names(void); // new tuple of str
 // `args` and `kwargs` as a node has them; kwargs may be NULL. Never fails.
 meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *args,
                        PyObject *kwargs, meta_call *c);
-
-bool meta_is_contiguous(const meta *m);

@@ -89,6 +89,7 @@ bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits);
 // --- sizes and strides ---
 
 int64_t meta_numel(const meta *m);
+bool meta_is_contiguous(const meta *m);
 void meta_lay_out(meta *m);        // strides of a contiguous tensor
 bool meta_is_dense(const meta *m); // no element twice, none left out
 bool meta_same_sizes(const meta *a, const meta *b);

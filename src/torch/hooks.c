@@ -30,11 +30,7 @@ static bool is_used(const world *w, node *n) {
 }
 
 static int flag(world *w, standin *s, const char *name) {
-    if (fakes_settle(w) != ST_OK)
-        return -1;
-    PyObject *value = PyObject_GetAttrString(s->node->example, name);
-    Py_XDECREF(value);
-    return value ? value == Py_True : -1;
+    return fakes_settle(w) == ST_OK ? flag_of(s->node->example, name) : -1;
 }
 
 // Of a graph that is compiled as a whole autograd sees one node. What was made in it, or written

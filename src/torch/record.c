@@ -39,10 +39,14 @@ static PyObject *convert_standin(world *w, PyObject *o) {
     return NULL;
 }
 
-static PyObject *convert_sequence(world *w, PyObject *const *items, Py_ssize_t count, bool tuple) {
+typedef PyObject *(*convert_one)(world *w, PyObject *argument);
+
+// A tuple or a list of what each item becomes.
+static PyObject *convert_each(world *w, PyObject *const *items, Py_ssize_t count, bool tuple,
+                              convert_one one) {
     PyObject *to = tuple ? PyTuple_New(count) : PyList_New(count);
     for (Py_ssize_t i = 0; to && i < count; i++) {
-        PyObject *item = convert(w, items[i]);
+        PyObject *item = one(w, items[i]);
         if (!item)
             Py_CLEAR(to);
         else if (tuple)
@@ -51,6 +55,10 @@ static PyObject *convert_sequence(world *w, PyObject *const *items, Py_ssize_t c
             PyList_SET_ITEM(to, i, item);
     }
     return to;
+}
+
+static PyObject *convert_sequence(world *w, PyObject *const *items, Py_ssize_t count, bool tuple) {
+    return convert_each(w, items, count, tuple, convert);
 }
 
 static status convert_entry(world *w, PyObject *key, PyObject *value, PyObject *to) {
@@ -72,9 +80,9 @@ static PyObject *convert_dict(world *w, PyObject *dict) {
     return to;
 }
 
-static PyObject *convert_slice(world *w, PySliceObject *slice) {
+static PyObject *convert_slice(world *w, PySliceObject *slice, convert_one one) {
     PyObject *parts[] = {slice->start, slice->stop, slice->step};
-    PyObject *tuple = convert_sequence(w, parts, 3, true);
+    PyObject *tuple = convert_each(w, parts, 3, true, one);
     if (!tuple)
         return NULL;
     PyObject **p = ((PyTupleObject *)tuple)->ob_item;
@@ -135,7 +143,7 @@ static PyObject *convert(world *w, PyObject *o) {
     if (PyDict_CheckExact(o))
         return convert_dict(w, o);
     if (PySlice_Check(o))
-        return convert_slice(w, (PySliceObject *)o);
+        return convert_slice(w, (PySliceObject *)o, convert);
     if (PyRange_Check(o) || is_number_class(o))
         return Py_NewRef(o);
     if (PyTuple_Check(o) && !raw_is_python_class(Py_TYPE(o))) // torch.return_types
@@ -196,22 +204,6 @@ static status convert_call(world *w, call_args a, recording *r) {
 
 // --- running on fakes ---
 
-static PyObject *fakes_in_sequence(world *w, PyObject *from) {
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(from);
-    bool tuple = PyTuple_Check(from);
-    PyObject *to = tuple ? PyTuple_New(count) : PyList_New(count);
-    for (Py_ssize_t i = 0; to && i < count; i++) {
-        PyObject *item = fakes_in(w, PySequence_Fast_GET_ITEM(from, i));
-        if (!item)
-            Py_CLEAR(to);
-        else if (tuple)
-            PyTuple_SET_ITEM(to, i, item);
-        else
-            PyList_SET_ITEM(to, i, item);
-    }
-    return to;
-}
-
 static PyObject *fakes_in_dict(world *w, PyObject *from) {
     PyObject *to = PyDict_New(), *key, *value;
     Py_ssize_t at = 0;
@@ -224,26 +216,19 @@ static PyObject *fakes_in_dict(world *w, PyObject *from) {
     return to;
 }
 
-static PyObject *fakes_in_slice(world *w, PySliceObject *slice) {
-    PyObject *start = fakes_in(w, slice->start), *stop = start ? fakes_in(w, slice->stop) : NULL;
-    PyObject *step = stop ? fakes_in(w, slice->step) : NULL;
-    PyObject *to = step ? PySlice_New(start, stop, step) : NULL;
-    Py_XDECREF(start);
-    Py_XDECREF(stop);
-    Py_XDECREF(step);
-    return to;
-}
-
 PyObject *fakes_in(world *w, PyObject *o) {
     if (is_node(o))
         return Py_XNewRef(fake_of(w, (node *)o));
     if (!PyTuple_Check(o) && !PyList_CheckExact(o) && !PyDict_CheckExact(o) && !PySlice_Check(o))
         return Py_NewRef(o);
     if (PySlice_Check(o))
-        return fakes_in_slice(w, (PySliceObject *)o);
+        return convert_slice(w, (PySliceObject *)o, fakes_in);
     if (Py_TYPE(o) == facts.size) // of numbers
         return Py_NewRef(o);
-    return PyDict_CheckExact(o) ? fakes_in_dict(w, o) : fakes_in_sequence(w, o);
+    if (PyDict_CheckExact(o))
+        return fakes_in_dict(w, o);
+    return convert_each(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), PyTuple_Check(o),
+                        fakes_in);
 }
 
 static PyObject *callable_name(PyObject *callable) {
@@ -300,8 +285,8 @@ static reason fake_reason(void) {
                : REASON_TENSOR_ERROR;
 }
 
-static int flag_of(PyObject *mode, const char *name) {
-    PyObject *flag = PyObject_GetAttrString(mode, name);
+int flag_of(PyObject *o, const char *name) {
+    PyObject *flag = PyObject_GetAttrString(o, name);
     Py_XDECREF(flag);
     return flag ? flag == Py_True : -1;
 }
@@ -414,7 +399,8 @@ static PyObject *wrap_sequence(world *w, PyObject *sequence, node *n) {
 
 static PyObject *wrap(world *w, PyObject *value, node *n) {
     if (is_fake(value)) {
-        meta_of_fake(value, &n->meta);
+        if (((torch_trace *)w->torch)->late) // nobody asks later
+            meta_of_fake(value, &n->meta);
         return standin_for(w, value, n);
     }
     if (is_plain(value))

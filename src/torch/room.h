@@ -239,6 +239,8 @@ void fakes_drop(torch_trace *t);
 
 // --- recording (record.c) ---
 
+// Whether an attribute is True; -1 with an exception.
+int flag_of(PyObject *o, const char *name);
 // Nodes within arguments replaced by their fakes; new reference.
 PyObject *fakes_in(world *w, PyObject *argument);
 // An operation on fakes raised: a break, or what has to get out.

@@ -162,9 +162,9 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_views(name):
-    f, known = VIEWS[name], 0
+def known_of(f, *refusals):
+    """Nodes that rules gave, of every sample that torch takes, with and without a gradient."""
+    known = 0
     for (shape, dtype, layout), grad in itertools.product(EVERY, (False, True)):
         x = sample(shape, dtype, layout)
         if grad and not dtype.is_floating_point:
@@ -172,10 +172,15 @@ def test_views(name):
         x = x.detach().requires_grad_(grad)
         try:
             f(x)
-        except (RuntimeError, IndexError, ValueError):
+        except (RuntimeError, IndexError, *refusals):
             continue
         known += by_rule(f, x)
-    assert known > 4
+    return known
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views(name):
+    assert known_of(VIEWS[name], ValueError) > 4
 
 
 REDUCTIONS = {
@@ -206,18 +211,7 @@ REDUCTIONS = {
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_along_dimensions(name):
-    f, known = REDUCTIONS[name], 0
-    for (shape, dtype, layout), grad in itertools.product(EVERY, (False, True)):
-        x = sample(shape, dtype, layout)
-        if grad and not dtype.is_floating_point:
-            continue
-        x = x.detach().requires_grad_(grad)
-        try:
-            f(x)
-        except (RuntimeError, IndexError, NotImplementedError):
-            continue
-        known += by_rule(f, x)
-    assert known > 4
+    assert known_of(REDUCTIONS[name]) > 4
 
 
 MATRICES = [((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((1, 3), (3, 1)),
