@@ -615,7 +615,7 @@ def test_an_image_of_a_frame_is_not_put_back_as_a_generator():
 
 def child(code):
     run = [sys.executable, "-X", "faulthandler", "-c", code]
-    ended = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

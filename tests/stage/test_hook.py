@@ -332,7 +332,7 @@ def in_thread(function):
     found = []
     thread = threading.Thread(target=lambda: found.append(function()))
     thread.start()
-    thread.join(60)
+    thread.join(300)
     return found[0]
 
 
@@ -353,10 +353,10 @@ def test_a_thread_that_does_not_evaluate_runs_by_cpython():
     def both():
         thread = threading.Thread(target=evaluate, args=(waits,))
         thread.start()
-        started.wait(60)
+        started.wait(300)
         seen = plain()
         done.set()
-        thread.join(60)
+        thread.join(300)
         return seen
 
     seen, names = recorded(both)
@@ -369,7 +369,7 @@ def test_the_hook_stays_for_a_thread_that_still_evaluates():
 
     def waits():
         started.set()
-        done.wait(60)
+        done.wait(300)
         return _engine.hook_installed(), ours()
 
     def ours():
@@ -378,11 +378,11 @@ def test_the_hook_stays_for_a_thread_that_still_evaluates():
     def both():
         thread = threading.Thread(target=lambda: found.append(evaluate(waits)))
         thread.start()
-        started.wait(60)
+        started.wait(300)
         evaluate(leaf)
         installed = _engine.hook_installed()
         done.set()
-        thread.join(60)
+        thread.join(300)
         return installed
 
     installed, names = recorded(both)
@@ -405,7 +405,7 @@ def test_modes_of_threads_are_apart():
 
     def taking(me, function):
         for _ in range(5):
-            turns[me].acquire(timeout=60)
+            turns[me].acquire(timeout=300)
             function()
             turns[1 - me].release()
 
@@ -421,7 +421,7 @@ def test_modes_of_threads_are_apart():
         other.start()
         turns[0].release()
         evaluate(taking, 0, mine)
-        other.join(60)
+        other.join(300)
 
     _, names = recorded(both)
     assert names.count("theirs") == 5 and "mine" not in names
@@ -432,7 +432,7 @@ def test_modes_of_threads_are_apart():
 
 def child(code):
     run = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code)]
-    ended = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.splitlines()
 
@@ -445,10 +445,10 @@ def test_fork_by_a_thread_that_does_not_evaluate():
     started, done = threading.Event(), threading.Event()
     def waits():
         started.set()
-        done.wait(60)
+        done.wait(300)
     thread = threading.Thread(target=evaluate, args=(waits,))
     thread.start()
-    started.wait(60)
+    started.wait(300)
     child = os.fork()
     if child == 0:
         print(_engine.hook_installed(), evaluate(lambda: _engine.hook_installed()),

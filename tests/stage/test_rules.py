@@ -103,7 +103,7 @@ def test_every_c_callable_has_a_rule() -> None:
     code = f"import sys; sys.path[:0] = {['', *sys.path]!r}; import test_rules; test_rules.print_missing()"
     folder = str(Path(__file__).parent)
     child = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300
     )
     assert (child.returncode, child.stderr, child.stdout) == (0, "", "")
 

@@ -285,10 +285,21 @@ def test_fork_while_other_threads_are_in_broken_frames():
 # -- signals --------------------------------------------------------------------------------------------
 
 
-def sleeps(log):
+class Long:
+    """Seconds to sleep; whoever asks for them is rung soon after."""
+
+    def __init__(self, ring):
+        self.ring = ring
+
+    def __index__(self):
+        self.ring(0.02)
+        return 3600
+
+
+def sleeps(log, ring):
     log.append("before")
     try:
-        time.sleep(30)
+        time.sleep(Long(ring))
     except Interrupted:
         log.append("caught")
         time.sleep(0)
@@ -298,11 +309,11 @@ def sleeps(log):
     return "slept"
 
 
-def spins(log):
+def spins(log, ring):
     """Python code that a stepped instruction calls."""
     log.append("before")
     try:
-        max([3, 1, 2], key=_spin)
+        max([3, 1, 2], key=lambda x: _spin(ring))
     except Interrupted:
         log.append("caught")
         time.sleep(0)
@@ -311,16 +322,16 @@ def spins(log):
         log.append("finally")
 
 
-def _spin(x):
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
+def _spin(ring):
+    ring(0.02)
+    while time.monotonic():
         pass
 
 
-def sleeps_below(log):
+def sleeps_below(log, ring):
     log.append("before")
     try:
-        _sleeper(log)
+        _sleeper(log, ring)
     except Interrupted:
         log.append("caught")
         time.sleep(0)
@@ -329,10 +340,10 @@ def sleeps_below(log):
         log.append("finally")
 
 
-def _sleeper(log):
+def _sleeper(log, ring):
     with contextlib.ExitStack() as stack:
         stack.callback(log.append, "left")
-        time.sleep(30)
+        time.sleep(Long(ring))
 
 
 @pytest.mark.parametrize("function", [sleeps, spins, sleeps_below])
@@ -340,8 +351,7 @@ def test_interrupt_of_a_stepped_instruction_is_caught_where_it_would_be(function
     compiled = breaking(function)
     for _ in range(3):
         log = []
-        ring(0.02)
-        assert compiled(log) == "caught"
+        assert compiled(log, ring) == "caught"
         assert [x for x in log if x != "left"] == ["before", "caught", "finally"]
         assert ("left" in log) == (function is sleeps_below)
 
@@ -393,17 +403,25 @@ PROGRAM = """
     import os, signal, sys, threading, time
     from stator import _engine
 
+    ready, tell = os.pipe()
+
+    def interrupt():
+        os.read(ready, 1)
+        time.sleep(0.2)  # most likely it waits by then; earlier is no less right
+        os.kill(os.getpid(), signal.SIGINT)
+
     def f(log):
         try:
             log.append("try")
             print("ready", flush=True)
+            os.write(tell, b"1")
             {wait}
         finally:
             log.append("finally")
             print(*log, flush=True)
 
     settings = _engine.compiler(None, RuntimeError, False, True, 8)
-    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    threading.Thread(target=interrupt).start()
     try:
         _engine.compiled(f, settings)([])
     except KeyboardInterrupt:

@@ -20,6 +20,7 @@ from tests.interrupts import alarm  # noqa: F401
 
 FULL = os.environ.get("STATOR_FULL") == "1"
 SECONDS = 60 if FULL else 0.6
+PATIENCE = 300  # after which something hangs, on however busy a machine
 
 
 @pytest.fixture(autouse=True)
@@ -47,13 +48,14 @@ def keep(f):
 
 
 def in_threads(count, work, seconds=SECONDS):
-    """Each of them calls `work(number, turn)` until the time is over; their errors are raised."""
+    """Each of them calls `work(number, turn)` until the time is over and each had a turn; their errors
+    are raised."""
     errors, turns = [], [0] * count
     end = time.monotonic() + seconds
 
     def run(number):
         try:
-            while time.monotonic() < end and not errors:
+            while (time.monotonic() < end or not turns[number]) and not errors:
                 work(number, turns[number])
                 turns[number] += 1
         except BaseException as error:
@@ -63,14 +65,13 @@ def in_threads(count, work, seconds=SECONDS):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(PATIENCE)
     assert not any(thread.is_alive() for thread in threads)
     if errors:
         raise errors[0]
-    assert all(turns), f"some thread never ran: {turns}"
 
 
-def run_python(program, limit=120):
+def run_python(program, limit=PATIENCE):
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-c", textwrap.dedent(program)],
         capture_output=True, text=True, timeout=limit,
@@ -432,7 +433,7 @@ def test_handler_that_returns_is_run_once_and_the_trace_goes_on(loop, alarm):
     alarm(ring, 0.02)
     args = (3_000_000, 1) if loop == "loop" else (1, 4_000_000)
     assert compiled(*args) == args[0] + (3 ** args[1]).bit_length()
-    assert seen == [signal.SIGALRM + 1]
+    assert seen == [signal.SIGVTALRM + 1]
     assert compiled.metrics["drops"] == [] and compiled.metrics["entries"] == 1
 
 
@@ -472,7 +473,7 @@ def test_interrupts_between_warm_calls_never_split_their_writes(alarm):
     a.append(0), b.append(0)
     compiled(1)
     stops, end = 0, time.monotonic() + SECONDS
-    while time.monotonic() < end:
+    while time.monotonic() < end or not stops:
         try:
             alarm(ring, 0.0005)
             while True:
@@ -480,14 +481,14 @@ def test_interrupts_between_warm_calls_never_split_their_writes(alarm):
         except Stop:
             stops += 1
         assert a == b == [1] and d == {"n": 2}
-    assert stops and compiled.metrics["hits"] > stops
+    assert compiled.metrics["hits"] > stops
 
 
 def test_exception_set_by_another_thread_ends_a_trace():
     class Stop(Exception):
         pass
 
-    xs, seen, started = [], [], threading.Event()
+    xs, seen = [], []
 
     def loop():
         xs.append(1)
@@ -495,7 +496,6 @@ def test_exception_set_by_another_thread_ends_a_trace():
             pass
 
     def run():
-        started.set()
         try:
             keep(loop)()
         except Stop:
@@ -503,11 +503,11 @@ def test_exception_set_by_another_thread_ends_a_trace():
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert started.wait(30)
-    time.sleep(0.05)
+    while not _engine.hook_installed():  # the trace has begun
+        time.sleep(0.001)
     ident = ctypes.c_ulong(thread.ident)
     assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(Stop)) == 1
-    thread.join(60)
+    thread.join(PATIENCE)
     assert seen == [([], False)]
 
 
@@ -515,10 +515,16 @@ def test_exception_set_by_another_thread_ends_a_trace():
 def test_ctrl_c_ends_a_program_that_traces(loop):
     body = textwrap.indent(LOOP.format(loop=LOOPS[loop]), "    ")
     program = f"""
-    import _thread, threading, stator
+    import _thread, threading, time, stator
     {body}
     compiled, xs, d = stator.compile(f, backend="eager", _keep_empty=True), [], {{}}
-    threading.Timer(0.1, _thread.interrupt_main).start()
+
+    def interrupt():
+        while not stator._engine.hook_installed():  # the trace has begun
+            time.sleep(0.001)
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt).start()
     try:
         compiled(xs, d, 2 * 10**8)
     except KeyboardInterrupt:

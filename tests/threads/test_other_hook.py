@@ -105,7 +105,7 @@ def test_hook_put_on_top_inside_evaluated_code_stays(other):
     """In a process of its own: two hooks that call each other would end it."""
     program = ON_TOP.format(path=other.__file__)
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, f"status {done.returncode}: {done.stderr[-2000:]}"
 
