@@ -8,6 +8,7 @@ import pytest
 
 import stator
 from stator import _engine
+from tests.interrupts import heed_interrupts
 
 
 def pytest_report_header() -> str:
@@ -21,6 +22,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]
 
+
+heed_interrupts()
 
 # Each trace compares what its rules said of results with torch's fakes.
 _engine.torch_check_rules(os.environ.get("STATOR_CHECK_RULES", "1") == "1")
