@@ -6,10 +6,14 @@
 #                 folder before .venv by PYTHONPATH
 #   build/asan    the same, with sanitizers
 # For another Python give both PYTHON=path and SUFFIX=-3.12: the folders become .venv-3.12,
-# build/test-3.12. Test arguments go through ARGS: make test ARGS='tests/diff -k closure'.
+# build/test-3.12. WITH=folder puts packages of that folder within reach of the tests (another torch).
+# Test arguments go through ARGS: make test ARGS='tests/diff -k closure'. Tests run in JOBS processes,
+# one a core; ARGS='-n0 -s' for one that has the terminal.
 
 SUFFIX ?=
 ARGS   ?=
+WITH   ?=
+JOBS   ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 # The first of these that runs and is supported; asked for only when .venv has to be made.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
     $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -27,10 +31,10 @@ BUILT_OF := $(shell find src python -type f -not -name '*.pyc') \
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Builds must not depend on what a user's shell says about Python.
-unexport PYTHONPATH PYTHONHOME
+# Neither builds nor tests depend on what a user's shell says about Python, or about colours.
+unexport $(filter-out PYTHON,$(filter PYTHON% PYTEST%,$(.VARIABLES))) NO_COLOR FORCE_COLOR
 
-.PHONY: help demo bench test test-full test-all test-asan test-debug fuzz regen lint format clean
+.PHONY: help demo bench test test-full test-all test-asan test-debug fuzz regen check lint format clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
@@ -78,7 +82,10 @@ comma := ,
 
 # -- running -----------------------------------------------------------------------------------
 
-PYTEST := PYTHONPATH=$(CURDIR)/$(TEST)/lib $(PY) -m pytest
+# A process starts with a run of neighbours, so that they share what a module sets up, and takes over
+# from others when it has none left.
+SPREAD := -n $(JOBS) --dist worksteal
+PYTEST := PYTHONPATH=$(CURDIR)/$(TEST)/lib$(addprefix :,$(WITH)) $(PY) -m pytest $(SPREAD)
 
 demo: $(VENV)/.stator ## a program run by the interpreter next to CPython
 	$(PY) -m stator.demo $(ARGS)
@@ -105,7 +112,7 @@ test-asan: $(VENV)/.stator $(ASAN)/.built ## tests/diff, stage and fault under s
 	@test -n "$(SANITIZER)" || { echo "$(CC) has no address sanitizer runtime"; exit 1; }
 	ulimit -s 65536 2>/dev/null; LD_PRELOAD=$(SANITIZER) PYTHONMALLOC=malloc \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	    PYTHONPATH=$(CURDIR)/$(ASAN)/lib $(PY) -m pytest \
+	    PYTHONPATH=$(CURDIR)/$(ASAN)/lib $(PY) -m pytest $(SPREAD) \
 	    $(or $(ARGS),$(wildcard tests/diff tests/stage tests/fault))
 
 DEBUG_PYTHON ?= python3.11-dbg
@@ -125,12 +132,14 @@ regen: ## rewrite the golden dumps of tests/stage on every supported Python; rea
 
 PYTHON_DIRS := $(wildcard python tools tests bench)
 
-lint: $(VENV)/.tools ## ruff, mypy, clang-format, order of rooms, warnings of gcc and clang
+check: $(VENV)/.tools ## ruff, mypy, clang-format, order of rooms
 	$(PY) -m ruff check $(PYTHON_DIRS)
 	$(PY) -m ruff format --check $(PYTHON_DIRS)
 	$(PY) -m mypy
 	clang-format --dry-run -Werror $(C_FILES)
 	$(PY) tools/check_includes.py
+
+lint: check ## check, and warnings of gcc and clang
 	@for cc in gcc clang; do command -v $$cc >/dev/null || { echo "$$cc: not here"; continue; }; \
 	    echo "$$cc -Wall -Wextra -Werror"; $(MAKE) -s warnings CC=$$cc || exit 1; done
 

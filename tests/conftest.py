@@ -9,6 +9,12 @@ import pytest
 import stator
 from stator import _engine
 from tests.interrupts import heed_interrupts
+from tests.told import (  # noqa: F401
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
 
 
 def pytest_report_header() -> str:

@@ -27,7 +27,7 @@ RESULTS = Path(
 )
 PYTHON = "%d.%d" % sys.version_info[:2]
 SETS = ("quick", "full", "extra")
-PLAIN_LIMIT = 180.0
+PLAIN_LIMIT = 300.0
 SLOWDOWN = 15.0
 # A test that crashes, hangs or takes the hook away hides those behind it: the module is run again
 # without it.
@@ -199,10 +199,15 @@ def read_journal(path: Path, run: Run) -> tuple[str | None, bool]:
     return current, ended
 
 
+# Variables that steer Python, the tests, or what they print.
+STEERING = ("PYTHON", "PYTEST", "STATOR_CPYTHON", "LC_", "LANG", "TERM")
+STEERING += ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
+
+
 def environment(scratch: Path) -> dict[str, str]:
-    """The caller's variables, less those that would steer Python or the tests."""
-    steering = ("PYTHON", "PYTEST", "STATOR_CPYTHON")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(steering)}
+    """The caller's variables, less those that steer. Plain results are kept, and may be compared with
+    those of a run that a shell with other settings started."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(STEERING)}
     if "PYTHONPATH" in os.environ:
         kept["PYTHONPATH"] = os.environ["PYTHONPATH"]
     return kept | {"TMPDIR": str(scratch), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
@@ -296,7 +301,7 @@ def run_module(module: str, mode: str, limit: float) -> Run:
 
 def save(run: Run, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
+    part = path.with_suffix(f".{os.getpid()}.part")  # another process may save the same
     part.write_text(json.dumps(asdict(run), indent=1))
     part.replace(path)
 
@@ -388,15 +393,13 @@ def compare_all(
     return reports
 
 
-def unused_rows(reports: list[Report]) -> list[str]:
-    """Listed differences that did not show up, or whose module is not listed at all."""
-    ran = {report.module for report in reports}
-    seen = {(d.module, d.test) for report in reports for d in report.known}
-    names = {module.name for module in read_modules()}
+def unused_rows(report: Report) -> list[str]:
+    """Listed differences of a module that did not show up."""
+    seen = {d.test for d in report.known}
     return [
         f"{module} | {test}"
         for module, test in read_differences()
-        if module not in names or (module in ran and (module, test) not in seen)
+        if module == report.module and test not in seen
     ]
 
 
@@ -429,7 +432,7 @@ def main(arguments: list[str] | None = None) -> int:
     reports = compare_all(
         modules, lambda r: tell(r, options.verbose), options.mode, options.fresh, options.jobs
     )
-    unused = [] if options.modules or options.mode == "plain" else unused_rows(reports)
+    unused = [row for r in reports if options.mode != "plain" for row in unused_rows(r)]
     for row in unused:
         print(f"differences.txt: no such difference: {row}")
     tests = sum(len(report.plain.tests) for report in reports)

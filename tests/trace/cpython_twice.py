@@ -28,7 +28,6 @@ def load_compare() -> Any:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     module.WORKER = HERE / "cpython_worker.py"
-    module.PLAIN_LIMIT = 90.0  # a trace that does not end should not take long to be found
     return module
 
 
@@ -82,6 +81,15 @@ def rows(module: str) -> list[dict[str, Any]]:
     return list({row["test"]: row for row in map(json.loads, lines)}.values())
 
 
+def summary(table: list[dict[str, Any]], most: int) -> list[str]:
+    """How many methods were traced whole, and what dropped the others most often."""
+    whole, total = share(table)
+    lines = [
+        f"{whole} of {total} traced whole ({100 * whole / max(total, 1):.0f}%); dropped because:"
+    ]
+    return lines + [f"{times:6} {what}" for times, what in reasons(table)[:most]]
+
+
 def share(table: list[dict[str, Any]]) -> tuple[int, int]:
     """(traced whole, all) of the methods without a class statement."""
     wanted = [row for row in table if not row["class statement"]]
@@ -115,10 +123,7 @@ def main(arguments: list[str]) -> int:
         print(f"    {whole} of {total} methods without a class statement traced whole", flush=True)
         table += found
         count += len(report.different)
-    whole, total = share(table)
-    print(f"{whole} of {total} traced whole ({100 * whole / max(total, 1):.0f}%); dropped because:")
-    for times, what in reasons(table)[:60]:
-        print(f"{times:6} {what}")
+    print("\n".join(summary(table, 60)))
     print(f"{count} tests differ")
     return 1 if count else 0
 

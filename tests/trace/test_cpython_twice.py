@@ -1,18 +1,15 @@
 """CPython's own tests, every method compiled in tracing mode with empty graphs kept and run twice:
-the outcomes are those of plain Python. A table says what was traced whole, and why the rest was
-not."""
+the outcomes are those of plain Python. tests/told.py adds up what was traced whole, and fails a run
+in which few were."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any
 
 import cpython_twice
 import pytest
 
-JOBS = int(os.environ.get("STATOR_JOBS", "2"))
 LIMIT = 1800
 QUICK = set(cpython_twice.modules(every=False))
 
@@ -24,26 +21,18 @@ def cases() -> list[Any]:
     ]
 
 
-@pytest.fixture(scope="session")
-def reports(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Any]]]:
-    names = [
-        item.callspec.params["module"]
-        for item in request.session.items
-        if getattr(item, "originalname", "") == "test_methods_come_out_as_in_plain_python"
-    ]
-    pool = ThreadPoolExecutor(JOBS)
-    yield {name: pool.submit(cpython_twice.run, name) for name in names}
-    pool.shutdown(cancel_futures=True)
-
-
 def describe(found: Any) -> str:
     return f"{found.test}\n  plain:    {found.plain}\n  compiled: {found.evaluated}\n{found.detail}"
 
 
 @pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("module", cases())
-def test_methods_come_out_as_in_plain_python(module: str, reports: dict[str, Future[Any]]) -> None:
-    report = reports[module].result()
+def test_methods_come_out_as_in_plain_python(
+    module: str, record_property: Callable[[str, Any], None]
+) -> None:
+    report = cpython_twice.run(module)
+    if module in QUICK:
+        record_property("traced", cpython_twice.rows(module))  # tests/told.py adds them up
     print(cpython_twice.compare.HEADER, report.row(), sep="\n")
     different = cpython_twice.different(report)
     assert not different, "\n".join(map(describe, different))
@@ -66,25 +55,3 @@ def test_methods_in_pieces_come_out_as_in_plain_python(
     report = cpython_twice.compare.compare(module, mode="compiled")
     different = cpython_twice.different(report)
     assert not different, "\n".join(map(describe, different))
-
-
-def summary(table: list[dict[str, Any]]) -> str:
-    whole, total = cpython_twice.share(table)
-    top = "\n".join(f"{n:6} {what}" for n, what in cpython_twice.reasons(table)[:40])
-    return f"{whole} of {total} methods traced whole; dropped because:\n{top}"
-
-
-@pytest.mark.timeout(LIMIT)
-def test_most_methods_are_traced_whole(reports: dict[str, Future[Any]]) -> None:
-    """Of those that hold no class statement, in the modules about the language and its containers
-    (others are about files, sockets, processes). All modules together are told."""
-    tables = {
-        name: future.result() and cpython_twice.rows(name) for name, future in reports.items()
-    }
-    told = summary([row for table in tables.values() for row in table])
-    print(told)
-    wanted = [row for name, table in tables.items() if name in QUICK for row in table]
-    if len(wanted) < 500:
-        pytest.skip("few modules were selected")
-    whole, total = cpython_twice.share(wanted)
-    assert whole >= 0.6 * total, summary(wanted)
