@@ -1,6 +1,7 @@
 """Lists the supported Pythons of this machine, one `version path` per line, oldest first.
 
-Looks on PATH and among pyenv's versions. `--other PYTHON` leaves out the version of that one.
+Looks on PATH and among pyenv's versions. `--other PYTHON` leaves out the version of that one. With
+a version, only the path of that Python; if there is none, it says so and fails.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ import argparse
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 SUPPORTED = ("3.11", "3.12", "3.13")
-# A free-threaded or non-CPython interpreter prints nothing, so it is never equal to a version.
-PROBE = (
-    "import sys; print('%d.%d' % sys.version_info[:2] "
-    "if sys.implementation.name == 'cpython' and 't' not in sys.abiflags else '')"
-)
+# A free-threaded or non-CPython interpreter, or one without the headers that an extension needs,
+# prints nothing, so it is never equal to a version.
+PROBE = """
+import os, sys, sysconfig
+headers = os.path.join(sysconfig.get_path("include"), "Python.h")
+ours = sys.implementation.name == "cpython" and "t" not in sys.abiflags and os.path.exists(headers)
+print("%d.%d" % sys.version_info[:2] if ours else "")
+"""
 
 
 def version_of(python: str) -> str:
@@ -29,7 +34,7 @@ def version_of(python: str) -> str:
 
 
 def find(version: str) -> str | None:
-    """A Python of this version, with the headers that an extension needs taken on trust."""
+    """A Python of this version that extensions can be built for."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     named = [shutil.which(f"python{version}")]
     installed = [str(p / "bin" / "python") for p in root.glob(f"versions/{version}.*")]
@@ -41,8 +46,12 @@ def find(version: str) -> str | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("version", nargs="?", choices=SUPPORTED, help="only this one's path")
     parser.add_argument("--other", metavar="PYTHON", help="leave out the version of this Python")
     options = parser.parse_args()
+    if options.version:
+        python = find(options.version)
+        sys.exit(print(python) if python else f"no Python {options.version} with headers found")
     left_out = version_of(options.other) if options.other else ""
     for version in SUPPORTED:
         python = None if version == left_out else find(version)
