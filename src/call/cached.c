@@ -310,7 +310,8 @@ static bool takes_lock(PyObject *function) {
 status cached_setup(void) {
     static const rule row = {.path = "functools.cached_property.__get__",
                              .kind = RULE_HANDLED,
-                             .handler = handle_cached_property_get};
+                             .handler = handle_cached_property_get,
+                             .writes = W_NONE};
     PyObject *module = PyImport_ImportModule("functools");
     PyObject *class = module ? PyObject_GetAttrString(module, "cached_property") : NULL;
     PyObject *get = class ? PyObject_GetAttrString(class, "__get__") : NULL;

@@ -8,19 +8,8 @@
     PyObject *handle_##name(world *w, PyObject *callable, PyObject *const *args, size_t given,     \
                             PyObject *keywords)
 
-#define PURE(owners, names)
-#define STRUCT(owners, names, first, args, elements)
-#define OPAQUE(owners, names, why)
-#define REFUSED(owners, names, reason, why)
-#define HANDLED(owners, names, handler) HANDLER(handler);
-#define CHANGES(...)
+#define HANDLED(owners, names, handler, writes, state) HANDLER(handler);
 #include "src/call/rules.def"
-#undef CHANGES
-#undef PURE
-#undef STRUCT
-#undef OPAQUE
-#undef REFUSED
-#undef HANDLED
 
 // --- what handlers share (handlers_common.c) ---
 

@@ -376,7 +376,7 @@ static status add_maker(const char *module, const char *name, const rule *row) {
     return PyErr_Occurred() ? ST_ERROR : st;
 }
 
-#define MAKER(path) {path, RULE_HANDLED, .handler = handle_class_statement}
+#define MAKER(path) {path, RULE_HANDLED, .handler = handle_class_statement, .writes = W_NONE}
 
 // They compile text and write to functions and classes: one break in place of one for each.
 status classes_setup(void) {

@@ -257,8 +257,10 @@ static PyObject *find(const char *module, const char *name) {
 }
 
 status copy_setup(void) {
-    static const rule row = {
-        .path = "copy.deepcopy", .kind = RULE_HANDLED, .handler = handle_deepcopy};
+    static const rule row = {.path = "copy.deepcopy",
+                             .kind = RULE_HANDLED,
+                             .handler = handle_deepcopy,
+                             .writes = W_NONE};
     if (!new_object && !(new_object = find("copyreg", "__newobj__")))
         return ST_ERROR;
     PyObject *function = find("copy", "deepcopy");

@@ -512,6 +512,7 @@ static bool moves_outside(world *w, PyObject *const *args, Py_ssize_t given) {
 static const rule manager_row = {.path = "contextlib._GeneratorContextManager",
                                  .kind = RULE_HANDLED,
                                  .handler = handle_manager,
+                                 .writes = W_NONE, // it breaks
                                  .applies = moves_outside};
 
 status manager_setup(void) {

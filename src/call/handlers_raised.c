@@ -104,8 +104,10 @@ static HANDLER(clear_frames) {
 
 // A Python function whose C type of the same name stands in the way of a row in the table.
 status raised_setup(void) {
-    static const rule row = {
-        .path = "traceback.clear_frames", .kind = RULE_HANDLED, .handler = handle_clear_frames};
+    static const rule row = {.path = "traceback.clear_frames",
+                             .kind = RULE_HANDLED,
+                             .handler = handle_clear_frames,
+                             .writes = W_NONE};
     PyObject *module = PyImport_ImportModule("traceback");
     PyObject *function = module ? PyObject_GetAttrString(module, "clear_frames") : NULL;
     status st = function ? rules_add(function, &row) : ST_ERROR;

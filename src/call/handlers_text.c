@@ -246,8 +246,10 @@ static HANDLER(re_compile) {
 }
 
 status text_setup(void) {
-    static const rule row = {
-        .path = "re._compile", .kind = RULE_HANDLED, .handler = handle_re_compile};
+    static const rule row = {.path = "re._compile",
+                             .kind = RULE_HANDLED,
+                             .handler = handle_re_compile,
+                             .writes = W_NONE};
     PyObject *module = PyImport_ImportModule("re");
     PyObject *function = module ? PyObject_GetAttrString(module, "_compile") : NULL;
     status st = function ? rules_add(function, &row) : ST_ERROR;

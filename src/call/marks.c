@@ -299,13 +299,16 @@ static PyObject *refuse(PyObject *module, PyObject *args) {
     rule *row = path_text && why_text ? PyMem_Malloc(sizeof(rule)) : NULL;
     if (row == NULL)
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    *row = (rule){.path = path_text, .kind = RULE_OPAQUE, .why = why_text, .reason = found};
+    *row = (rule){
+        .path = path_text, .kind = RULE_OPAQUE, .why = why_text, .reason = found, .writes = W_NONE};
     if (found == REASON_GRAPH_BREAK)
-        *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_graph_break};
+        row->handler = handle_graph_break;
     if (found == REASON_STEP)
-        *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_step};
+        row->handler = handle_step;
     if (found == REASON_SKIP_FRAME)
-        *row = (rule){.path = path_text, .kind = RULE_HANDLED, .handler = handle_skip_frame};
+        row->handler = handle_skip_frame;
+    if (row->handler != NULL)
+        row->kind = RULE_HANDLED;
     if (rules_add(callable, row) != ST_OK) {
         PyMem_Free(row);
         return NULL;
@@ -329,9 +332,11 @@ PyMethodDef marks_methods[] = {
 };
 
 int marks_setup(void) {
-    static const rule asks = {
-        .path = "graph_break", .kind = RULE_HANDLED, .handler = handle_graph_break};
-    static const rule tells = {.path = "tracing", .kind = RULE_PURE};
+    static const rule asks = {.path = "graph_break",
+                              .kind = RULE_HANDLED,
+                              .handler = handle_graph_break,
+                              .writes = W_NONE};
+    static const rule tells = {.path = "tracing", .kind = RULE_PURE, .writes = W_NONE};
 #define WORD(id, text)                                                                             \
     if (marks.id == NULL && (marks.id = PyUnicode_InternFromString(text)) == NULL)                 \
         return -1;

@@ -12,16 +12,21 @@ static const char *kind_name(rule_kind kind) {
     return names[kind];
 }
 
-// (path, kind, first, args, elements, why)
+static PyObject *row_as_tuple(const rule *row) {
+    PyObject *state = rule_state_names(row->state);
+    return state
+               ? Py_BuildValue("(ssIIIzsN)", row->path, kind_name(row->kind), row->first, row->args,
+                               row->elements, row->why, rule_writes_name(row->writes), state)
+               : NULL;
+}
+
 static PyObject *method_rules(PyObject *module, PyObject *none) {
     size_t count = 0;
     PyObject *list = rules_setup() == 0 ? PyList_New(0) : NULL;
     const rule *const *all = rules_all(&count);
     (void)module, (void)none;
     for (size_t i = 0; list && i < count; i++) {
-        const rule *row = all[i];
-        PyObject *item = Py_BuildValue("(ssIIIz)", row->path, kind_name(row->kind), row->first,
-                                       row->args, row->elements, row->why);
+        PyObject *item = row_as_tuple(all[i]);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -38,7 +43,8 @@ static PyObject *method_rule_for(PyObject *module, PyObject *callable) {
 }
 
 PyMethodDef call_methods[] = {
-    {"rules", method_rules, METH_NOARGS, "All rows: (path, kind, first, args, elements, why)."},
+    {"rules", method_rules, METH_NOARGS,
+     "All rows: (path, kind, first, args, elements, why, writes, state)."},
     {"rule_for", method_rule_for, METH_O, "(path, kind) of the row of a callable, or None."},
     {NULL, NULL, 0, NULL},
 };

@@ -250,26 +250,28 @@ static status check_self(ready *c, PyObject *self) {
     // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it: they
     // must not write, and see an order that only one made inside shares with the original.
     if (row->owner == &PyDict_Type && PyODict_Check(self) &&
-        (row->changes || record_of(c->w, self) != NULL))
+        (row->writes == W_SELF || record_of(c->w, self) != NULL))
         return refuse(c, self);
     if (row->first & R_FROZEN)
         return depends_on_locale(self) ? refuse(c, self) : ST_OK;
     return !holds_value(self) && record_itself(c->w, self) ? refuse(c, self) : ST_OK;
 }
 
-// A handler may have opened it only now.
-static void note_change(world *w, PyObject *o) {
-    PyObject *opened = is_lazy(o) ? ((lazy *)o)->inside : o;
+// What the row says is changed: self and the first argument of a function both come first. A
+// handler may have opened it only now.
+static void note_write(const ready *c) {
+    if (c->row->writes == W_NONE || c->count == 0)
+        return;
+    PyObject *first = c->items[0];
+    PyObject *opened = is_lazy(first) ? ((lazy *)first)->inside : first;
     if (opened != NULL)
-        record_write(w, opened);
+        record_write(c->w, opened);
 }
 
 static status open_self(ready *c) {
     PyObject **self = &c->items[0];
     TRY(protocol_open(c->w, self, P_NONE));
     TRY(check_self(c, *self));
-    if (record_of(c->w, *self) && c->row->changes)
-        record_write(c->w, *self);
     if (c->row->first & R_ORDERED)
         TRY(protocol_open(c->w, self, P_ITER));
     return c->row->elements ? protocol_open_elements(c->w, self, c->row->elements) : ST_OK;
@@ -395,13 +397,13 @@ static PyObject *run(ready *c) {
             return NULL;
         PyObject *result = row->handler(c->w, c->target, c->items, c->count, c->keywords);
         Py_LeaveRecursiveCall();
-        if (row->changes && c->count)
-            note_change(c->w, c->items[0]);
+        note_write(c);
         return result;
     }
     status st = row->kind == RULE_PURE ? open_pure(c) : open_struct(c);
     if (st != ST_OK)
         return NULL;
+    note_write(c);
     bool suspicious = row->kind == RULE_STRUCT && (c->gathered || is_suspicious(c));
     PyObject *result = call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
     return result && c->unordered ? check_few(c, result) : result;

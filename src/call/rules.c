@@ -21,42 +21,30 @@ typedef struct line {
 } line;
 
 static const line lines[] = {
-#define PURE(owners, names) {owners, names, {.kind = RULE_PURE}},
-#define STRUCT(owners, names, first_, args_, elements_)                                            \
+#define PURE(owners, names, state_)                                                                \
+    {owners, names, {.kind = RULE_PURE, .writes = W_NONE, .state = (state_)}},
+#define STRUCT(owners, names, first_, args_, elements_, writes_, state_)                           \
     {owners,                                                                                       \
      names,                                                                                        \
-     {.kind = RULE_STRUCT, .first = (first_), .args = (args_), .elements = (elements_)}},
-#define HANDLED(owners, names, function)                                                           \
-    {owners, names, {.kind = RULE_HANDLED, .handler = handle_##function}},
-#define OPAQUE(owners, names, why_) {owners, names, {.kind = RULE_OPAQUE, .why = (why_)}},
+     {.kind = RULE_STRUCT,                                                                         \
+      .first = (first_),                                                                           \
+      .args = (args_),                                                                             \
+      .elements = (elements_),                                                                     \
+      .writes = (writes_),                                                                         \
+      .state = (state_)}},
+#define HANDLED(owners, names, function, writes_, state_)                                          \
+    {owners,                                                                                       \
+     names,                                                                                        \
+     {.kind = RULE_HANDLED,                                                                        \
+      .handler = handle_##function,                                                                \
+      .writes = (writes_),                                                                         \
+      .state = (state_)}},
+#define OPAQUE(owners, names, why_)                                                                \
+    {owners, names, {.kind = RULE_OPAQUE, .why = (why_), .writes = W_NONE}},
 #define REFUSED(owners, names, id, why_)                                                           \
-    {owners, names, {.kind = RULE_OPAQUE, .why = (why_), .reason = REASON_##id}},
-#define CHANGES(names)
+    {owners, names, {.kind = RULE_OPAQUE, .why = (why_), .reason = REASON_##id, .writes = W_NONE}},
 #include "src/call/rules.def"
-#undef PURE
-#undef STRUCT
-#undef HANDLED
-#undef OPAQUE
-#undef REFUSED
-#undef CHANGES
 };
-
-// Names of methods that change self, each between spaces.
-static const char changing[] =
-#define PURE(...)
-#define STRUCT(...)
-#define HANDLED(...)
-#define OPAQUE(...)
-#define REFUSED(...)
-#define CHANGES(names) " " names " "
-#include "src/call/rules.def"
-#undef PURE
-#undef STRUCT
-#undef HANDLED
-#undef OPAQUE
-#undef REFUSED
-#undef CHANGES
-    ;
 
 // The process's one table. It only grows; what its keys point to is held strongly by the rows.
 static struct table {
@@ -143,7 +131,8 @@ PyObject *rule_unbound(const rule *row, PyObject *callable) {
 // Two names of one C function, or two types that share one, must agree.
 static bool agree(const rule *a, const rule *b) {
     return a->kind == b->kind && a->first == b->first && a->args == b->args &&
-           a->elements == b->elements && a->handler == b->handler;
+           a->elements == b->elements && a->handler == b->handler && a->writes == b->writes &&
+           a->state == b->state;
 }
 
 static status put(map *m, const void *key, const rule *row) {
@@ -156,14 +145,48 @@ static status put(map *m, const void *key, const rule *row) {
     return ST_ERROR;
 }
 
+// Rows that are not in the table say as much as those that are.
+static status check_said(const rule *row) {
+    if (row->writes != W_UNSAID)
+        return ST_OK;
+    PyErr_Format(PyExc_SystemError, "the row of %s does not say what it writes", row->path);
+    return ST_ERROR;
+}
+
 status rules_add(PyObject *callable, const rule *row) {
+    TRY(check_said(row));
     TRY(map_put(&table.objects, map_key(callable), map_key(row)));
     Py_INCREF(callable); // for as long as the process lives
     return ST_OK;
 }
 
 status rules_add_own(PyMethodDef *method, const rule *row) {
+    TRY(check_said(row));
     return map_put(&table.functions, map_key(method), map_key(row));
+}
+
+const char *rule_writes_name(rule_writes writes) {
+    static const char *const names[] = {
+        [W_UNSAID] = "unsaid", [W_NONE] = "none", [W_SELF] = "self", [W_FIRST] = "first"};
+    return names[writes];
+}
+
+PyObject *rule_state_names(unsigned state) {
+    static const char *const names[] = {
+#define STATE(name, text) #name,
+#include "src/call/states.def"
+#undef STATE
+    };
+    PyObject *list = PyList_New(0), *all = NULL;
+    for (int i = 0; list && i < STATE_COUNT; i++) {
+        PyObject *name = state & (1u << i) ? PyUnicode_FromString(names[i]) : NULL;
+        if (state & (1u << i) && (!name || PyList_Append(list, name) < 0))
+            Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    all = list ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
+    return all;
 }
 
 const rule *const *rules_all(size_t *count) {
@@ -267,12 +290,14 @@ static void describe(rule *row, PyObject *owner, PyObject *member) {
         row->owner = (PyTypeObject *)owner;
 }
 
-static bool changes_self(const char *name) {
-    size_t size = strlen(name);
-    const char *at = strstr(changing, name);
-    while (at && (at[-1] != ' ' || at[size] != ' '))
-        at = strstr(at + 1, name);
-    return at != NULL;
+// W_SELF is said of methods, W_FIRST of functions.
+static status check_writes(const rule *row) {
+    bool method = row->owner != NULL && !Py_IS_TYPE(row->object, &PyClassMethodDescr_Type);
+    if (row->writes == W_NONE || (row->writes == W_SELF && method) ||
+        (row->writes == W_FIRST && !method && !PyType_Check(row->object)))
+        return ST_OK;
+    PyErr_Format(PyExc_SystemError, "%s cannot write what its row says", row->path);
+    return ST_ERROR;
 }
 
 static char *join_path(const char *owner, const char *name) {
@@ -299,7 +324,6 @@ static rule *new_row(const line *l, PyObject *owner, const char *owner_name, PyO
     row->path = join_path(owner_name, PyUnicode_AsUTF8(name));
     if (row->path) {
         describe(row, owner, member);
-        row->changes = row->owner && changes_self(PyUnicode_AsUTF8(name));
         return row;
     }
     PyMem_Free(row);
@@ -328,8 +352,10 @@ static status add_row(const line *l, PyObject *owner, const char *owner_name, Py
     status end = ST_ERROR;
     if (row) {
         PyMethodDef *method = row->makes ? NULL : definition(member);
-        end = keep_row(method ? &table.functions : &table.objects,
-                       method ? (const void *)method : (const void *)member, row);
+        end = check_writes(row);
+        if (end == ST_OK)
+            end = keep_row(method ? &table.functions : &table.objects,
+                           method ? (const void *)method : (const void *)member, row);
     }
     Py_DECREF(member);
     return end;

@@ -41,6 +41,29 @@ enum {
         R_FEW | R_MOVED,
 };
 
+// What the C function changes by itself: an outside object that was written to is guarded to be no
+// other than it was, even where a later write restores it. A row says it (0 is no answer).
+typedef enum rule_writes {
+    W_UNSAID, // only in a row that forgot to say it
+    W_NONE,
+    W_SELF,  // self of a method
+    W_FIRST, // the first argument of a function
+} rule_writes;
+
+// What it reads of the process, a set (states.def).
+enum {
+#define STATE(name, text) STATE_##name,
+#include "src/call/states.def"
+#undef STATE
+    STATE_COUNT,
+};
+enum {
+    S_NONE = 0,
+#define STATE(name, text) S_##name = 1 << STATE_##name,
+#include "src/call/states.def"
+#undef STATE
+};
+
 // `args` as the C function sees them: self comes first, whether the method was bound or not, or is
 // an object called through its type's C __call__. `callable` is then the unbound one.
 typedef PyObject *(*rule_handler)(world *w, PyObject *callable, PyObject *const *args, size_t given,
@@ -50,6 +73,8 @@ typedef struct rule {
     const char *path; // "list.append", "math.sqrt", "itertools.chain"
     rule_kind kind;
     unsigned first, args, elements; // STRUCT
+    rule_writes writes;
+    unsigned state; // S_…: what is read of the process
     rule_handler handler;
     // Of a Python function: whether this call goes by the rule, or is interpreted (also where there
     // is a break or an exception); NULL: all do
@@ -60,7 +85,6 @@ typedef struct rule {
     PyObject *object;    // strong: what the path led to
     PyTypeObject *owner; // methods: the type self must be of; NULL for functions and types
     bool makes;          // a __new__: argument 0 is a class
-    bool changes;        // a method that changes self
 } rule;
 
 // The table is made by the first stator.compile, not at import: it names modules that few programs
@@ -74,6 +98,9 @@ PyObject *rule_bound_to(PyObject *callable);
 PyObject *rule_unbound(const rule *row, PyObject *callable);
 // NULL if the callable has no row.
 const rule *rule_of(PyObject *callable);
+// W_NONE, W_SELF, … and the names of a set of states, as rules.def has them without the prefix.
+const char *rule_writes_name(rule_writes writes);
+PyObject *rule_state_names(unsigned state); // a new tuple of str
 // A later room's own rows: by object. Both are kept as long as the process lives.
 status rules_add(PyObject *callable, const rule *row);
 // The engine's own C functions: by definition.

@@ -56,7 +56,8 @@ int table_fill(PyObject *rows) {
 
 // Fields of torch's own immutable types (dtype, device, finfo …) are read natively.
 int table_add_fields(PyObject *descriptors) {
-    static const rule plain = {.path = "a field of a torch type", .kind = RULE_PURE};
+    static const rule plain = {
+        .path = "a field of a torch type", .kind = RULE_PURE, .writes = W_NONE};
     PyObject *items = PySequence_Fast(descriptors, "fields are a sequence");
     int result = items ? 0 : -1;
     for (Py_ssize_t i = 0; result == 0 && i < PySequence_Fast_GET_SIZE(items); i++)

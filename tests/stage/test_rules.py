@@ -4,6 +4,7 @@ import functools
 import importlib
 import math
 import operator
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from stator import _engine
+from tests.stage import rule_table
 
 MODULES = """
 builtins operator _operator math cmath itertools functools _functools collections _collections copy
@@ -98,19 +100,64 @@ def print_missing() -> None:
             print(path)
 
 
-def test_every_c_callable_has_a_rule() -> None:
+def run_alone(function: str) -> str:
     """In a process of its own: types of other libraries claim to live in `builtins`, too."""
-    code = f"import sys; sys.path[:0] = {['', *sys.path]!r}; import test_rules; test_rules.print_missing()"
-    folder = str(Path(__file__).parent)
+    path = [str(Path(__file__).parents[2]), *sys.path]
+    code = f"import sys; sys.path[:0] = {path!r}; from tests.stage import test_rules as t; t.{function}()"
     child = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
     )
-    assert (child.returncode, child.stderr, child.stdout) == (0, "", "")
+    assert (child.returncode, child.stderr) == (0, "")
+    return child.stdout
+
+
+def test_every_c_callable_has_a_rule() -> None:
+    assert run_alone("print_missing") == ""
+
+
+# --- the table's columns ---
+
+
+def print_table() -> None:
+    print(rule_table.table(_engine.rules()), end="")
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="the page counts the rows of 3.12")
+def test_the_page_counts_the_rows() -> None:
+    text, counted = rule_table.PAGE.read_text(), run_alone("print_table")
+    if os.environ.get("STATOR_REGEN") == "1":
+        rule_table.PAGE.write_text(text[: text.index("| | pure")] + counted)
+    assert rule_table.PAGE.read_text().endswith("\n\n" + counted)
+
+
+def test_the_table_is_read_as_the_compiler_reads_it() -> None:
+    """rule_table.py, from which other tests are made, has the rows that the engine has."""
+    kinds = {"REFUSED": "opaque"}
+    said = {
+        path: (
+            kinds.get(line.kind, line.kind.lower()),
+            line.columns.get("writes", "W_NONE").removeprefix("W_").lower(),
+            {name.strip()[2:] for name in line.columns.get("state", "S_NONE").split("|")}
+            - {"NONE"},
+        )
+        for line in rule_table.lines()
+        for path in line.paths()
+    }
+    for path, kind, *_, writes, state in _engine.rules():
+        assert said[path] == (kind, writes, set(state)), path
+
+
+def test_only_what_can_change_is_written() -> None:
+    frozen = {"int", "float", "str", "bytes", "tuple", "frozenset", "range", "slice", "code"}
+    for path, kind, *_, writes, state in _engine.rules():
+        assert kind not in ("pure", "opaque") or writes == "none", path
+        assert kind != "opaque" or not state, path
+        assert path.split(".")[0] not in frozen or writes == "none", path
 
 
 def test_opaque_rules_say_why() -> None:
     assert len(_engine.rules()) > 2000
-    for path, kind, first, args, elements, why in _engine.rules():
+    for path, kind, first, args, elements, why, *_ in _engine.rules():
         assert (kind == "opaque") == (why is not None), path
         assert kind == "struct" or not first | args | elements, path
 
