@@ -3,6 +3,7 @@
 Nothing here decides about a trace: it has tables, and functions that C calls with the hook off.
 """
 
+import contextlib
 import functools
 import inspect
 import logging
@@ -1006,6 +1007,26 @@ def _bits(*names: str) -> int:
     return functools.reduce(operator.or_, (key.raw_repr() for key in keys))
 
 
+# What guards say of a tensor, besides dtype, device and sizes, by its dispatch keys.
+_KEY_WORDS = (
+    ("Sparse", "sparse"),
+    ("SparseCsr", "sparse compressed"),
+    ("NestedTensor", "nested"),
+    ("Quantized", "quantized"),
+    ("Conjugate", "conj"),
+    ("Negative", "neg"),
+)
+
+
+def _device_words() -> list[tuple[torch.device, str]]:
+    """Kinds of devices that this torch knows, each with its name."""
+    found = []
+    for name in _words("cpu cuda xla mps xpu hpu meta ipu mtia maia lazy vulkan privateuseone"):
+        with contextlib.suppress(RuntimeError):
+            found.append((torch.device(name), name))
+    return found
+
+
 def _rules() -> list[tuple[Any, str]]:
     """Callables, each with the name of the rule that knows its result."""
     found = []
@@ -1067,7 +1088,6 @@ def settings() -> dict[str, Any]:
         "OpOverload": torch._ops.OpOverload,
         "OpOverloadPacket": torch._ops.OpOverloadPacket,
         "RemovableHandle": RemovableHandle,
-        "strided": torch.strided,
         "set_grad_enabled": torch._C._set_grad_enabled,
         "increment_nesting": torch.autocast_increment_nesting,
         "decrement_nesting": torch.autocast_decrement_nesting,
@@ -1095,6 +1115,9 @@ def settings() -> dict[str, Any]:
         ],
         "odd_keys": _bits("Conjugate", "Negative", "ZeroTensor"),
         "usual_keys": _bits("ADInplaceOrView"),
+        "dense_keys": _bits("Dense"),
+        "device_words": _device_words(),
+        "key_words": [(_bits(name), word) for name, word in _KEY_WORDS],
         "rules": _rules(),
         "rows": rows(),
         "binary": [getattr(operator, name) for name in _BINARY],

@@ -202,7 +202,7 @@ static PyObject *call_by_rule(world *w, PyObject *callable, PyObject *const *arg
     const rule *row = rule_of(callable);
     if (row != NULL)
         return rule_call(w, row, callable, args, given, keywords);
-    return world_break(w, home_reason(callable), "%S", callable);
+    return world_break_at(w, home_reason(callable), callable, "");
 }
 
 static bool is_native(PyObject *callable) {

@@ -231,8 +231,18 @@ static bool check_abstract(PyObject *object, void *data) {
 static PyObject *abstract_text(const char *source, void *data) {
     abstract_fact *f = data;
     (void)source;
-    return PyUnicode_FromFormat("issubclass(%R, %R) is as before", raw_weakref_get(f->classes[1]),
-                                raw_weakref_get(f->classes[0]));
+    PyObject *classes[2], *texts[2];
+    for (int i = 0; i < 2; i++) { // a metaclass may have a __repr__
+        classes[i] = raw_weakref_get(f->classes[i]);
+        texts[i] = classes[i] ? object_text(classes[i]) : NULL;
+    }
+    PyObject *text = PyErr_Occurred()
+                         ? NULL
+                         : PyUnicode_FromFormat("issubclass(%V, %V) is as before", texts[1],
+                                                "a class that died", texts[0], "one that died");
+    Py_XDECREF(texts[0]);
+    Py_XDECREF(texts[1]);
+    return text;
 }
 
 static void drop_abstract(void *data) {

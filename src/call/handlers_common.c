@@ -7,13 +7,13 @@
 PyObject *handler_misuse(world *w, PyObject *callable, PyObject *const *args, size_t given,
                          PyObject *keywords) {
     if (native_has_lazy(args, given, keywords))
-        return world_break(w, REASON_NATIVE_CALL, "%R with these arguments", callable);
+        return world_break_at(w, REASON_NATIVE_CALL, callable, " with these arguments");
     PyObject *result = PyObject_Vectorcall(callable, args, given, keywords);
     if (result == NULL)
         return NULL;
     // It took them after all: what it did with unopened arguments is not believed.
     Py_DECREF(result);
-    return world_break(w, REASON_NATIVE_CALL, "%R with these arguments", callable);
+    return world_break_at(w, REASON_NATIVE_CALL, callable, " with these arguments");
 }
 
 PyObject *handler_keyword(PyObject *const *args, size_t given, PyObject *keywords,

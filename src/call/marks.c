@@ -165,7 +165,7 @@ static PyObject *call_marked(world *w, PyObject *function, PyObject *const *args
     if (mark_disabled(function))
         return break_disabled(w, function);
     if (mark_of(function, marks.forbidden) == Py_True)
-        return world_break(w, REASON_FORBIDDEN, "%S", function);
+        return world_break_at(w, REASON_FORBIDDEN, function, "");
     if (mark_of(function, marks.constant) == Py_True)
         return call_constant(w, function, args, given, keywords);
     *handled = false;
@@ -207,7 +207,7 @@ PyObject *mark_call(world *w, PyObject *callable, PyObject *const *args, size_t 
         return result;
     }
     if (in_set(w, marks.disallowed, callable) && rule_of(callable) == NULL)
-        return world_break(w, REASON_DISALLOWED, "%S", callable);
+        return world_break_at(w, REASON_DISALLOWED, callable, "");
     *handled = false;
     if (!PyFunction_Check(callable) || ((PyFunctionObject *)callable)->func_dict == NULL)
         return NULL;

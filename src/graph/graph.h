@@ -79,6 +79,9 @@ status graph_close(graph *g, PyObject *outputs, bool *used);
 // Number of nodes that compute something.
 Py_ssize_t graph_operations(const graph *g);
 PyObject *graph_text(const graph *g); // new str: one line a node
+// An attribute of a target (`__name__`), found without running code of the user's: new str, or
+// NULL, without an exception if it has none that is a str.
+PyObject *graph_target_word(PyObject *target, const char *name);
 
 // Calls `visit` for every node in an argument, however deep. Stops at the first bad status.
 typedef status (*node_visit)(node *n, void *data);

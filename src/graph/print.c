@@ -1,5 +1,7 @@
 // A graph as text, one line a node, as one would write it in Python:
 //     y = relu(l_x_)            # model.py:3 in forward
+#include "src/py/raw.h"
+
 #include "src/graph/graph.h"
 
 static PyObject *argument_text(PyObject *argument);
@@ -50,6 +52,13 @@ static PyObject *pairs_text(PyObject *dict, const char *format) {
     return result;
 }
 
+// A __repr__ of the user's is not called.
+static PyObject *plain_repr(PyObject *o) {
+    if (raw_is_python_class(Py_TYPE(o)))
+        return PyUnicode_FromFormat("<%s object>", Py_TYPE(o)->tp_name);
+    return PyObject_Repr(o);
+}
+
 static PyObject *argument_text(PyObject *argument) {
     if (is_node(argument))
         return Py_NewRef(((node *)argument)->name);
@@ -61,15 +70,29 @@ static PyObject *argument_text(PyObject *argument) {
         return wrapped("{%U}", pairs_text(argument, "%R: %U"));
     if (PySlice_Check(argument))
         return slice_text((PySliceObject *)argument);
-    return PyObject_Repr(argument);
+    return plain_repr(argument);
 }
 
-// An attribute that is a str, or NULL: without an exception if there is none.
-static PyObject *text_attribute(PyObject *o, const char *name) {
-    PyObject *text = PyObject_GetAttrString(o, name);
-    if (!text && PyErr_ExceptionMatches(PyExc_AttributeError))
+// As an instance or its class has it, whatever __getattr__ or a descriptor would say. Borrowed.
+static PyObject *raw_attribute(PyObject *o, PyObject *name) {
+    PyObject *value;
+    if (raw_attr_get(o, name, &value) == RAW_FOUND ||
+        raw_type_get(Py_TYPE(o), name, &value) == RAW_FOUND)
+        return value;
+    return NULL;
+}
+
+PyObject *graph_target_word(PyObject *target, const char *name) {
+    PyObject *key = PyUnicode_FromString(name), *text = NULL;
+    if (!key)
+        return NULL;
+    if (raw_is_python_class(Py_TYPE(target)))
+        text = Py_XNewRef(raw_attribute(target, key));
+    else if (!(text = PyObject_GetAttr(target, key)) &&
+             PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
-    if (text && !PyUnicode_Check(text))
+    Py_DECREF(key);
+    if (text && !PyUnicode_CheckExact(text))
         Py_CLEAR(text);
     return text;
 }
@@ -80,10 +103,10 @@ static bool is_home(PyObject *module, const char *name) {
 
 // "operator.add", "torch.relu", "max".
 static PyObject *target_name(PyObject *target) {
-    PyObject *name = text_attribute(target, "__name__");
-    PyObject *module = name ? text_attribute(target, "__module__") : NULL;
+    PyObject *name = graph_target_word(target, "__name__");
+    PyObject *module = name ? graph_target_word(target, "__module__") : NULL;
     if (!name)
-        return PyErr_Occurred() ? NULL : PyObject_Repr(target);
+        return PyErr_Occurred() ? NULL : plain_repr(target);
     if (module && is_home(module, "_operator"))
         Py_SETREF(name, PyUnicode_FromFormat("operator.%U", name));
     else if (module && !is_home(module, "builtins") && !is_home(module, ""))

@@ -142,5 +142,9 @@ PyObject *guard_reason(const guard_program *p, int failed, guard_frame *f);
 // Whether step `failed` compares a number in a slot of the frame with the one it was: *slot is
 // LOCAL's index.
 bool guard_is_number(const guard_program *p, int failed, Py_ssize_t *slot);
+// A short text of any object that runs no code of the user's. New str.
+PyObject *object_text(PyObject *o);
+// What str() gives where that is C code which looks at no other object; else object_text. New str.
+PyObject *callable_text(PyObject *o);
 // One row a guard: list of (text, filename, line) in order. New reference.
 PyObject *guard_rows(const guard_program *p);

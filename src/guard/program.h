@@ -92,8 +92,6 @@ PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs);
 
 // `parent` is the parent's text, or NULL. New str.
 PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index);
-// A short text of any object that runs no code of the user's. New str.
-PyObject *object_text(PyObject *o);
 
 // Replaces %a %b %o %i %p %k %n in a pattern by texts (each may be NULL). New str.
 typedef struct pattern_texts {

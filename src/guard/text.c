@@ -229,6 +229,18 @@ PyObject *object_text(PyObject *o) {
     return text_of(o, 0);
 }
 
+// Bound methods, partials and itemgetters show what they hold, and classes ask their metaclass.
+static bool shows_itself(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    return type == &PyCFunction_Type || type == &PyMethodDescr_Type ||
+           type == &PyClassMethodDescr_Type || type == &PyWrapperDescr_Type ||
+           type == &PyFunction_Type || type == &PyType_Type;
+}
+
+PyObject *callable_text(PyObject *o) {
+    return shows_itself(o) ? PyObject_Str(o) : object_text(o);
+}
+
 // --- patterns ---
 
 static void append_text(PyObject **text, PyObject *piece) {

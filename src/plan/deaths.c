@@ -98,8 +98,13 @@ static PyObject *text(const char *source, void *data) {
         return PyUnicode_FromFormat("%s lives on", source);
     if (d->borrowed)
         return PyUnicode_FromFormat("no finalizer is behind an item of %s", source);
-    if (d->key)
-        return PyUnicode_FromFormat("no finalizer is behind %R of %s", d->key, source);
+    if (d->key) {
+        PyObject *key = object_text(d->key);
+        PyObject *all =
+            key ? PyUnicode_FromFormat("no finalizer is behind %U of %s", key, source) : NULL;
+        Py_XDECREF(key);
+        return all;
+    }
     return PyUnicode_FromFormat("no finalizer is behind what %s loses", source);
 }
 

@@ -33,6 +33,7 @@ static int find_symbols(void *c10, void *cpu) {
     } symbols[] = {
         {c10, "_ZN3c1019UndefinedTensorImpl10_singletonE", &facts.undefined, true},
         {c10, "_ZNK3c1010TensorImpl13requires_gradEv", &facts.requires_grad, true},
+        {cpu, "_ZNK2at10TensorBase7is_leafEv", &facts.is_leaf, true},
         {c10, "_ZN3c108GradMode10is_enabledEv", &facts.grad_enabled, false},
         {c10, "_ZN3c1013InferenceMode10is_enabledEv", &facts.inference, true},
         {cpu, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", &facts.mode_count, true},
@@ -162,7 +163,6 @@ static int take_objects(PyObject *settings) {
         {"OpOverload", &facts.overload},
         {"OpOverloadPacket", &facts.packet},
         {"RemovableHandle", &facts.handle},
-        {"strided", &facts.strided},
         {"set_grad_enabled", &facts.set_grad},
         {"increment_nesting", &facts.increment},
         {"decrement_nesting", &facts.decrement},
@@ -239,10 +239,30 @@ static bool check_devices(PyObject *list) {
 static bool take_keys(PyObject *settings) {
     PyObject *odd = PyDict_GetItemString(settings, "odd_keys");
     PyObject *usual = PyDict_GetItemString(settings, "usual_keys");
-    if (!odd || !usual)
+    PyObject *dense = PyDict_GetItemString(settings, "dense_keys");
+    if (!odd || !usual || !dense)
         return false;
     facts.odd_keys = PyLong_AsUnsignedLongLongMask(odd);
     facts.usual_keys = PyLong_AsUnsignedLongLongMask(usual);
+    facts.dense_keys = PyLong_AsUnsignedLongLongMask(dense);
+    return true;
+}
+
+// For texts: how devices and what else dispatch keys tell are called. Where it is not known,
+// numbers are shown.
+static bool take_words(PyObject *settings) {
+    PyObject *devices = PyDict_GetItemString(settings, "device_words");
+    PyObject *keys = PyDict_GetItemString(settings, "key_words");
+    for (Py_ssize_t i = 0; devices && i < PyList_GET_SIZE(devices); i++) {
+        PyObject *device, *word;
+        int32_t type, index;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(devices, i), "OU", &device, &word) ||
+            !rule_device(device, &type, &index) || type < 0 ||
+            type >= (int)Py_ARRAY_LENGTH(facts.device_names))
+            return false;
+        Py_XSETREF(facts.device_names[type], Py_NewRef(word));
+    }
+    facts.key_words = Py_XNewRef(keys);
     return true;
 }
 
@@ -267,7 +287,7 @@ static void attach_rules(PyObject *settings) {
     PyObject *rules = PyDict_GetItemString(settings, "rules");
     facts.rules_on = facts.grad_enabled && facts.keys_at && dtypes && devices && rules &&
                      take_dtypes(dtypes) && check_devices(devices) && take_keys(settings) &&
-                     take_rules(rules);
+                     take_words(settings) && take_rules(rules);
     PyErr_Clear();
 }
 

@@ -225,12 +225,9 @@ static bool same_seen(const seen *a, const seen *b) {
            same_numbers(a->strides, b->strides, a->dims);
 }
 
-// The getter is C, and asks no hook.
+// By torch's C++: the Python getter asks modes, and may be replaced.
 static bool is_leaf(PyObject *tensor) {
-    PyObject *leaf = PyObject_GetAttrString(tensor, "is_leaf");
-    PyErr_Clear();
-    Py_XDECREF(leaf);
-    return leaf == Py_True;
+    return facts.is_leaf((char *)tensor + facts.impl_at);
 }
 
 static bool guard_check_tensor(PyObject *o, void *data) {
@@ -250,33 +247,32 @@ static PyObject *guard_text_tensor(const char *source, void *data) {
     return PyUnicode_FromFormat("%s is %U", source, ((tensor_guard *)data)->text);
 }
 
-// Whether a method of the tensor's, all of C, says yes.
-static bool says(PyObject *tensor, const char *method) {
-    PyObject *answer = PyObject_CallMethod(tensor, method, NULL);
-    PyErr_Clear();
-    Py_XDECREF(answer);
-    return answer == Py_True;
+// Classes whose tensors are just tensors.
+static bool is_known_class(PyTypeObject *type) {
+    return type == facts.tensor || type == facts.parameter || type == facts.buffer;
 }
 
-static bool is_strided(PyObject *tensor) {
-    PyObject *layout = PyObject_GetAttrString(tensor, "layout");
-    PyObject *nested = layout ? PyObject_GetAttrString(tensor, "is_nested") : NULL;
-    PyErr_Clear();
-    Py_XDECREF(layout);
-    Py_XDECREF(nested);
-    return layout == facts.strided && nested == Py_False;
+static PyObject *dtype_text(int32_t dtype) {
+    PyObject *known = dtype_object(dtype);
+    return known ? PyObject_Str(known) : PyUnicode_FromFormat("dtype %d", dtype);
 }
 
-// ", size (3, 4), stride (4, 1)"; of others the layout.
-static PyObject *describe_sizes(PyObject *tensor) {
-    seen s;
-    if (!is_strided(tensor) || !read_tensor(tensor, &s)) {
-        PyObject *layout = PyObject_GetAttrString(tensor, "layout");
-        PyObject *text = layout ? PyUnicode_FromFormat(", %S", layout) : NULL;
-        Py_XDECREF(layout);
-        return text;
-    }
-    PyObject *sizes = int_tuple(s.sizes, s.dims), *strides = int_tuple(s.strides, s.dims);
+static PyObject *device_text(const seen *s) {
+    bool known = s->device_type >= 0 && s->device_type < (int)Py_ARRAY_LENGTH(facts.device_names);
+    PyObject *name = known ? facts.device_names[s->device_type] : NULL;
+    PyObject *type = name ? Py_NewRef(name) : PyUnicode_FromFormat("device %d", s->device_type);
+    if (!type || s->device_index < 0)
+        return type;
+    PyObject *text = PyUnicode_FromFormat("%U:%d", type, s->device_index);
+    Py_DECREF(type);
+    return text;
+}
+
+// ", size (3, 4), stride (4, 1)"; others than dense tensors keep them elsewhere.
+static PyObject *sizes_text(const seen *s) {
+    if (!(s->keys & facts.dense_keys))
+        return PyUnicode_FromString("");
+    PyObject *sizes = int_tuple(s->sizes, s->dims), *strides = int_tuple(s->strides, s->dims);
     PyObject *text =
         sizes && strides ? PyUnicode_FromFormat(", size %R, stride %R", sizes, strides) : NULL;
     Py_XDECREF(sizes);
@@ -284,21 +280,38 @@ static PyObject *describe_sizes(PyObject *tensor) {
     return text;
 }
 
-// "a Tensor of torch.float32 on cpu, size (3, 4), stride (4, 1)"; no Python code is run for it.
+// ", requires_grad, conj": what else is worth saying.
+static PyObject *flags_text(const seen *s) {
+    PyObject *text = PyUnicode_FromString(s->requires_grad ? ", requires_grad" : "");
+    Py_ssize_t count = facts.key_words ? PyList_GET_SIZE(facts.key_words) : 0;
+    for (Py_ssize_t i = 0; text && i < count; i++) {
+        PyObject *row = PyList_GET_ITEM(facts.key_words, i);
+        uint64_t bits = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(row, 0));
+        if (s->keys & bits)
+            Py_SETREF(text, PyUnicode_FromFormat("%U, %U", text, PyTuple_GET_ITEM(row, 1)));
+    }
+    if (text && facts.usual_keys && !(s->keys & facts.usual_keys))
+        Py_SETREF(text, PyUnicode_FromFormat("%U, inference", text));
+    return text;
+}
+
+// "a Tensor of torch.float32 on cpu, size (3, 4), stride (4, 1)", from raw reads: torch's getters
+// ask a subclass's __torch_function__ and modes, which are the user's code. Of a subclass only the
+// name is said, since it may keep its sizes anywhere.
 static PyObject *describe(PyObject *tensor) {
-    const char *name = strrchr(Py_TYPE(tensor)->tp_name, '.');
-    PyObject *dtype = PyObject_GetAttrString(tensor, "dtype"), *text = NULL;
-    PyObject *device = dtype ? PyObject_GetAttrString(tensor, "device") : NULL;
-    PyObject *sizes = device ? describe_sizes(tensor) : NULL;
-    if (sizes)
-        text = PyUnicode_FromFormat(
-            "a %s of %S on %S%U%s%s%s%s", name ? name + 1 : Py_TYPE(tensor)->tp_name, dtype, device,
-            sizes, facts.requires_grad(impl_of(tensor)) ? ", requires_grad" : "",
-            says(tensor, "is_conj") ? ", conj" : "", says(tensor, "is_neg") ? ", neg" : "",
-            says(tensor, "is_inference") ? ", inference" : "");
+    const char *path = Py_TYPE(tensor)->tp_name, *dot = strrchr(path, '.');
+    const char *name = dot ? dot + 1 : path;
+    seen s;
+    if (!is_known_class(Py_TYPE(tensor)) || !read_tensor(tensor, &s))
+        return PyUnicode_FromFormat("a %s", name);
+    PyObject *dtype = dtype_text(s.dtype), *device = device_text(&s);
+    PyObject *sizes = sizes_text(&s), *flags = flags_text(&s), *text = NULL;
+    if (dtype && device && sizes && flags)
+        text = PyUnicode_FromFormat("a %s of %U on %U%U%U", name, dtype, device, sizes, flags);
     Py_XDECREF(dtype);
     Py_XDECREF(device);
     Py_XDECREF(sizes);
+    Py_XDECREF(flags);
     return text;
 }
 
@@ -409,11 +422,6 @@ status inputs_sort(world *w) {
 }
 
 // --- opening ---
-
-// Classes whose tensors are just tensors.
-static bool is_known_class(PyTypeObject *type) {
-    return type == facts.tensor || type == facts.parameter || type == facts.buffer;
-}
 
 // Why this tensor cannot be an input: new str, None if it can, NULL with an exception.
 static PyObject *refusal(PyObject *tensor) {

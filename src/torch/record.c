@@ -234,16 +234,22 @@ PyObject *fakes_in(world *w, PyObject *o) {
 static PyObject *callable_name(PyObject *callable) {
     if (PyUnicode_Check(callable))
         return PyUnicode_FromFormat("Tensor.%U", callable);
-    PyObject *name = PyObject_GetAttrString(callable, "__name__");
-    if (name)
-        return name;
-    PyErr_Clear();
-    return PyObject_Repr(callable);
+    PyObject *name = graph_target_word(callable, "__name__");
+    return name || PyErr_Occurred() ? name : callable_text(callable);
+}
+
+// What an exception was made with, if that is one str: __str__ may be the user's. New reference, or
+// NULL.
+static PyObject *message_of(PyObject *exception) {
+    PyObject *args = ((PyBaseExceptionObject *)exception)->args;
+    bool one = args && PyTuple_GET_SIZE(args) == 1;
+    PyObject *text = one ? PyTuple_GET_ITEM(args, 0) : NULL;
+    return text && PyUnicode_CheckExact(text) ? Py_NewRef(text) : NULL;
 }
 
 // The first line of an exception's text, or what stands for it.
 static PyObject *first_line(PyObject *exception) {
-    PyObject *text = PyObject_Str(exception);
+    PyObject *text = message_of(exception);
     PyObject *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
     PyObject *first = lines && PyList_GET_SIZE(lines) > 0 ? PyList_GET_ITEM(lines, 0) : NULL;
     PyObject *result =

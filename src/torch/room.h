@@ -34,7 +34,6 @@ typedef struct torch_facts {
     PyObject *getitem, *setitem, *getattr; // of operator and builtins
     PyObject *binary[32];                  // by the argument of BINARY_OP: functions of operator
     PyObject *compare[6];
-    PyObject *strided;                             // torch.strided
     PyObject *set_grad;                            // torch._C._set_grad_enabled
     PyObject *increment, *decrement, *clear_cache; // of autocast: how deep, and its cache
     PyObject *module_call;                         // code of nn.Module._call_impl
@@ -43,10 +42,13 @@ typedef struct torch_facts {
         *copying; // frozenset: what gives back its argument, and a copy where AOTAutograd traces
     PyObject *get_default_dtype;   // of torch
     PyObject *dtypes[64];          // by ScalarType, or NULL
+    PyObject *device_names[32];    // by DeviceType: str, or NULL
+    PyObject *key_words;           // list of (dispatch keys, word) for texts, or NULL
     map rows;                      // callable → row *
     map rules;                     // callable → const meta_rule *
     map devices;                   // type and index → device, strong
     uint64_t odd_keys, usual_keys; // dispatch keys of tensors that rules do not know; of all others
+    uint64_t dense_keys;           // of those that have sizes and strides
     bool rules_on;                 // what they rely on was found
     bool check_rules;              // each is compared with what torch says; for tests
     // where things lie in memory
@@ -56,6 +58,7 @@ typedef struct torch_facts {
     void *undefined; // c10::UndefinedTensorImpl::_singleton
     // functions of libc10 and libtorch_cpu; those that are missing are NULL
     bool (*requires_grad)(const void *impl);
+    bool (*is_leaf)(const void *tensor); // a C++ at::TensorBase
     bool (*inference)(void);
     bool (*grad_enabled)(void);
     int64_t (*mode_count)(void);

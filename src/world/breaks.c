@@ -292,6 +292,13 @@ PyObject *world_break(world *w, reason why, const char *format, ...) {
     return NULL;
 }
 
+PyObject *world_break_at(world *w, reason why, PyObject *callable, const char *behind) {
+    PyObject *text = callable_text(callable);
+    world_break(w, why, "%V%s", text, "?", behind);
+    Py_XDECREF(text);
+    return NULL;
+}
+
 status world_break_status(world *w, reason why, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

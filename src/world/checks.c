@@ -80,8 +80,11 @@ static PyObject *base_part(PyObject *o) {
 }
 
 static PyObject *base_value_text(const char *s, void *data) {
-    PyObject *copy = data;
-    return PyUnicode_FromFormat("%s(%s) == %R", Py_TYPE(copy)->tp_name, s, copy);
+    PyObject *copy = data, *shown = object_text(copy); // a tuple may hold anything
+    PyObject *text =
+        shown ? PyUnicode_FromFormat("%s(%s) == %U", Py_TYPE(copy)->tp_name, s, shown) : NULL;
+    Py_XDECREF(shown);
+    return text;
 }
 
 status check_base_value(world *w, source *s, PyObject *o) {

@@ -220,6 +220,8 @@ bool world_wrote(const world *w);
 // so that it can be returned; world_break_status is the same for functions that return a status.
 PyObject *world_break(world *w, reason why, const char *format, ...);
 status world_break_status(world *w, reason why, const char *format, ...);
+// The same for a callable, shown without running code of the user's, and what is said behind it.
+PyObject *world_break_at(world *w, reason why, PyObject *callable, const char *behind);
 // The user's frames now: tuple of (filename, line, function name), outermost first. New reference.
 PyObject *world_stack(world *w);
 // Something inside changes, or native code runs that may change it or break.
