@@ -1,5 +1,6 @@
 """Says which build is tested, and leaves tests marked `full` to runs with STATOR_FULL=1."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -30,6 +31,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 heed_interrupts()
+
+
+def pytest_collection_finish() -> None:
+    """What the tests themselves are made of is no garbage: tests that collect need not look at it."""
+    gc.collect()
+    gc.freeze()
+
 
 # Each trace compares what its rules said of results with torch's fakes.
 _engine.torch_check_rules(os.environ.get("STATOR_CHECK_RULES", "1") == "1")

@@ -345,8 +345,9 @@ def recursion_limit_exact():
 
 
 def recursion_limit_boundary():
-    """How much deeper one kind of call gets than another: what a level of each kind costs.
-    (Not through builtins: what those cost depends on whether CPython specialised the call.)"""
+    """How much deeper a higher limit lets each kind of call get: what a level of each kind costs.
+    (Not how deep: that depends on where the program was started. Not through builtins: what those
+    cost depends on whether CPython specialised the call.)"""
 
     def call(n):
         return n if n == 0 else call(n - 1)
@@ -381,12 +382,15 @@ def recursion_limit_boundary():
         except RecursionError:
             return n
 
+    def deepest_within(limit):
+        sys.setrecursionlimit(limit)
+        return [deepest(f) for f in (call, keyword, star, c.method, c, c.__getitem__, c.__add__)]
+
     old = sys.getrecursionlimit()
-    sys.setrecursionlimit(len(inspect.stack(0)) + 60)
+    here = len(inspect.stack(0))
     try:
-        base = deepest(call)
-        kinds = (keyword, star, c.method, c, c.__getitem__, c.__add__)
-        return [base - deepest(f) for f in kinds]
+        low, high = deepest_within(here + 60), deepest_within(here + 120)
+        return [b - a for a, b in zip(low, high)]
     finally:
         sys.setrecursionlimit(old)
 
