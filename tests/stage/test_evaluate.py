@@ -41,7 +41,7 @@ def test_what_cannot_be_called(thing):
 @pytest.mark.parametrize(
     "thing",
     [len, print, [].append, dict.get, int, object, type, "".__add__, str.join, dict.fromkeys],
-    ids=repr,
+    ids=lambda thing: thing.__qualname__,
 )
 def test_what_has_no_python_code(thing):
     with pytest.raises(TypeError, match=r"evaluate\(\) needs a function with Python code, and"):

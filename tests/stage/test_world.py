@@ -308,7 +308,17 @@ def test_known_lazies_are_reused_when_filled():
 
 
 @pytest.mark.parametrize(
-    "key", [Color.RED, (1, Color.RED), Keyed(3), (Keyed(1), 2), int, len, frozenset([1])], ids=str
+    "key",
+    [Color.RED, (1, Color.RED), Keyed(3), (Keyed(1), 2), int, len, frozenset([1])],
+    ids=[
+        "member",
+        "member in tuple",
+        "object",
+        "object in tuple",
+        "class",
+        "function",
+        "frozenset",
+    ],
 )
 def test_keys_that_are_not_plain(key):
     def f(d, k):
