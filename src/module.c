@@ -38,6 +38,7 @@ static const struct room {
     {.add = world_setup},
     {.setup = call_setup},
     {.methods = call_methods},
+    {.methods = mutate_methods},
     {.setup = marks_setup, .methods = marks_methods},
     {.setup = trace_setup},
     {.add = torch_setup, .methods = torch_methods},

@@ -3,4 +3,4 @@
 
 #include "src/py/py.h"
 
-extern PyMethodDef call_methods[]; // ends in an empty row
+extern PyMethodDef call_methods[], mutate_methods[]; // each ends in an empty row

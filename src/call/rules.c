@@ -2,6 +2,8 @@
 // functions, slot wrappers and types to rows.
 #include "src/call/rules.h"
 
+#include "src/base/mutant.h"
+
 #include "src/call/cached.h"
 #include "src/call/handlers.h"
 
@@ -73,7 +75,10 @@ static PyMethodDef *definition(PyObject *callable) {
 
 static const rule *found(const map *m, const void *key) {
     const uint64_t *value = map_get(m, map_key(key));
-    return value ? (const rule *)(uintptr_t)*value : NULL;
+    const rule *row = value ? (const rule *)(uintptr_t)*value : NULL;
+    if (row && row->number > 0)
+        mutant_of(MUTANT_RULE, (size_t)row->number - 1);
+    return row;
 }
 
 // The row of an object that is called through its type's C __call__.
@@ -321,6 +326,7 @@ static rule *new_row(const line *l, PyObject *owner, const char *owner_name, PyO
         return NULL;
     }
     *row = l->row;
+    row->line = (int)(l - lines);
     row->path = join_path(owner_name, PyUnicode_AsUTF8(name));
     if (row->path) {
         describe(row, owner, member);
@@ -341,6 +347,8 @@ static status keep_row(map *m, const void *key, rule *row) {
     }
     TRY(vec_reserve(&table.all, 1));
     TRY(put(m, key, row));
+    if (found(m, key) == row) // and not another name of the same function
+        row->number = (int)table.all.count + 1;
     return vec_push(&table.all, row);
 }
 

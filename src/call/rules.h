@@ -82,6 +82,8 @@ typedef struct rule {
     const char *why; // OPAQUE
     reason reason;   // OPAQUE: REASON_NONE stands for NATIVE_CALL
     // Filled in by rules_setup:
+    int number;          // in the table, from 1; 0: of a later room, or another row stands for it
+    int line;            // in rules.def
     PyObject *object;    // strong: what the path led to
     PyTypeObject *owner; // methods: the type self must be of; NULL for functions and types
     bool makes;          // a __new__: argument 0 is a class

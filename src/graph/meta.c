@@ -1,6 +1,8 @@
 // Finds the rule of a callable, and binds a call's arguments to its parameters.
 #include "src/graph/meta_inner.h"
 
+#include "src/base/mutant.h"
+
 struct meta_rule {
     const char *name;
     meta_function function;
@@ -104,6 +106,23 @@ static bool has_count(const meta *m) {
     return true;
 }
 
+// What a mutant changes about an answer; or CHANGE_DATA and what the row's data become.
+enum { CHANGE_SIZES = 1, CHANGE_DTYPE, CHANGE_GRAD, CHANGE_DATA = 16 };
+
+static void distort(meta_call *c, meta_answer answer, int change) {
+    meta *m = &c->results[0];
+    if (answer == META_NUMBER || answer == META_TRUTH)
+        c->number += change == CHANGE_SIZES;
+    if (c->count == 0)
+        return;
+    if (change == CHANGE_SIZES && m->dims > 0)
+        m->sizes[0]++, m->strides[m->dims - 1] += m->sizes[m->dims - 1] == 1;
+    else if (change == CHANGE_DTYPE)
+        m->dtype = m->dtype == DTYPE_DOUBLE ? DTYPE_FLOAT : DTYPE_DOUBLE;
+    else if (change == CHANGE_GRAD)
+        m->requires_grad = !m->requires_grad;
+}
+
 meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *args,
                        PyObject *kwargs, meta_call *c) {
     c->asked = asked;
@@ -112,7 +131,12 @@ meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *ar
     c->rest_count = 0;
     c->data = r->data;
     c->count = 0;
+    int change = mutant_of(MUTANT_META, (size_t)(r - rules));
+    if (change >= CHANGE_DATA)
+        c->data = change - CHANGE_DATA;
     meta_answer answer = bind_all(r, args, kwargs, c) ? r->function(c) : META_UNKNOWN;
+    if (change > 0 && change < CHANGE_DATA)
+        distort(c, answer, change);
     for (int i = 0; i < c->count; i++)
         if (!has_count(&c->results[i]))
             return META_UNKNOWN;

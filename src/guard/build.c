@@ -6,6 +6,7 @@
 
 #include "src/guard/death.h"
 #include "src/guard/program.h"
+#include "src/guard/stale.h"
 #include "src/guard/value.h"
 
 typedef struct source_node {
@@ -434,6 +435,9 @@ static void program_clear(guard_program *p) {
         Py_DECREF(p->codes.items[i].filename);
     }
     Py_XDECREF(p->death);
+#ifdef STATOR_FAULT
+    stale_free(p);
+#endif
     for (uint32_t i = 0; i < p->found.count; i++)
         Py_DECREF(p->found.items[i]);
     vec_free(&p->holds);

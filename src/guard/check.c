@@ -2,10 +2,13 @@
 // Nothing here runs Python code, so references may be borrowed all the way.
 #include "src/guard/guard.h"
 
+#include "src/base/mutant.h"
+
 #include "src/py/raw.h"
 
 #include "src/guard/death.h"
 #include "src/guard/program.h"
+#include "src/guard/stale.h"
 #include "src/guard/value.h"
 
 PyObject *guard_any;
@@ -251,14 +254,30 @@ static inline bool step_check(const guard_program *p, step *s, const guard_frame
     }
 }
 
+static inline bool pass_load(const guard_program *p, step *s, guard_frame *f, PyObject **regs) {
+    PyObject *value = step_load(s, f, regs);
+#ifdef STATOR_FAULT
+    if (mutant_of(MUTANT_SOURCE, (size_t)s->op))
+        value = stale_load((guard_program *)p, s, value);
+#else
+    (void)p;
+#endif
+    regs[s->b] = value;
+    return value != NULL;
+}
+
+static inline bool pass_check(const guard_program *p, step *s, const guard_frame *f,
+                              PyObject *const *regs) {
+    return mutant_of(MUTANT_GUARD, (size_t)(s->op - STEP_CHECK)) || step_check(p, s, f, regs);
+}
+
 bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *failed) {
     if (UNLIKELY(p->dead)) {
         *failed = p->dead_step;
         return false;
     }
     for (step *s = p->steps, *end = s + p->count; s < end; s++) {
-        bool passed = step_is_load(s) ? (regs[s->b] = step_load(s, f, regs)) != NULL
-                                      : step_check(p, s, f, regs);
+        bool passed = step_is_load(s) ? pass_load(p, s, f, regs) : pass_check(p, s, f, regs);
         if (UNLIKELY(!passed)) {
             *failed = (int)(s - p->steps);
             return false;

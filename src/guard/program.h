@@ -73,6 +73,9 @@ struct guard_program {
     VEC(program_code) codes;
     arena arena;     // memory, and what is held strongly
     PyObject *death; // strong
+#ifdef STATOR_FAULT
+    PyObject **stale; // strong, by register; see stale.h
+#endif
 };
 
 // The commonest reads.

@@ -2,6 +2,8 @@
 // without STATOR_FAULT.
 #include "src/interp/fault.h"
 
+#include "src/base/mutant.h"
+
 #include "src/interp/setup.h"
 
 #ifdef STATOR_FAULT
@@ -34,7 +36,39 @@ static PyObject *count(PyObject *self, PyObject *none) {
     return PyLong_FromLong(seen);
 }
 
+// mutate(table, row, change)
+static PyObject *mutate(PyObject *self, PyObject *args) {
+    int table, change;
+    Py_ssize_t row;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "ini", &table, &row, &change))
+        return NULL;
+    if (table < 0 || table >= MUTANT_TABLES || row < 0)
+        return PyErr_Format(PyExc_ValueError, "no such row");
+    mutant_now = (mutant){(mutant_table)table, (size_t)row, change};
+    Py_RETURN_NONE;
+}
+
+// For each table the bytes of its rows.
+static PyObject *used_rows(PyObject *self, PyObject *none) {
+    (void)self;
+    (void)none;
+    PyObject *tables = PyTuple_New(MUTANT_TABLES);
+    for (int i = 0; tables && i < MUTANT_TABLES; i++) {
+        PyObject *used = PyBytes_FromStringAndSize((char *)mutant_used[i], MUTANT_MOST_ROWS);
+        if (used)
+            PyTuple_SET_ITEM(tables, i, used);
+        else
+            Py_CLEAR(tables);
+    }
+    if (tables)
+        memset(mutant_used, 0, sizeof(mutant_used));
+    return tables;
+}
+
 PyMethodDef interp_methods[] = {
+    {"mutate", mutate, METH_VARARGS, "Change a row of a table (base/mutant.h); change 0: none."},
+    {"used_rows", used_rows, METH_NOARGS, "For each table the rows used since the last call."},
     {"fault_arm", arm, METH_O, "Let the n-th operation from now fail; -1: none."},
     {"fault_count", count, METH_NOARGS, "Operations since fault_arm."},
     {NULL, NULL, 0, NULL},

@@ -1,0 +1,616 @@
+"""Makes one row of one of the engine's tables laxer at a time, and asks whether a test fails.
+
+    make mutants                                       all of them, going on where it was left
+    make mutants ARGS='--table rules --row list.append'
+    make mutants ARGS='--list'                         what there is, and what came of it
+
+Nothing is built for a mutant: the test build can change its tables while it runs. One run of the
+tests notes which rows each of them uses. Then, for each mutant, a process that has torch and the
+engine loaded is forked, changes the row, collects the tests that use it afresh (some are made from
+the tables) and runs them until one fails; that test must pass without the mutant. A crash or a
+hang counts as a failure. A row that no test uses survives.
+
+Results are kept in build/…/mutants, for this build of the engine. Survivors are tried again when
+tests have changed. `mutants_explained.txt` says of each survivor why nothing is wrong; a row of it
+that is not needed is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import re
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stator import _engine
+
+ROOT = Path(__file__).resolve().parent.parent
+EXPLAINED = ROOT / "tools" / "mutants_explained.txt"
+ENGINE = Path(_engine.__file__)
+FOLDER = ENGINE.parents[2] / "mutants"
+BAR = 0.98
+
+# Tests that call the engine in other processes say nothing here; these do that, or take long.
+LEFT_OUT = ["tests/cpython", "tests/leak", "tests/fault", "tests/threads", "tests/fuzz"]
+LEFT_OUT += ["tests/trace/test_cpython_twice.py", "tests/breaks/test_every_instruction.py"]
+# How many tests are tried at a time: most mutants are found by the first few.
+STAGES = (40, 400, 100_000)
+CPU_SECONDS = 300
+
+# The tables as base/mutant.h numbers them.
+RULES, GUARDS, SOURCES, STEPS, METAS = TABLES = "rules", "guards", "sources", "steps", "metas"
+DEFINED = {
+    GUARDS: ("src/guard/kinds.def", r"^GUARD\((\w+)", "passes always"),
+    SOURCES: ("src/guard/sources.def", r"^SOURCE\((\w+)", "is read once"),
+    STEPS: ("src/plan/steps.def", r"^STEP\((\w+)", "does nothing"),
+}
+META_ROW = re.compile(r'^META\("([^"]+)", (\w+),\s+"[^"]*", ([^)]+)\)', re.MULTILINE)
+META_CHANGES = {"sizes": 1, "dtype": 2, "grad": 3}
+META_DATA = 16
+OF_ANY = 7  # the flags that say of which dtypes there is a rule
+META_FLAGS = ["OF_FLOATS", "OF_INTEGERS", "OF_COMPLEX", "GIVES_FLOAT", "GIVES_BOOL", "GIVES_INDEX"]
+META_FLAGS += ["NO_BOOL", "BITWISE", "POWER", "INTEGERS_ONLY", "SUMS", "ONE_DIM"]
+
+
+class Mutant(NamedTuple):
+    table: str
+    row: str
+    change: str
+    rows: tuple[int, ...]  # numbers within the table
+    apply: Callable[[], None]
+
+    @property
+    def name(self) -> str:
+        return f"{self.table} | {self.row} | {self.change}"
+
+
+# --- what mutants there are ---
+
+
+def constants(*headers: str) -> dict[str, int]:
+    """Bits that C headers name."""
+    found = {}
+    for header in headers:
+        for name, bit in re.findall(r"^ *(\w+) = 1 << (\d+)", (ROOT / header).read_text(), re.M):
+            found[name] = 1 << int(bit)
+    return found
+
+
+FLAGS = constants("src/call/rules.h", "src/call/protocol.h")
+# Without one of these a row is stricter, not laxer.
+STRICT = ("R_FROZEN", "R_GATHER", "R_KEYWORDS", "R_MOVED", "P_UNORDERED")
+WRITES_NOTHING = 1  # W_NONE
+KINDS = ("pure", "struct", "handled", "opaque")
+
+
+def bits_of(mask: int) -> Iterator[tuple[str, int]]:
+    for name, bit in FLAGS.items():
+        if mask & bit and name not in STRICT:
+            yield name, mask & ~bit
+
+
+# Natively, with arguments that are opened and no more: columns and what they become.
+NATIVELY = {
+    "kind": KINDS.index("struct"),
+    "first": FLAGS["R_OPEN"] | FLAGS["R_FROZEN"] | FLAGS["R_KEYWORDS"],
+    "args": FLAGS["R_OPEN"],
+}
+
+
+def laxer_rules(kind: str, masks: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
+    """What can be changed about a row: (in words, columns and what they become)."""
+    if kind != "struct":
+        yield "runs natively", NATIVELY
+        return
+    for column, mask in masks.items():
+        for name, left in bits_of(mask):
+            yield f"{column} without {name}", {column: left}
+
+
+def change_rules(numbers: Iterable[int], columns: dict[str, int]) -> Callable[[], None]:
+    def apply() -> None:
+        for number in numbers:
+            for column, value in columns.items():
+                _engine.rule_change(number, column, value)
+
+    return apply
+
+
+def rule_mutants(by_name: bool) -> Iterator[Mutant]:
+    """One a line of rules.def; of what a row writes and what state it reads, one a name."""
+    lines = defaultdict(list)
+    rows = _engine.rules()
+    for number, line in enumerate(_engine.rule_lines()):
+        if line >= 0:
+            lines[(line, number) if by_name else line].append(number)
+    for numbers in lines.values():
+        path, kind, first, args, elements, *_ = rows[numbers[0]]
+        row = path if len(numbers) == 1 else f"{path} and {len(numbers) - 1} more"
+        masks = {"first": first, "args": args, "elements": elements}
+        for change, columns in laxer_rules(kind, masks):
+            yield Mutant(RULES, row, change, tuple(numbers), change_rules(numbers, columns))
+        for number in numbers:
+            yield from column_mutants(number, rows[number])
+
+
+def column_mutants(number: int, row: Any) -> Iterator[Mutant]:
+    if len(row) < 8:
+        return
+    path, kind, _, _, _, _, writes, state = row
+    if kind == "opaque":
+        return
+    if writes != "NONE":
+        change = change_rules([number], {"writes": WRITES_NOTHING})
+        yield Mutant(RULES, path, "writes nothing", (number,), change)
+    if state:
+        change = change_rules([number], {"state": 0})
+        yield Mutant(RULES, path, "reads no state", (number,), change)
+
+
+def plain_mutants(table: str) -> Iterator[Mutant]:
+    file, pattern, change = DEFINED[table]
+    names = re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
+    for number, name in enumerate(names):
+        yield Mutant(table, name, change, (number,), engine_change(table, number, 1))
+
+
+def meta_words() -> dict[str, int]:
+    """What the data of meta rules are written in."""
+    words: dict[str, int] = {"META_SIZES": 4, "META_STRIDES": 5}
+    text = (ROOT / "src/graph/meta_inner.h").read_text()
+    for name, value in re.findall(r"^ +(\w+) = ([^,/]+),", text, re.MULTILINE):
+        words[name] = eval(value, {}, words)
+    return words
+
+
+def laxer_data(data: str, words: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """Flags: one that says of which dtypes there is a rule comes, or another one goes. Numbers and
+    single words: another."""
+    value = eval(data, {}, words)
+    used = set(re.findall(r"\w+", data))
+    flags = {name: bit for name, bit in words.items() if name in META_FLAGS}
+    if not used - flags.keys() - {"TO_FLOAT", "REAL"}:
+        for name, bit in flags.items():
+            if name.startswith("OF_") and not value & bit and value & OF_ANY:
+                yield f"data with {name}", value | bit
+            elif value & bit and not name.startswith("OF_"):
+                yield f"data without {name}", value & ~bit
+    elif value:
+        yield f"data {value ^ 1}", value ^ 1
+
+
+def meta_mutants() -> Iterator[Mutant]:
+    text, words = (ROOT / "src/graph/meta_rules.def").read_text(), meta_words()
+    for number, (name, _, data) in enumerate(META_ROW.findall(text)):
+        changes = META_CHANGES | {
+            change: META_DATA + value for change, value in laxer_data(data, words)
+        }
+        for change, code in changes.items():
+            yield Mutant(METAS, name, change, (number,), engine_change(METAS, number, code))
+
+
+def engine_change(table: str, number: int, code: int) -> Callable[[], None]:
+    return lambda: _engine.mutate(TABLES.index(table), number, code)
+
+
+def all_mutants(by_name: bool) -> list[Mutant]:
+    found = [*rule_mutants(by_name)]
+    for table in DEFINED:
+        found += plain_mutants(table)
+    return [*found, *meta_mutants()]
+
+
+# --- which tests use which rows ---
+
+
+class Used(NamedTuple):
+    test: str
+    seconds: float
+    tables: list[list[int]]
+
+    @property
+    def file(self) -> str:
+        return self.test.partition("::")[0]
+
+
+def digest(paths: Iterable[Path]) -> str:
+    found = hashlib.sha256()
+    for path in sorted(paths):
+        found.update(str(path).encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def test_folders() -> dict[str, str]:
+    """Folders of tests, each with a digest of its files and of what all share."""
+    shared = digest([*(ROOT / "tests").glob("*.py"), ENGINE])
+    folders = (f for f in (ROOT / "tests").iterdir() if f.is_dir() and f.name != "__pycache__")
+    return {
+        f"tests/{f.name}": shared + digest(p for p in f.rglob("*") if p.suffix in (".py", ".txt"))
+        for f in sorted(folders)
+        if f"tests/{f.name}" not in LEFT_OUT
+    }
+
+
+def note_used(folder: str, jobs: int, into: Path) -> None:
+    """Runs the tests of a folder, which need not pass, with the plugin that notes rows."""
+    scratch = FOLDER / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    for left in scratch.iterdir():
+        left.unlink()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.used_rows", folder]
+    command += [f"--ignore={path}" for path in LEFT_OUT]
+    command += ["-p", "no:cacheprovider", "--tb=no", "-n", str(jobs), "--dist", "worksteal"]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"STATOR_USED_ROWS": str(scratch), "PYTHONPATH": path}
+    print(f"-- noting which rows {folder} uses", flush=True)
+    subprocess.run(command, cwd=ROOT, env=environment)
+    into.write_text("".join(file.read_text() for file in sorted(scratch.iterdir())))
+
+
+def read_used(jobs: int) -> list[Used]:
+    """What each test uses; run again for a folder that has changed."""
+    found = []
+    for folder, state in test_folders().items():
+        kept = FOLDER / f"used-{folder.rpartition('/')[2]}-{state}.jsonl"
+        if not kept.exists():
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            for old in FOLDER.glob(f"used-{folder.rpartition('/')[2]}-*.jsonl"):
+                old.unlink()
+            note_used(folder, jobs, kept)
+        found += [Used(*json.loads(line)) for line in kept.read_text().splitlines()]
+    return found
+
+
+class Uses:
+    """Tests by the rows they use, those that use little else first."""
+
+    def __init__(self, tests: list[Used]) -> None:
+        self.tests = tests
+        self.by_row: dict[tuple[str, int], list[int]] = defaultdict(list)
+        self.breadth = [sum(map(len, t.tables)) for t in tests]
+        for i, test in enumerate(tests):
+            for table, rows in zip(TABLES, test.tables, strict=True):
+                for row in rows:
+                    self.by_row[table, row].append(i)
+
+    def of(self, mutant: Mutant) -> list[Used]:
+        # A test of one of a line's names is as good as one of another: take turns.
+        turns = [
+            sorted(self.by_row[mutant.table, row], key=lambda i: self.cost(i))
+            for row in mutant.rows
+        ]
+        order: dict[int, None] = {}
+        for place in range(max(map(len, turns), default=0)):
+            for turn in turns:
+                if place < len(turn):
+                    order.setdefault(turn[place])
+        return [self.tests[i] for i in order]
+
+    def cost(self, i: int) -> float:
+        return self.tests[i].seconds + 0.002 * self.breadth[i]
+
+
+# --- one mutant ---
+
+
+class Chosen:
+    """A pytest plugin: only these tests, in this order, up to the first that fails; says where it
+    is on a pipe."""
+
+    def __init__(self, tests: list[str], pipe: int) -> None:
+        self.order = {test: i for i, test in enumerate(tests)}
+        self.pipe = pipe
+
+    def say(self, *words: str) -> None:
+        os.write(self.pipe, (json.dumps(words) + "\n").encode())
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self.order),
+            key=lambda item: self.order[item.nodeid],
+        )
+        self.say("collected", str(len(items)))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.say("at", nodeid)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.say("failed", report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.say("failed", report.nodeid)
+
+
+def limit_child() -> None:
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+
+
+def run_child(mutant: Mutant | None, tests: list[Used], pipe: int) -> None:
+    """In the forked process; never returns."""
+    try:
+        limit_child()
+        import pytest
+
+        if mutant is not None:
+            mutant.apply()
+        files = list(dict.fromkeys(test.file for test in tests))
+        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        plugin = Chosen([test.test for test in tests], pipe)
+        pytest.main([*options, *files], plugins=[plugin])
+        plugin.say("end")
+    finally:
+        os._exit(0)
+
+
+@dataclass
+class Child:
+    """A process that runs some tests with a mutant, and what it has said so far."""
+
+    mutant: Mutant | None
+    tests: list[Used]
+    pid: int = 0
+    pipe: int = 0
+    began: float = 0.0
+    text: bytes = b""
+
+    def start(self) -> None:
+        self.began = time.monotonic()
+        self.pipe, theirs = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.pipe)
+            run_child(self.mutant, self.tests, theirs)
+        os.close(theirs)
+
+    def read(self) -> bool:
+        """Whether there is more to come."""
+        part = os.read(self.pipe, 1 << 16)
+        self.text += part
+        return bool(part)
+
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.pipe)
+
+    def verdict(self) -> str | None:
+        """The test that failed, or in which the process went; None if all passed."""
+        at, ended = "", False
+        for line in self.text.decode(errors="replace").splitlines():
+            kind, *rest = json.loads(line) if line.endswith("]") else ("", "")
+            if kind == "failed":
+                return rest[0]
+            ended |= kind == "end"
+            at = rest[0] if kind == "at" else at
+        return None if ended else at or "(before the first test)"
+
+
+# --- all of them ---
+
+
+@dataclass
+class Results:
+    """Verdicts of mutants, kept in a file: what killed it, or None."""
+
+    path: Path
+    tests: str  # a digest of the tests; survivors of others are tried again
+    verdicts: dict[str, str | None] = field(default_factory=dict)
+
+    def load(self) -> None:
+        for line in self.path.read_text().splitlines() if self.path.exists() else ():
+            name, killer, tests = json.loads(line)
+            if killer is not None or tests == self.tests:
+                self.verdicts[name] = killer
+            else:
+                self.verdicts.pop(name, None)
+
+    def add(self, name: str, killer: str | None) -> None:
+        self.verdicts[name] = killer
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "a") as file:
+            file.write(json.dumps([name, killer, self.tests]) + "\n")
+
+
+@dataclass
+class Trial:
+    """The way of one mutant: some tests, then more; a test that fails must pass without it."""
+
+    mutant: Mutant
+    tests: list[Used]
+    stage: int = 0
+    suspect: str = ""
+
+    def next(self, sound: dict[str, bool]) -> Child | None:
+        if self.suspect:
+            return Child(None, [t for t in self.tests if t.test == self.suspect])
+        from_ = 0 if self.stage == 0 else STAGES[self.stage - 1]
+        tests = [t for t in self.tests[from_ : STAGES[self.stage]] if sound.get(t.test, True)]
+        return Child(self.mutant, tests) if tests else None
+
+
+class Hunt:
+    """Runs trials, some at a time."""
+
+    def __init__(self, results: Results, jobs: int, total: int) -> None:
+        self.results = results
+        self.jobs = jobs
+        self.total, self.done, self.alive = total, 0, 0
+        self.sound: dict[str, bool] = {}  # tests that pass without a mutant, or do not
+        self.began = time.monotonic()
+
+    def decide(self, trial: Trial, killer: str | None) -> None:
+        self.results.add(trial.mutant.name, killer)
+        self.done += 1
+        self.alive += killer is None
+        left = (time.monotonic() - self.began) / self.done * (self.total - self.done)
+        verdict = f"killed by {killer}" if killer else "SURVIVED"
+        print(
+            f"[{self.done}/{self.total}, {self.alive} survive, {left / 60:.0f} min left] "
+            f"{trial.mutant.name}: {verdict}",
+            flush=True,
+        )
+
+    def after(self, trial: Trial, child: Child) -> bool:
+        """Whether the trial goes on."""
+        failed = child.verdict()
+        if child.mutant is None:
+            self.sound[trial.suspect] = failed is None
+            killer, trial.suspect = trial.suspect, ""
+            if self.sound[killer]:
+                self.decide(trial, killer)
+            return not self.sound[killer]  # without the unsound test, once more
+        if failed is None:
+            trial.stage += 1
+            return True
+        known = self.sound.get(failed, None if "::" in failed else True)
+        if known:
+            self.decide(trial, failed)
+        elif known is None:
+            trial.suspect = failed
+        return not known
+
+    def run(self, trials: list[Trial]) -> None:
+        waiting, running = trials[::-1], dict[int, tuple[Trial, Child]]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    self.launch(waiting.pop(), running)
+                self.listen(running, waiting)
+        finally:
+            for _, child in running.values():
+                child.end()
+
+    def launch(self, trial: Trial, running: dict[int, tuple[Trial, Child]]) -> None:
+        while trial.stage < len(STAGES):
+            child = trial.next(self.sound)
+            if child is not None:
+                child.start()
+                running[child.pipe] = trial, child
+                return
+            trial.stage += 1
+        self.decide(trial, None)
+
+    def listen(self, running: dict[int, tuple[Trial, Child]], waiting: list[Trial]) -> None:
+        ready, _, _ = select.select(list(running), [], [], 5.0)
+        late = [p for p, (_, c) in running.items() if time.monotonic() > c.began + 4 * CPU_SECONDS]
+        for pipe in {*ready, *late}:
+            trial, child = running[pipe]
+            if pipe in ready and child.read():
+                continue
+            del running[pipe]
+            child.end()
+            if self.after(trial, child):
+                waiting.append(trial)
+
+
+# --- what is told ---
+
+
+def read_explained() -> dict[str, str]:
+    """Rows `table | row | change | reason`."""
+    found = {}
+    for line in EXPLAINED.read_text().splitlines() if EXPLAINED.exists() else ():
+        if line.strip() and not line.startswith("#"):
+            table, row, change, reason = (cell.strip() for cell in line.split("|", 3))
+            found[f"{table} | {row} | {change}"] = reason
+    return found
+
+
+def tell(mutants: list[Mutant], verdicts: dict[str, str | None]) -> int:
+    """The figures and the survivors; 1 if too many live, or live without a reason."""
+    explained, bad = read_explained(), False
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for mutant in mutants:
+        if mutant.name not in verdicts:
+            counts[mutant.table]["not tried"] += 1
+            continue
+        killed, known = verdicts[mutant.name] is not None, mutant.name in explained
+        counts[mutant.table]["killed" if killed else "survive"] += 1
+        if killed == known:
+            bad = True
+            what = "is killed, but explained" if killed else "SURVIVES"
+            print(f"{mutant.name} {what}")
+    for table, count in counts.items():
+        tried = count["killed"] + count["survive"]
+        share = count["killed"] / max(tried, 1)
+        bad |= share < BAR or bool(count["not tried"])
+        print(
+            f"{table:8} {count['killed']:5} of {tried:5} killed ({share:.1%}), "
+            f"{count['survive']} survive, {count['not tried']} not tried"
+        )
+    names = {mutant.name for mutant in mutants}
+    for name in explained.keys() - names:
+        if name.partition(" | ")[0] in counts:
+            print(f"{name} is explained, but there is no such mutant")
+            bad = True
+    return int(bad)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--table", choices=TABLES, action="append", help="only of these tables")
+    parser.add_argument("--row", help="only of rows in whose name this is; a rule by its full path")
+    parser.add_argument("--names", action="store_true", help="rules name by name, not by line")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--fresh", action="store_true", help="forget results")
+    parser.add_argument("--list", action="store_true", help="try nothing, tell what is known")
+    return parser.parse_args()
+
+
+def chosen(options: argparse.Namespace) -> list[Mutant]:
+    paths = [row[0] for row in _engine.rules()]
+    found = []
+    for mutant in all_mutants(options.names):
+        names = [paths[n] for n in mutant.rows] if mutant.table == RULES else [mutant.row]
+        if options.table and mutant.table not in options.table:
+            continue
+        if options.row and options.row not in names:
+            continue
+        found.append(mutant)
+    return found
+
+
+def main() -> int:
+    options = parse()
+    os.chdir(ROOT)
+    mutants = chosen(options)
+    tests = hashlib.sha256(json.dumps(test_folders()).encode()).hexdigest()[:16]
+    results = Results(FOLDER / f"results-{digest([ENGINE])}.jsonl", tests)
+    if options.fresh:
+        results.path.unlink(missing_ok=True)
+    results.load()
+    if not options.list:
+        uses = Uses(read_used(options.jobs))
+        import pytest  # noqa: F401  (so that forked processes have it)
+
+        with contextlib.suppress(ImportError):
+            import torch  # noqa: F401
+        todo = [m for m in mutants if m.name not in results.verdicts]
+        print(f"-- {len(mutants)} mutants, {len(todo)} to try, {len(uses.tests)} tests", flush=True)
+        Hunt(results, options.jobs, len(todo)).run([Trial(m, uses.of(m)) for m in todo])
+    return tell(mutants, results.verdicts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
