@@ -34,7 +34,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Neither builds nor tests depend on what a user's shell says about Python, or about colours.
 unexport $(filter-out PYTHON,$(filter PYTHON% PYTEST%,$(.VARIABLES))) NO_COLOR FORCE_COLOR
 
-.PHONY: help demo bench test test-full test-all test-asan test-debug fuzz regen check lint format clean
+.PHONY: help demo bench test test-full test-all test-asan test-debug fuzz mutants regen check lint format clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
@@ -124,6 +124,9 @@ test-debug: ## the tests on a CPython with its own asserts on
 PROGRAMS ?= 20000
 fuzz: $(VENV)/.stator $(TEST)/.built ## PROGRAMS=20000 random programs, both engines compared
 	PYTHONPATH=$(CURDIR)/$(TEST)/lib $(PY) tests/fuzz/run.py $(PROGRAMS) --out $(TEST)/fuzz $(ARGS)
+
+mutants: $(VENV)/.stator $(TEST)/.built ## rows of tables made laxer, one at a time: which no test notices
+	PYTHONPATH=$(CURDIR)/$(TEST)/lib$(addprefix :,$(WITH)) $(PY) tools/mutants.py --jobs $(JOBS) $(ARGS)
 
 regen: ## rewrite the golden dumps of tests/stage on every supported Python; read the diff
 	STATOR_REGEN=1 tools/each_python $(MAKE) test ARGS='tests/stage'

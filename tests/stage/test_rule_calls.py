@@ -1,19 +1,30 @@
 """C callables inside a trace do what they do outside: the same results and errors, and another
 result as soon as something they depend on has changed."""
 
+import _json
+import _operator
+import _sre
+import _thread
 import abc
 import bisect
+import codecs
 import collections.abc
+import contextvars
+import datetime
 import functools
 import heapq
 import itertools
+import json
 import math
 import operator
 import random
 import re
 import struct
+import sys
 import threading
+import types
 import warnings
+import weakref
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +32,7 @@ from typing import Any
 import pytest
 
 import stator
+from tests.stage.opaque_programs import OPAQUE
 from tests.stage.rule_programs import CHANGES, DROPPED, WHOLE
 
 
@@ -126,6 +138,23 @@ FAILING = [
     lambda: enumerate(5), lambda: iter(5), lambda: setattr(1, "a", 2), lambda: next(iter([])),
 ]  # fmt: skip
 
+
+async def numbers():
+    yield 1
+
+
+async def work():
+    pass
+
+
+def closed():
+    coroutine = work()
+    coroutine.close()
+    return coroutine
+
+
+VARIABLE, KEPT, FRAME = contextvars.ContextVar("variable"), P(3), sys._getframe()
+
 NAMES = {
     **vars(itertools), **globals(), "ABC": abc.ABC, "Pair": namedtuple("Pair", "a b"),
     "Iterable": collections.abc.Iterable, "Hashable": collections.abc.Hashable,
@@ -183,3 +212,16 @@ def test_breaks(expression: str, value: str, reason: str) -> None:
     )
     with warnings.catch_warnings(), pytest.raises(stator.Unsupported, match=rf"\[{reason}\]"):
         compiled(eval(value, dict(NAMES)))
+
+
+@pytest.mark.parametrize("path, expression, value", OPAQUE, ids=[row[0] for row in OPAQUE])
+def test_never_runs_in_a_trace(path: str, expression: str, value: str) -> None:
+    compiled = stator.compile(
+        function(expression, dict(NAMES)), backend="eager", fullgraph=True, _keep_empty=True
+    )
+    try:
+        argument = eval(value, dict(NAMES))
+    except AttributeError:
+        pytest.skip("not in this Python")
+    with pytest.raises(stator.Unsupported, match=re.escape(f"{path}, which ")):
+        compiled(argument)
