@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -147,12 +149,10 @@ def rule_mutants(by_name: bool) -> Iterator[Mutant]:
 
 
 def column_mutants(number: int, row: Any) -> Iterator[Mutant]:
-    if len(row) < 8:
-        return
     path, kind, _, _, _, _, writes, state = row
     if kind == "opaque":
         return
-    if writes != "NONE":
+    if writes != "none":
         change = change_rules([number], {"writes": WRITES_NOTHING})
         yield Mutant(RULES, path, "writes nothing", (number,), change)
     if state:
@@ -343,6 +343,39 @@ def limit_child() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nothing, stream)
+
+
+def foreign_modules(pipe: int) -> None:
+    """In a forked process: says which modules the tests import that are not of this project."""
+    import pytest
+
+    limit_child()
+    files = [*test_folders(), *(f"--ignore={path}" for path in LEFT_OUT)]
+    pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", "-p", "no:xdist", *files])
+    ours = (str(ROOT / "tests"), str(ROOT / "tools"))
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and not file.startswith(ours):
+            os.write(pipe, f"{name}\n".encode())
+    os._exit(0)
+
+
+def load_libraries() -> None:
+    """Imports here what the tests import, so that forked processes have it. Not the tests and their
+    helpers: some look at the engine's tables when they are imported."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        foreign_modules(theirs)
+    os.close(theirs)
+    with open(ours) as names:
+        wanted = names.read().split()
+    os.waitpid(child, 0)
+    for name in wanted:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what all have in common stays in common
 
 
 def run_child(mutant: Mutant | None, tests: list[Used], pipe: int) -> None:
@@ -602,10 +635,7 @@ def main() -> int:
     results.load()
     if not options.list:
         uses = Uses(read_used(options.jobs))
-        import pytest  # noqa: F401  (so that forked processes have it)
-
-        with contextlib.suppress(ImportError):
-            import torch  # noqa: F401
+        load_libraries()
         todo = [m for m in mutants if m.name not in results.verdicts]
         print(f"-- {len(mutants)} mutants, {len(todo)} to try, {len(uses.tests)} tests", flush=True)
         Hunt(results, options.jobs, len(todo)).run([Trial(m, uses.of(m)) for m in todo])

@@ -15,8 +15,11 @@ static const struct column {
     {"first", offsetof(rule, first)},
     {"args", offsetof(rule, args)},
     {"elements", offsetof(rule, elements)},
+    {"writes", offsetof(rule, writes)},
+    {"state", offsetof(rule, state)},
 };
-static_assert(sizeof(rule_kind) == sizeof(unsigned), "columns are unsigned numbers");
+static_assert(sizeof(rule_kind) == sizeof(unsigned) && sizeof(rule_writes) == sizeof(unsigned),
+              "columns are unsigned numbers");
 
 // rule_change(row, column, value): what was there before.
 static PyObject *rule_change(PyObject *module, PyObject *args) {
