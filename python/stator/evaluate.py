@@ -5,6 +5,7 @@ Everything is as with `python` itself: arguments, `__main__`, tracebacks, exit s
 
 import atexit
 import builtins
+import contextlib
 import functools
 import io
 import os
@@ -71,6 +72,9 @@ def _run_text(text: str) -> int:
 def _die_of_signal(ends: list[int]) -> None:
     for status in ends:
         if status < 0:
+            for stream in sys.stdout, sys.stderr:  # as at the end of the process, which comes later
+                with contextlib.suppress(Exception):
+                    stream.flush()
             signal.signal(-status, signal.SIG_DFL)
             os.kill(os.getpid(), -status)
 
