@@ -9,6 +9,7 @@ from stator import _engine
 
 STUB = Path(__file__).parents[2] / "python" / "stator" / "_engine.pyi"
 FAULTS = {"InjectedFault", "fault_arm", "fault_count"}
+FAULTS |= {"mutate", "used_rows", "rule_change", "rule_lines"}
 
 
 def stubbed(body):
