@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,9 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if re.search("0x[0-9a-f]{6}", item.nodeid):
+            raise pytest.UsageError(f"each process would have another name for {item.nodeid}")
     if os.environ.get("STATOR_FULL") == "1":
         return
     long = [item for item in items if item.get_closest_marker("full")]
