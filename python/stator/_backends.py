@@ -13,31 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-import torch._dynamo
 import torch.fx
-from torch._dynamo import callback, convert_frame, exc
-from torch._dynamo.eval_frame import get_compiler_fn
-from torch._dynamo.output_graph import GraphCompileReason
-from torch._dynamo.source import LocalSource
-from torch._guards import (
-    CompileContext,
-    CompileId,
-    GuardSource,
-    Source,
-    TracingContext,
-    compile_context,
-    tracing,
-)
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.amp.autocast_mode import _exit_autocast
-from torch.fx._lazy_graph_module import _make_graph_module
-from torch.fx.experimental.symbolic_shapes import (
-    DimDynamic,
-    ShapeEnv,
-    StatefulSymbolicContext,
-)
 
 from stator import _engine, _policy, _torch
+from stator._versions import private
 
 Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
 
@@ -46,7 +25,7 @@ _frame_ids = itertools.count()
 # -- sources --
 
 
-class PlaceSource(Source):
+class PlaceSource(private.Source):
     """Where an input comes from, as Python text. Two are equal if their texts are."""
 
     def __init__(self, text: str) -> None:
@@ -71,23 +50,21 @@ class PlaceSource(Source):
 
 
 def _set_attribute(name: str, function: Callable[[PlaceSource], Any]) -> None:
-    # What were methods in older versions of torch are properties in newer ones.
-    was_method = callable(inspect.getattr_static(Source, name))
-    setattr(PlaceSource, name, function if was_method else property(function))
+    setattr(PlaceSource, name, function if private.is_source_method(name) else property(function))
 
 
 _set_attribute("name", lambda source: source.text)
-_set_attribute("guard_source", lambda source: GuardSource.LOCAL)
+_set_attribute("guard_source", lambda source: private.GuardSource.LOCAL)
 
 _LOCAL = re.compile(r"L\['(\w+)'\]")
 
 
-def _source(text: str) -> Source:
+def _source(text: str) -> private.Source:
     local = _LOCAL.fullmatch(text)
-    return LocalSource(local[1], is_input=True) if local else PlaceSource(text)
+    return private.LocalSource(local[1], is_input=True) if local else PlaceSource(text)
 
 
-def _sources(texts: list[str]) -> list[Source]:
+def _sources(texts: list[str]) -> list[private.Source]:
     """One for each input. Two places may look the same (keys without a name, texts cut short), and
     backends know inputs by their sources: the later ones are numbered."""
     seen: collections.Counter[str] = collections.Counter()
@@ -138,7 +115,7 @@ def _argument(value: Any, nodes: dict[Any, torch.fx.Node], result: torch.fx.Grap
 
 def _target(node: _engine.Node) -> Any:
     if node.target is _torch._exit_autocast:
-        return _exit_autocast
+        return private.exit_autocast
     if node.target is operator.pow and str(node.args[0]).startswith("-"):
         return torch.pow  # (-2) ** x as code is -2 ** x
     return node.target
@@ -176,16 +153,16 @@ def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
         if node.stack:
             made.meta["stack_trace"] = _stack_trace(node.stack)
         nodes[node] = made
-    return _make_graph_module(torch.nn.Module(), result, class_name="GraphModule")
+    return private.make_graph_module(torch.nn.Module(), result, class_name="GraphModule")
 
 
 # -- handing over --
 
 
-def _context_of(tensor: torch.Tensor, source: Source) -> StatefulSymbolicContext:
+def _context_of(tensor: torch.Tensor, source: private.Source) -> private.StatefulSymbolicContext:
     dims = tensor.dim()
-    return StatefulSymbolicContext(
-        dynamic_sizes=[DimDynamic.STATIC] * dims,
+    return private.StatefulSymbolicContext(
+        dynamic_sizes=[private.DimDynamic.STATIC] * dims,
         constraint_sizes=[None] * dims,
         tensor_source=source,
         shape_env_to_source_to_symbol_cache={},
@@ -213,7 +190,7 @@ def _label_inputs(
     module: torch.fx.GraphModule,
     examples: list[Any],
     texts: list[str],
-    context: TracingContext,
+    context: private.TracingContext,
 ) -> None:
     placeholders = module.graph.find_nodes(op="placeholder")
     for node, example, text, source in zip(
@@ -226,21 +203,14 @@ def _label_inputs(
             context.tensor_to_context[example] = _context_of(example, source)
 
 
-def _session() -> contextlib.AbstractContextManager[Any]:
-    make = getattr(torch.compiler, "_compile_session_context", contextlib.nullcontext)
-    return make()
-
-
 @contextlib.contextmanager
-def _compiling(compile_id: CompileId, context: TracingContext) -> Iterator[None]:
+def _compiling(compile_id: private.CompileId, context: private.TracingContext) -> Iterator[None]:
     with (
-        convert_frame.compile_lock,
-        _session(),
-        callback.callback_handler.install_callbacks(
-            callback.CallbackTrigger.DYNAMO, str(compile_id)
-        ),
-        compile_context(CompileContext(compile_id)),
-        tracing(context),
+        private.compile_lock,
+        private.compile_session(),
+        private.callback_handler.install_callbacks(private.CallbackTrigger.DYNAMO, str(compile_id)),
+        private.compile_context(private.CompileContext(compile_id)),
+        private.tracing(context),
     ):
         yield
 
@@ -253,20 +223,20 @@ def _call_backend(
         if not callable(compiled):
             raise TypeError(f"the backend returned {compiled!r}, which cannot be called")
         return compiled
-    except exc.SkipFrame:
+    except private.exc.SkipFrame:
         return module.forward  # the operations run as they are
-    except (exc.ShortenTraceback, IndexError):
+    except (private.exc.ShortenTraceback, IndexError):
         raise  # as Dynamo does: an IndexError of an operation is the user's own
     except Exception as error:
-        failed = exc.BackendCompilerFailed(backend, error, inspect.currentframe())
+        failed = private.exc.BackendCompilerFailed(backend, error, inspect.currentframe())
         raise failed.with_traceback(error.__traceback__) from None
 
 
-def _reason() -> GraphCompileReason:
+def _reason() -> private.GraphCompileReason:
     """Why the graph ends where it does; for torch's explain."""
     text, stack = _policy.end_of_trace() or ("return_value", None)
     frames = [traceback.FrameSummary(*row) for row in stack or ()]
-    reason = GraphCompileReason(text, frames, graph_break=False)  # else it notes itself
+    reason = private.GraphCompileReason(text, frames, graph_break=False)  # else it notes itself
     reason.graph_break = text != "return_value"
     return reason
 
@@ -274,11 +244,9 @@ def _reason() -> GraphCompileReason:
 def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Callable[..., Any]:
     """Calls the backend with real example inputs. Its result takes them positionally."""
     module = to_fx(graph)
-    # `export`: a tensor without dimensions does not become a symbol that backends may fix the value
-    # of, for nobody would guard it.
-    mode = FakeTensorMode(shape_env=ShapeEnv(tracked_fakes=[]), export=True)
-    context = TracingContext(mode)
-    compile_id = CompileId(frame_id=next(_frame_ids), frame_compile_id=0)
+    mode = private.forgetful_mode(shape_env=private.ShapeEnv(tracked_fakes=[]))
+    context = private.TracingContext(mode)
+    compile_id = private.CompileId(frame_id=next(_frame_ids), frame_compile_id=0)
     module.meta["dynamo_compile_id"] = compile_id
     module._param_name_to_source = {}  # type: ignore[assignment]
     module._source_to_user_stacks = {}  # type: ignore[assignment]
@@ -302,7 +270,7 @@ def _state_kept(graph: _engine.Graph) -> Iterator[None]:
 
 
 def _keeping(
-    compiled: Callable[..., Any], graph: _engine.Graph, context: TracingContext
+    compiled: Callable[..., Any], graph: _engine.Graph, context: private.TracingContext
 ) -> Callable[..., Any]:
     """Keeps what a call needs: its context, in which a backward pass may be compiled later; and
     torch's state, where the graph sets it and an error would leave it set."""
@@ -326,7 +294,7 @@ def _keeping(
 
 def resolve(backend: str | Backend) -> Callable[[_engine.Graph, list[Any]], Callable[..., Any]]:
     """What the engine calls with a graph and its example inputs."""
-    function = get_compiler_fn(backend)
+    function = private.get_compiler_fn(backend)
 
     def call(graph: _engine.Graph, examples: list[Any]) -> Callable[..., Any]:
         return hand_over(graph, examples, function)

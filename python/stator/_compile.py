@@ -16,9 +16,9 @@ __all__ = ["Context", "Unsupported", "compile", "reset"]
 
 def _attach() -> None:
     if "torch" in sys.modules and not _engine.torch_attached():
-        from stator import _torch
+        from stator import _versions
 
-        _torch.attach()
+        _versions.attach()
 
 
 def _resolve(backend: str | Callable[..., Any]) -> Callable[..., Any] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import itertools
 import logging
 import os
@@ -18,19 +19,13 @@ from types import CodeType
 from typing import Any
 
 import torch
-import torch._dynamo
-from torch._dynamo import callback, config, decorators, eval_frame, exc, utils
-from torch._dynamo.output_graph import GraphCompileReason
-from torch._dynamo.types import GuardFail
-from torch._guards import GuardsSet
-from torch._logging._internal import getArtifactLogger
-from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 
 from stator import _compile, _engine, _policy, _stance
+from stator._versions import private
 
 log = logging.getLogger("torch._dynamo.convert_frame")
-breaks_log = getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
-recompiles_log = getArtifactLogger("torch._dynamo.guards", "recompiles")
+breaks_log = private.getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
+recompiles_log = private.getArtifactLogger("torch._dynamo.guards", "recompiles")
 
 # -- policy: torch's settings, counters, errors --
 
@@ -50,7 +45,7 @@ def _summaries(stack: _policy.Stack) -> list[traceback.FrameSummary]:
 
 _ids = itertools.count()
 _callbacks = functools.partial(
-    callback.callback_handler.install_callbacks, callback.CallbackTrigger.DYNAMO
+    private.callback_handler.install_callbacks, private.CallbackTrigger.DYNAMO
 )
 
 
@@ -61,7 +56,7 @@ class TorchPolicy(_policy.Policy):
         self,
         fullgraph: bool,
         limit: int | None = None,
-        fail_fn: Callable[[GuardFail], None] | None = None,
+        fail_fn: Callable[[private.GuardFail], None] | None = None,
         export_fn: Callable[[Any], None] | None = None,
     ) -> None:
         super().__init__(fullgraph)
@@ -72,11 +67,11 @@ class TorchPolicy(_policy.Policy):
 
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _policy.end_of_trace()
-        if config.disable:
+        if private.config.disable:
             self._nothing_compiled(code, "Dynamo tracing is disabled")
             return False
-        if is_fx_symbolic_tracing():  # what it passes in is to see the program, once
-            if config.error_on_nested_fx_trace:
+        if private.is_fx_symbolic_tracing():  # what it passes in is to see the program, once
+            if private.config.error_on_nested_fx_trace:
                 raise RuntimeError(
                     f"Detected that you are using FX to trace {code.co_qualname}, which is "
                     "compiled: trace it uncompiled, or unset "
@@ -89,7 +84,7 @@ class TorchPolicy(_policy.Policy):
             self._recompiles(code, reasons)
         if not self._under_limit(code, entries, reasons):
             return None
-        utils.counters["frames"]["total"] += 1
+        private.counters["frames"]["total"] += 1
         return True
 
     def _nothing_compiled(self, code: CodeType, why: str) -> None:
@@ -103,21 +98,21 @@ class TorchPolicy(_policy.Policy):
     def _recompiles(self, code: CodeType, reasons: list[str]) -> None:
         message = _describe(code, reasons)
         recompiles_log.debug(message)
-        if config.error_on_recompile:
-            raise exc.RecompileError(message)
+        if private.config.error_on_recompile:
+            raise private.exc.RecompileError(message)
         if self.fail_fn is not None:
-            self.fail_fn(GuardFail(reasons[0], code))
+            self.fail_fn(private.GuardFail(reasons[0], code))
 
     def _under_limit(self, code: CodeType, entries: int, reasons: list[str]) -> bool:
-        limit = config.recompile_limit if self.limit is None else self.limit
+        limit = private.config.recompile_limit if self.limit is None else self.limit
         kind = "recompile_limit"
-        if entries < limit and entries >= config.accumulated_recompile_limit:
-            limit, kind = config.accumulated_recompile_limit, "accumulated_recompile_limit"
+        if entries < limit and entries >= private.config.accumulated_recompile_limit:
+            limit, kind = private.config.accumulated_recompile_limit, "accumulated_recompile_limit"
         if entries < limit:
             return True
-        if config.fail_on_recompile_limit_hit or self.fullgraph:
+        if private.config.fail_on_recompile_limit_hit or self.fullgraph:
             asked = "fullgraph=True" if self.fullgraph else "fail_on_recompile_limit_hit=True"
-            raise exc.FailOnRecompileLimitHit(
+            raise private.exc.FailOnRecompileLimitHit(
                 f"{kind} reached with {asked}. {_describe(code, reasons)}"
             )
         if not self._warned:
@@ -144,21 +139,21 @@ class TorchPolicy(_policy.Policy):
         if reason == "FORBIDDEN":
             raise AssertionError(f"Attempt to trace forbidden callable: {text}")
         super().broke(code, offset, reason, text, stack, strict)
-        utils.counters["graph_break"][text] += 1
+        private.counters["graph_break"][text] += 1
         breaks_log.debug("Graph break in user code: %s", text)
-        GraphCompileReason(text, _summaries(stack))  # notes itself in graph_break_reasons
+        private.GraphCompileReason(text, _summaries(stack))  # notes itself in graph_break_reasons
 
     def made(self, code: CodeType, offset: int, graph: Any) -> None:
-        utils.counters["frames"]["ok"] += 1
+        private.counters["frames"]["ok"] += 1
         calls = sum("call" in node.op for node in graph.nodes) if graph is not None else 0
         if calls > 0:
-            utils.counters["stats"]["calls_captured"] += calls
-            utils.counters["stats"]["unique_graphs"] += 1
+            private.counters["stats"]["calls_captured"] += calls
+            private.counters["stats"]["unique_graphs"] += 1
         if self.replayed and calls > 0:
             with _callbacks(str(next(_ids))):  # backends run within them by themselves
                 pass
         if self.export_fn is not None:
-            self.export_fn(GuardsSet())
+            self.export_fn(private.GuardsSet())
 
 
 # -- compilers: one for each backend with its settings, as stock Dynamo's caches are --
@@ -167,8 +162,8 @@ _compilers: list[tuple[Any, tuple[Any, ...], Any]] = []  # backend, settings, co
 
 
 def _same_backend(a: Any, b: Any) -> bool:
-    wrappers = (torch._TorchCompileInductorWrapper, torch._TorchCompileWrapper)
-    return a is b or (type(a) is type(b) and isinstance(a, (str, *wrappers)) and a == b)
+    wrappers = (str, *private.compile_wrappers)
+    return a is b or (type(a) is type(b) and isinstance(a, wrappers) and a == b)
 
 
 def _shared_compiler(backend: Any, policy: TorchPolicy) -> Any:
@@ -183,7 +178,7 @@ def _shared_compiler(backend: Any, policy: TorchPolicy) -> Any:
 
 def _plain_name(backend: Any) -> Any:
     """ "eager" for what torch.compile makes of it: the engine replays such graphs itself."""
-    plain = isinstance(backend, torch._TorchCompileWrapper) and not backend.kwargs
+    plain = isinstance(backend, private.compile_wrappers[1]) and not backend.kwargs
     return "eager" if plain and backend.compiler_name == "eager" else backend
 
 
@@ -202,7 +197,7 @@ class OptimizeContext(_compile.Context):
         error_on_graph_break: bool | None = None,
         recompile_limit: int | None = None,
         isolate_recompiles: bool = False,
-        guard_fail_fn: Callable[[GuardFail], None] | None = None,
+        guard_fail_fn: Callable[[private.GuardFail], None] | None = None,
         guard_export_fn: Callable[[Any], None] | None = None,
     ) -> None:
         self._settings = {
@@ -225,7 +220,7 @@ class OptimizeContext(_compile.Context):
         make = _compile.make_compiler if alone else _shared_compiler
         self.compiler = make(engines, policy)
         if not isinstance(backend, str):
-            eval_frame.cached_backends.setdefault(id(backend), backend)  # for their own reset()
+            private.cached_backends.setdefault(id(backend), backend)  # for their own reset()
 
     def get_compiler_config(self) -> Any:
         return self.compiler_config
@@ -240,7 +235,7 @@ class OptimizeContext(_compile.Context):
         return compiled
 
     def __call__(self, target: Any) -> Any:
-        target = eval_frame.innermost_fn(target)
+        target = private.innermost_fn(target)
         if isinstance(target, type):
             return self._compile_class(target)
         if not callable(target):
@@ -248,7 +243,7 @@ class OptimizeContext(_compile.Context):
                 f"A callable function is expected, but {type(target)} is provided."
             )
         made = super().__call__(target)
-        if isinstance(made, eval_frame.OptimizedModule):
+        if isinstance(made, private.OptimizedModule):
             made.get_compiler_config = self.get_compiler_config
             made._is_torch_compile = True
         return made
@@ -260,7 +255,7 @@ class OptimizeContext(_compile.Context):
         return cls
 
     def __enter__(self) -> None:
-        if config.raise_on_ctx_manager_usage:
+        if private.config.raise_on_ctx_manager_usage:
             raise RuntimeError(
                 "torch._dynamo.optimize(...) is used with a context manager; use it as a "
                 "decorator, or call it with the function."
@@ -274,12 +269,12 @@ def _with_breaks_as(value: bool, compiled: Any) -> Any:
     """Calls with `error_on_graph_break` set for their time."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        before = utils._get_error_on_graph_break()
-        utils._set_error_on_graph_break(value)
+        before = private.get_strict_breaks()
+        private.set_strict_breaks(value)
         try:
             return compiled(*args, **kwargs)
         finally:
-            utils._set_error_on_graph_break(before)
+            private.set_strict_breaks(before)
 
     call.__dict__.update(getattr(compiled, "__func__", compiled).__dict__)
     call._torchdynamo_wrapper_id = id(call)  # type: ignore[attr-defined]
@@ -293,6 +288,18 @@ def _is_off(disable: bool) -> bool:
     return disable or os.environ.get("TORCHDYNAMO_DISABLE", "") == "1"
 
 
+def _refuse(function: str, options: dict[str, Any]) -> None:
+    """Options that Stator does not know: none is ignored, unless it says nothing."""
+    known = inspect.signature(_originals[function]).parameters
+    for name, value in options.items():
+        default = known[name].default if name in known else None
+        if value is not None and value is not default:
+            raise NotImplementedError(
+                f"Stator does not support the option {name}={value!r} of torch.compile: leave it "
+                "out, or call stator.uninstall() before"
+            )
+
+
 def _optimize(
     rebuild_ctx: Callable[[], Any],
     backend: Any = "inductor",
@@ -300,18 +307,18 @@ def _optimize(
     nopython: bool = False,
     error_on_graph_break: bool | None = None,
     guard_export_fn: Callable[[Any], None] | None = None,
-    guard_fail_fn: Callable[[GuardFail], None] | None = None,
+    guard_fail_fn: Callable[[private.GuardFail], None] | None = None,
     guard_filter_fn: Any = None,  # drops guards at one's own risk: all are kept
     disable: bool = False,
     dynamic: bool | None = None,
-    package: Any = None,
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
-    shapes_spec: Any = None,
+    **others: Any,
 ) -> Any:
-    eval_frame.check_if_dynamo_supported()
+    private.check_if_dynamo_supported()
     if _is_off(disable):
-        return eval_frame._NullDecorator()
+        return private.NullDecorator()
+    _refuse("optimize", others)
     return OptimizeContext(
         backend,
         fullgraph=nopython,
@@ -324,22 +331,16 @@ def _optimize(
     )
 
 
-def _optimize_assert(
-    rebuild_ctx: Callable[[], Any],
+def _optimize_whole(
     backend: Any,
     *,
     hooks: Any = None,
-    export: bool = False,
     dynamic: bool | None = None,
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
     **others: Any,
 ) -> Any:
-    if export:
-        settings = {"dynamic": dynamic, "recompile_limit": recompile_limit, **others}
-        if hooks is not None:
-            settings["hooks"] = hooks
-        return _originals["optimize_assert"](rebuild_ctx, backend, export=True, **settings)
+    _refuse("optimize_assert", others)
     return OptimizeContext(
         "eager" if backend is None else backend,
         fullgraph=True,
@@ -349,6 +350,14 @@ def _optimize_assert(
         guard_fail_fn=hooks.guard_fail_fn if hooks is not None else None,
         guard_export_fn=hooks.guard_export_fn if hooks is not None else None,
     )
+
+
+def _optimize_assert(
+    rebuild_ctx: Callable[[], Any], backend: Any, *, export: bool = False, **options: Any
+) -> Any:
+    if export:  # torch's own tracer
+        return _originals["optimize_assert"](rebuild_ctx, backend, export=True, **options)
+    return _optimize_whole(backend, **options)
 
 
 def _reset_guarded_backend_cache() -> None:
@@ -374,13 +383,13 @@ def _skip_code(code: CodeType) -> None:
 
 # -- putting them there --
 
-_PATCHES: tuple[tuple[str, Any, str, Any], ...] = (
-    ("optimize", eval_frame, "_optimize", _optimize),
-    ("optimize_assert", eval_frame, "_optimize_assert", _optimize_assert),
-    ("reset", torch._dynamo, "_reset_guarded_backend_cache", _reset_guarded_backend_cache),
-    ("set_stance", decorators, "_set_stance", _set_stance),
-    ("skip_code", decorators, "skip_code", _skip_code),
-)
+_REPLACEMENTS: dict[str, Any] = {
+    "optimize": _optimize,
+    "optimize_assert": _optimize_assert,
+    "reset": _reset_guarded_backend_cache,
+    "set_stance": _set_stance,
+    "skip_code": _skip_code,
+}
 _originals: dict[str, Any] = {}
 
 
@@ -389,18 +398,18 @@ def install() -> None:
     if _originals:
         return
     _compile._attach()
-    for key, home, name, replacement in _PATCHES:
+    for key, (home, name) in private.PATCHED.items():
         _originals[key] = getattr(home, name)
-        setattr(home, name, replacement)
-    stance = eval_frame._stance
+        setattr(home, name, _REPLACEMENTS[key])
+    stance = private.stance()
     with contextlib.suppress(RuntimeError):
         _stance.change(stance.stance, stance.backend)
 
 
 def uninstall() -> None:
     """Torch is as it was. What was compiled with Stator stays so."""
-    for key, home, name, replacement in _PATCHES:
-        if key in _originals and getattr(home, name) is replacement:
+    for key, (home, name) in private.PATCHED.items():
+        if key in _originals and getattr(home, name) is _REPLACEMENTS[key]:
             setattr(home, name, _originals[key])
     _originals.clear()
     _stance.change("default")

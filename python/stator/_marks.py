@@ -73,9 +73,10 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
     if isinstance(fn, type) or _is_module(fn):
-        from torch._dynamo import disable as disable_by_torch  # it knows what to wrap in them
+        from stator._versions import private
 
-        return disable_by_torch(  # type: ignore[no-untyped-call]
+        # It knows what to wrap in them.
+        return private.disable(  # type: ignore[no-untyped-call]
             fn, recursive=recursive, reason=reason
         )
     function = innermost(fn)
@@ -97,9 +98,9 @@ def skip(fn: Any = None) -> Any:
 
 def allow_in_graph(fn: Any) -> Any:
     """Puts calls of a function into graphs as they are, without looking into it."""
-    import torch._dynamo
+    from stator._versions import private
 
-    return torch._dynamo.allow_in_graph(fn)  # type: ignore[no-untyped-call]
+    return private.allow_in_graph(fn)  # type: ignore[no-untyped-call]
 
 
 # -- questions and modes --
@@ -187,22 +188,11 @@ def register() -> None:
         _register_torch()
 
 
-def _substitute(function: Any) -> Any:
-    """What `torch.compiler.substitute_in_graph` was given for a function, by others than torch."""
-    from torch._dynamo.variables import PolyfilledFunctionVariable
-
-    wrapped = PolyfilledFunctionVariable._get_polyfill_handlers().get(function)
-    found = getattr(wrapped, "__torch_dynamo_polyfill__", None)
-    return None if getattr(found, "__module__", "torch.").startswith("torch.") else found
-
-
 def _register_torch() -> None:
-    import torch._dynamo
-    from torch._dynamo import decorators, eval_frame, trace_rules
+    from stator._versions import private
 
-    _engine.mark_ids(trace_rules._allowed_callable_ids(), trace_rules._disallowed_callable_ids())
-    _engine.mark_substitutes(trace_rules._polyfilled_function_ids(), _substitute)
-    _engine.mark_strict_at(vars(torch._dynamo.utils), "_error_on_graph_break")
-    wrapper = eval_frame.DisableContext()(lambda: None)
-    _engine.skip_code(wrapper.__code__, _BELOW)
-    _engine.skip_code(decorators._nonrecursive_disable_wrapper_code, _NEXT)
+    _engine.mark_ids(private.allowed_ids(), private.disallowed_ids())
+    _engine.mark_substitutes(private.substituted_ids(), private.substitute)
+    _engine.mark_strict_at(*private.strict_breaks)
+    _engine.skip_code(private.disable_wrapper, _BELOW)
+    _engine.skip_code(private.skip_wrapper, _NEXT)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._dynamo.eval_frame import OptimizedModule
-from torch.nn.modules import module as torch_module
 
-_get_tracing_state = torch._C._get_tracing_state
+from stator._versions import private
+
+_get_tracing_state = private.get_tracing_state
 
 
 def _call_forward(module: torch.nn.Module, wrap_callable: Callable[[Any], Any]) -> Any:
@@ -21,12 +21,7 @@ def _call_forward(module: torch.nn.Module, wrap_callable: Callable[[Any], Any]) 
     if type(forward) is not types.FunctionType:
         return whole
     compiled = wrap_callable(forward)
-    before, after, back_before, back_after = (
-        torch_module._global_forward_pre_hooks,
-        torch_module._global_forward_hooks,
-        torch_module._global_backward_pre_hooks,
-        torch_module._global_backward_hooks,
-    )
+    before, after, back_before, back_after = private.global_hooks
 
     def call(*args: Any, **kwargs: Any) -> Any:
         # The condition of Module._call_impl, and that `forward` is still the one.
@@ -52,15 +47,15 @@ def compile_call(function: Any, wrap_callable: Callable[[Any], Any]) -> Any:
     return wrap_callable(function)
 
 
-def wrap(module: torch.nn.Module, context: Callable[[Any], Any]) -> OptimizedModule:
+def wrap(module: torch.nn.Module, context: Callable[[Any], Any]) -> private.OptimizedModule:
     """The module in the class that users know from `torch.compile`; attributes are the module's.
     `context` compiles a callable, and is pickled with the module."""
-    if type(module) is torch.jit._script.RecursiveScriptModule:
+    if type(module) is private.ScriptModule:
         raise RuntimeError(
             "torch.compile does not support compiling torch.jit.script or torch.jit.freeze models "
             "directly: compile the module that they were made from"
         )
-    made = OptimizedModule(module, context)  # type: ignore[arg-type]
+    made = private.OptimizedModule(module, context)  # type: ignore[arg-type]
     made._torchdynamo_orig_callable = module.forward
     made._torchdynamo_wrapper_id = id(made)
     return made

@@ -23,20 +23,10 @@ from types import (
 from typing import Any
 
 import torch
-import torch._dynamo  # before any table: importing it replaces some of torch's functions
 import torch.overrides
-from torch._C._dynamo.guards import GlobalStateGuard
-from torch._dynamo import trace_rules
-from torch._dynamo.variables import TorchInGraphFunctionVariable
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-)
-from torch.utils.hooks import RemovableHandle
 
-from stator import _engine
+from stator import _engine, _versions
+from stator._versions import private
 
 Row = tuple[str, Any]  # kind (src/torch/kinds.def), extra
 
@@ -47,7 +37,7 @@ class _Settle(Exception):
     """An operation writes to a tensor whose fake has no history yet."""
 
 
-class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
+class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
     """Notes what cannot be run twice: that something wrote to an input, or drew random numbers."""
 
     stator_wrote = False
@@ -55,7 +45,7 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
     stator_overwrites = False
 
     def __init__(self, late: bool) -> None:
-        super().__init__(static_shapes=True)
+        super().__init__()
         self.stator_late = late  # fakes are made for one operation each
         self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
         self.stator_made: set[int] = set()  # those of fakes made late
@@ -66,7 +56,7 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func._schema.is_mutable:
-            storages = {_storage(tensor) for tensor in _written(func, args, kwargs)}
+            storages = {private.storage_of(tensor) for tensor in _written(func, args, kwargs)}
             if self.stator_late and not storages.isdisjoint(self.stator_made | self.stator_inputs):
                 raise _Settle
             self.stator_wrote = self.stator_wrote or not storages.isdisjoint(self.stator_inputs)
@@ -79,10 +69,6 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 
-def _storage(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
-
-
 def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """The arguments that an operation writes to."""
     for i, argument in enumerate(func._schema.arguments):
@@ -93,7 +79,7 @@ def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
         yield from (item for item in values if isinstance(item, torch.Tensor))
 
 
-def make_mode(late: bool) -> FakeTensorMode:
+def make_mode(late: bool) -> _Mode:
     return _Mode(late)
 
 
@@ -107,7 +93,7 @@ def _fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
 
 def fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
     fake = _fake_of(mode, tensor)
-    mode.stator_inputs.add(_storage(fake))
+    mode.stator_inputs.add(private.storage_of(fake))
     return fake
 
 
@@ -117,7 +103,7 @@ def hooked(mode: _Mode, fake: torch.Tensor) -> None:
     Leaves stay what they are.
     """
     if not fake.is_leaf:
-        mode.stator_hooked.add(_storage(fake))
+        mode.stator_hooked.add(private.storage_of(fake))
 
 
 def forget_writes(mode: _Mode, nothing: None) -> None:
@@ -125,18 +111,20 @@ def forget_writes(mode: _Mode, nothing: None) -> None:
 
 
 def were_written(mode: _Mode, fakes: list[torch.Tensor]) -> bool:
-    return any(_storage(tensor) in mode.stator_written for tensor in fakes)
+    return any(private.storage_of(tensor) in mode.stator_written for tensor in fakes)
 
 
 def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
-    shared = {_storage(tensor) for tensor in given} & {_storage(tensor) for tensor in made}
+    shared = {private.storage_of(tensor) for tensor in given} & {
+        private.storage_of(tensor) for tensor in made
+    }
     mode.stator_shared |= shared
     return bool(shared)
 
 
 def are_shared(mode: _Mode, fakes: list[Any]) -> bool:
     tensors = (fake for fake in fakes if isinstance(fake, torch.Tensor))
-    return any(_storage(tensor) in mode.stator_shared for tensor in tensors)
+    return any(private.storage_of(tensor) in mode.stator_shared for tensor in tensors)
 
 
 def fake_like(
@@ -146,8 +134,8 @@ def fake_like(
     inside = torch.empty_strided(
         sizes, strides, dtype=dtype, device="meta", requires_grad=requires_grad
     )
-    fake = FakeTensor(mode, inside, device)
-    mode.stator_made.add(_storage(fake))
+    fake = private.FakeTensor(mode, inside, device)
+    mode.stator_made.add(private.storage_of(fake))
     return fake
 
 
@@ -159,12 +147,10 @@ def _log_filter(record: logging.LogRecord) -> bool:
     return not getattr(_running, "fakes", False)
 
 
-logging.getLogger("torch._subclasses.fake_tensor").addFilter(_log_filter)
+private.fake_log.addFilter(_log_filter)
 
 
-def run(
-    mode: FakeTensorMode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
-) -> Any:
+def run(mode: _Mode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     _running.fakes = True
     try:
         with mode:
@@ -187,15 +173,15 @@ def refusal(tensor: torch.Tensor) -> str | None:
         return "is nested"
     if tensor.is_quantized:
         return "is quantized"
-    if hasattr(tensor, "has_names") and tensor.has_names():  # torch < 2.13
+    if private.has_names(tensor):
         return "has named dimensions"
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    if private.is_functorch_wrapped(tensor):
         return "belongs to a functorch transform"
     return None
 
 
 def key_bits(tensor: torch.Tensor) -> int:
-    return torch._C._dispatch_keys(tensor).raw_repr()
+    return int(private.dispatch_keys(tensor).raw_repr())
 
 
 # -- state --
@@ -203,15 +189,15 @@ def key_bits(tensor: torch.Tensor) -> int:
 
 def state_refusal() -> str | None:
     """What is on that a trace could not stand."""
-    if torch._C._functorch.peek_interpreter_stack() is not None:
+    if private.peek_interpreter_stack() is not None:
         return "a functorch transform is on"
-    if torch._C._len_torch_dispatch_stack() > 0:
+    if private.len_dispatch_stack() > 0:
         return "a torch dispatch mode is on"
-    if torch._C._get_tracing_state() is not None:
+    if private.get_tracing_state() is not None:
         return "torch.jit.trace is on"
-    if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+    if private.top_saved_tensors_hooks(False) is not None:
         return "saved-tensor hooks are on"
-    if torch.autograd.forward_ad._current_level >= 0:
+    if private.forward_ad_level() >= 0:
         return "forward-mode differentiation is on"
     return None
 
@@ -245,7 +231,7 @@ _entered = _Entered()
 
 
 def enter_inference(mode: bool) -> Any:
-    context: Any = torch._C._InferenceMode(mode)
+    context: Any = private.InferenceMode(mode)
     context.__enter__()
     _entered.contexts.append(context)
     return context
@@ -270,7 +256,7 @@ def save_state(settings: tuple[tuple[Any, Any], ...] = ()) -> tuple[Any, ...]:
     )
     setters: list[tuple[Any, tuple[Any, ...]]] = [
         (leave_inference, (len(_entered.contexts),)),
-        (torch._C._set_grad_enabled, (grad,)),
+        (private.set_grad_enabled, (grad,)),
         (torch.set_autocast_cache_enabled, (cache,)),
     ]
     for device, enabled, dtype in autocast:
@@ -296,7 +282,7 @@ def state_switches(before: tuple[Any, ...], after: tuple[Any, ...]) -> list[Swit
         if old != new:
             switches.append((function, (*device, new), function, (*device, old)))
 
-    switch(torch._C._set_grad_enabled, before[0], after[0])
+    switch(private.set_grad_enabled, before[0], after[0])
     for (device, *old), (_, *new) in zip(before[1], after[1], strict=True):
         switch(torch.set_autocast_enabled, old[0], new[0], device)
         switch(torch.set_autocast_dtype, old[1], new[1], device)
@@ -356,11 +342,11 @@ class _Range(torch.profiler.record_function):
         self.args = args
         self.run_callbacks_on_exit = True
         self.record = None
-        if _MONITORED:
-            self._cupti_monitor_external_id = None
+        for name in private.range_notes or ():
+            setattr(self, name, None)
 
     def enter(self) -> Any:
-        if torch._C._autograd._profiler_enabled():
+        if private.profiler_enabled():
             return _enter_range(self)
         self.run_callbacks_on_exit = False
         return self
@@ -377,9 +363,9 @@ _RANGES: tuple[tuple[Any, Row], ...] = (
     (torch.profiler.record_function.__enter__, ("instead", _Range.enter)),
     (torch.profiler.record_function.__exit__, ("instead", _Range.exit)),
 )
-_MONITORED = (
-    "_cupti_monitor_external_id" in torch.profiler.record_function.__init__.__code__.co_names
-)
+if private.range_notes is None:  # nobody knows what to set
+    _RANGES = tuple((function, ("state", "torch.profiler.record_function"))
+                    for function, _ in _RANGES)  # fmt: skip
 
 
 def _enter_range(self: Any) -> Any:
@@ -495,7 +481,7 @@ def _group_tensors(lists: Any, with_indices: bool = False) -> Any:
 
 
 def _group_by_torch(lists: Any, with_indices: bool) -> Any:
-    return torch._C._group_tensors_by_device_and_dtype(lists, with_indices)
+    return private.group_tensors(lists, with_indices)
 
 
 # An autograd.Function. Its forward and backward are traced to see whether they only compute; what
@@ -552,11 +538,11 @@ def _look_backward(cls: Any, context: _Context, output: Any) -> None:
 
 def _look_at(cls: Any, args: Any, kwargs: Any, backward: bool) -> None:
     before = torch.is_grad_enabled()
-    torch._C._set_grad_enabled(False)
+    private.set_grad_enabled(False)
     context, output = _look_forward(cls, args, kwargs)
     if backward and before and any(context.needs_input_grad):
         _look_backward(cls, context, output)
-    torch._C._set_grad_enabled(before)
+    private.set_grad_enabled(before)
 
 
 def _apply_as(cls: Any, args: Any, kwargs: Any, backward: bool) -> Any:
@@ -595,19 +581,18 @@ def _applier(cls: Any) -> Any:
     return apply
 
 
-_APPLY = vars(torch.autograd.Function)["apply"].__func__
 _FUNCTIONS: tuple[tuple[Any, Row], ...] = (
-    (_APPLY, ("function", (_apply, _apply_whole))),
+    (private.function_apply, ("function", (_apply, _apply_whole))),
     (_applied, ("apply", _applier)),
     (_apply_for_real, ("refused", "an autograd.Function that raises, or gets more than values")),
 )
 
 _FOR_REAL = (_set_requires_grad, _type_of, _new_of, _group_by_torch)
 _INSTEAD: tuple[tuple[Any, Row], ...] = (
-    (torch._C.TensorBase.requires_grad_, ("instead", _requires_grad_)),
-    (torch._C.TensorBase.type, ("instead", _type)),
-    (torch._C.TensorBase.new, ("instead", _new)),
-    (torch._C._group_tensors_by_device_and_dtype, ("instead", _group_tensors)),
+    (private.TensorBase.requires_grad_, ("instead", _requires_grad_)),
+    (private.TensorBase.type, ("instead", _type)),
+    (private.TensorBase.new, ("instead", _new)),
+    (private.group_tensors, ("instead", _group_tensors)),
 )
 
 _SCALED: tuple[tuple[Any, Row], ...] = (
@@ -615,7 +600,7 @@ _SCALED: tuple[tuple[Any, Row], ...] = (
     (torch.addcmul, ("scaled", (None, _addcmul))),
     *(
         (
-            getattr(torch._C.TensorBase, function.__name__[1:]),
+            getattr(private.TensorBase, function.__name__[1:]),
             ("scaled", (function.__name__[1:], function)),
         )
         for function in (_addcdiv, _addcdiv_, _addcmul, _addcmul_)
@@ -702,7 +687,7 @@ _ATTRIBUTES: dict[str, Any] = {
     "is_leaf": "leaf",
     "grad_fn": "no history",
     "retains_grad": "no record",
-    "data": torch._C._autograd._get_data_attr,  # type: ignore[attr-defined]
+    **private.attribute_calls,
 }  # fmt: skip
 
 # Asked for real, and asked again before each call: C functions without effect.
@@ -818,18 +803,9 @@ _REFUSED = _words("""
 """)
 
 
-def _find(path: str) -> Any:
-    """The object at a dotted path, or None where this torch has none."""
-    found: Any = torch
-    for name in path.split(".")[1:]:
-        found = getattr(found, name, None)
-    return found
-
-
 def _builtins() -> Iterator[Any]:
     """Tensor operations that are C functions."""
-    for home in ("_VariableFunctions", "_nn", "_linalg", "_fft", "_special"):
-        namespace = getattr(torch._C, home)
+    for namespace in private.operations:
         for name in dir(namespace):
             function = getattr(namespace, name)
             if callable(function) and not name.startswith(("__", *_NO_OPERATIONS)):
@@ -845,15 +821,14 @@ _WHOLE_MODULES = _words("""
 
 def _kept_whole() -> Iterator[Any]:
     """Python functions that Dynamo puts into graphs as they are."""
-    for function, rule in trace_rules.get_torch_obj_rule_map().items():
-        home = getattr(function, "__module__", None)
-        if rule is TorchInGraphFunctionVariable and home in _WHOLE_MODULES:
+    for function in private.functions_kept_whole():
+        if getattr(function, "__module__", None) in _WHOLE_MODULES:
             yield function
     for home, functions in torch.overrides.get_overridable_functions().items():
         if home is torch.Tensor:
             continue
         for function in functions:
-            if trace_rules.lookup_inner(function) is TorchInGraphFunctionVariable:
+            if private.is_kept_whole(function):
                 yield function
 
 
@@ -861,7 +836,7 @@ _METHOD_TYPES = (MethodDescriptorType, WrapperDescriptorType)
 
 
 def _tensor_methods() -> Iterator[tuple[Any, Row]]:
-    for base in (torch._C.TensorBase, torch.Tensor):
+    for base in (private.TensorBase, torch.Tensor):
         for name, method in vars(base).items():
             is_method = isinstance(method, _METHOD_TYPES) or hasattr(method, "__code__")
             if is_method:
@@ -882,26 +857,25 @@ def _listed() -> Iterator[tuple[Any, Row]]:
     )
     for kind, paths in lists:
         for path in paths:
-            found = _find(path)
+            found = private.find(path)
             if kind != "asked" or isinstance(found, BuiltinFunctionType):
                 reason = _FUNCTION_REASONS.get(path)
                 yield found, (kind, (reason, path) if reason else path)
     for path, question in _ATTENTION.items():
-        yield _find(path), ("setting", _find(question))
-    questions = tuple(filter(None, map(_find, _ATTENTION.values())))
-    yield torch._C._nn.scaled_dot_product_attention, ("operation", questions)
+        yield private.find(path), ("setting", private.find(question))
+    questions = tuple(filter(None, map(private.find, _ATTENTION.values())))
+    yield private.attention, ("operation", questions)
     for path, value in _CONSTANTS.items():
-        yield _find(path), ("constant", value)
+        yield private.find(path), ("constant", value)
     for plain in _PLAIN_TYPES:
         for name, method in vars(plain).items():
             if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
                 yield method, ("plain", name)
     yield torch.autograd.grad, ("derived", ("BACKWARD", "torch.autograd.grad"))
-    yield RemovableHandle.remove, ("unhook", None)
-    modes = torch.amp.autocast_mode
+    yield private.RemovableHandle.remove, ("unhook", None)
     yield torch.nn.Module.__getattr__, ("module_get", None)
-    yield torch.autocast.__enter__, ("enter_autocast", modes._enter_autocast)
-    yield torch.autocast.__exit__, ("exit_autocast", modes._exit_autocast)
+    yield torch.autocast.__enter__, ("enter_autocast", private.enter_autocast)
+    yield torch.autocast.__exit__, ("exit_autocast", private.exit_autocast)
     yield from _INFERENCE
     yield from _RANGES
     yield from _SCALED
@@ -979,7 +953,7 @@ def _seen(tensor: torch.Tensor) -> tuple[Any, ...]:
         -1 if index is None else index,
         int(tensor.requires_grad),
         tensor.storage_offset(),
-        (storage._cdata, begin, begin + storage.nbytes() if begin else 0),
+        (private.storage_of(tensor), begin, begin + storage.nbytes() if begin else 0),
     )
 
 
@@ -1003,7 +977,7 @@ def _dtypes() -> list[tuple[torch.dtype, int]]:
 
 
 def _bits(*names: str) -> int:
-    keys = (torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)) for name in names)
+    keys = (private.DispatchKeySet(getattr(private.DispatchKey, name)) for name in names)
     return functools.reduce(operator.or_, (key.raw_repr() for key in keys))
 
 
@@ -1030,7 +1004,7 @@ def _device_words() -> list[tuple[torch.device, str]]:
 def _rules() -> list[tuple[Any, str]]:
     """Callables, each with the name of the rule that knows its result."""
     found = []
-    homes = (torch._C._VariableFunctions, torch._C._nn, torch._C.TensorBase)
+    homes = private.rule_homes
     for name in _engine.torch_rules():
         if "." in name:
             found.append((operator.attrgetter(name)(torch), name))
@@ -1056,17 +1030,17 @@ def settings() -> dict[str, Any]:
     glue: dict[str, Any] = {function.__name__: function for function in functions}
     for helper in (_autocast_state, _set_autocast, *(function for function, _ in _INFERENCE)):
         _engine.skip_code(helper.__code__)
-    glue["dispatch_modes"] = torch._C._len_torch_dispatch_stack
-    glue["pop_dispatch_mode"] = torch._C._pop_torch_dispatch_stack
-    glue["grad_mode_file"] = torch.no_grad.__enter__.__code__.co_filename
-    glue["mode_at"] = torch._C._get_function_stack_at
-    glue["DeviceContext"] = torch.utils._device.DeviceContext
-    glue["constructors"] = set(torch.utils._device._device_constructors())
+    glue["dispatch_modes"] = private.len_dispatch_stack
+    glue["pop_dispatch_mode"] = private.pop_dispatch_stack
+    glue["grad_mode_file"] = private.grad_mode_file
+    glue["mode_at"] = private.function_mode_at
+    glue["DeviceContext"] = private.DeviceContext
+    glue["constructors"] = set(private.device_constructors())
     glue["device_name"] = sys.intern("device")
     glue["is_grad_enabled"] = torch.is_grad_enabled
-    glue["assert_async"] = torch._assert_async
-    glue["enter_autocast"] = torch.amp.autocast_mode._enter_autocast
-    glue["exit_autocast"] = torch.amp.autocast_mode._exit_autocast
+    glue["assert_async"] = private.assert_async
+    glue["enter_autocast"] = private.enter_autocast
+    glue["exit_autocast"] = private.exit_autocast
     glue["unary"] = {
         "neg": operator.neg,
         "pos": operator.pos,
@@ -1075,36 +1049,37 @@ def settings() -> dict[str, Any]:
         "not_": operator.not_,
     }
     return {
-        "TensorBase": torch._C.TensorBase,
+        "TensorBase": private.TensorBase,
         "Tensor": torch.Tensor,
         "Parameter": torch.nn.Parameter,
         "Buffer": torch.nn.Buffer,
-        "FakeTensor": FakeTensor,
+        "FakeTensor": private.FakeTensor,
         "Size": torch.Size,
         "dtype": torch.dtype,
         "device": torch.device,
         "layout": torch.layout,
         "memory_format": torch.memory_format,
-        "OpOverload": torch._ops.OpOverload,
-        "OpOverloadPacket": torch._ops.OpOverloadPacket,
-        "RemovableHandle": RemovableHandle,
-        "set_grad_enabled": torch._C._set_grad_enabled,
+        "OpOverload": private.OpOverload,
+        "OpOverloadPacket": private.OpOverloadPacket,
+        "RemovableHandle": private.RemovableHandle,
+        "set_grad_enabled": private.set_grad_enabled,
         "increment_nesting": torch.autocast_increment_nesting,
         "decrement_nesting": torch.autocast_decrement_nesting,
         "clear_autocast_cache": torch.clear_autocast_cache,
-        "module_call": torch.nn.Module._call_impl.__code__,
+        "module_call": private.module_call,
         "fields": fields(),
         "glue": glue,
-        "data_dependent": (DataDependentOutputException, DynamicOutputShapeException),
+        "data_dependent": private.data_dependent,
         "attributes": attributes(),
         "getitem": operator.getitem,
         "setitem": operator.setitem,
         "getattr": getattr,
-        "GlobalStateGuard": GlobalStateGuard,
-        "pybind_class": torch._C._SDPBackend,
+        "GlobalStateGuard": private.GlobalStateGuard,
+        "pybind_class": private.sdp_backend,
         "libc10": os.path.join(library, "libc10.so"),
         "libtorch_cpu": os.path.join(library, "libtorch_cpu.so"),
         "samples": _samples(),
+        "check": _versions.check,
         "get_default_dtype": torch.get_default_dtype,
         "copying": frozenset({torch.dropout, torch.nn.functional.dropout}),
         "dtypes": _dtypes(),
@@ -1138,5 +1113,5 @@ def _libraries() -> tuple[str, ...]:
 def attach() -> None:
     """Makes torch known to the engine; from then on tensors are traced."""
     if not _engine.torch_attached():
-        _engine.torch_attach(settings())
+        _versions.try_out(lambda: _engine.torch_attach(settings()))
         _engine.set_library(_libraries())

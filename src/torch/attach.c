@@ -1,139 +1,14 @@
-// Finds torch: its types and functions by name from the Python glue, its C++ functions by symbol,
-// and where a tensor keeps what in memory, which is verified on sample tensors before it is
-// believed.
+// Attaches torch: takes its types and functions from the Python glue, and turns tracing of tensors
+// on once all that is relied on was found (version.c) and tried out (the glue's `check`).
 #include "src/call/attr.h"
 
 #include "src/torch/room.h"
-
-#include <dlfcn.h>
 
 torch_facts facts;
 
 PyObject *glue_function(const char *name) {
     PyObject *found = PyDict_GetItemString(facts.glue, name);
     return found ? found : Py_None; // calling it raises
-}
-
-// --- symbols ---
-
-static void *open_library(PyObject *path) {
-    const char *name = PyUnicode_AsUTF8(path);
-    void *handle = name ? dlopen(name, RTLD_NOLOAD | RTLD_LAZY) : NULL;
-    if (!handle && name)
-        PyErr_Format(PyExc_ImportError, "%s is not loaded", name);
-    return handle;
-}
-
-static int find_symbols(void *c10, void *cpu) {
-    const struct {
-        void *library;
-        const char *name;
-        void *place;
-        bool needed;
-    } symbols[] = {
-        {c10, "_ZN3c1019UndefinedTensorImpl10_singletonE", &facts.undefined, true},
-        {c10, "_ZNK3c1010TensorImpl13requires_gradEv", &facts.requires_grad, true},
-        {cpu, "_ZNK2at10TensorBase7is_leafEv", &facts.is_leaf, true},
-        {c10, "_ZN3c108GradMode10is_enabledEv", &facts.grad_enabled, false},
-        {c10, "_ZN3c1013InferenceMode10is_enabledEv", &facts.inference, true},
-        {cpu, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", &facts.mode_count, true},
-        {cpu, "aoti_torch_get_dim", &facts.get_dim, true},
-        {cpu, "aoti_torch_get_sizes", &facts.get_sizes, true},
-        {cpu, "aoti_torch_get_strides", &facts.get_strides, true},
-        {cpu, "aoti_torch_get_dtype", &facts.get_dtype, true},
-        {cpu, "aoti_torch_get_device_type", &facts.get_device_type, true},
-        {cpu, "aoti_torch_get_device_index", &facts.get_device_index, true},
-        {cpu, "aoti_torch_get_storage_offset", &facts.get_offset, true},
-    };
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(symbols); i++) {
-        void *found = dlsym(symbols[i].library, symbols[i].name);
-        if (!found && symbols[i].needed) {
-            PyErr_Format(PyExc_ImportError, "this torch has no %s", symbols[i].name);
-            return -1;
-        }
-        memcpy(symbols[i].place, &found, sizeof(void *));
-    }
-    facts.local_keys = c10;
-    return 0;
-}
-
-// --- layout ---
-
-static uint64_t attribute_number(PyObject *o, const char *name) {
-    PyObject *value = PyObject_GetAttrString(o, name);
-    uint64_t result = value ? PyLong_AsUnsignedLongLong(value) : 0;
-    Py_XDECREF(value);
-    return result;
-}
-
-// Where tensor objects point to their TensorImpl: all samples agree, or 0.
-static int find_impl(PyObject *samples) {
-    static const int places[] = {16, 24};
-    for (size_t p = 0; p < Py_ARRAY_LENGTH(places); p++) {
-        Py_ssize_t i = 0;
-        for (; i < PyList_GET_SIZE(samples); i++) {
-            PyObject *tensor = PyTuple_GET_ITEM(PyList_GET_ITEM(samples, i), 0);
-            if (*(uint64_t *)((char *)tensor + places[p]) != attribute_number(tensor, "_cdata"))
-                break;
-        }
-        if (i > 0 && i == PyList_GET_SIZE(samples) && !PyErr_Occurred())
-            return places[p];
-    }
-    return 0;
-}
-
-static bool sample_has_keys_at(PyObject *sample, int at) {
-    PyObject *tensor = PyTuple_GET_ITEM(sample, 0), *seen = PyTuple_GET_ITEM(sample, 1);
-    const char *impl = *(const char **)((char *)tensor + facts.impl_at);
-    uint64_t keys = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(seen, 0));
-    return *(const uint64_t *)(impl + at) == keys;
-}
-
-enum { KEYS_AT = 168 }; // where the offsets of inputs.c go with
-
-static int find_keys(PyObject *samples) {
-    for (int at = 160; at <= 200; at += 8) {
-        Py_ssize_t i = 0;
-        while (i < PyList_GET_SIZE(samples) && sample_has_keys_at(PyList_GET_ITEM(samples, i), at))
-            i++;
-        if (i > 0 && i == PyList_GET_SIZE(samples))
-            return at;
-    }
-    return 0;
-}
-
-// Whether raw reads give what torch's attributes say: (keys, sizes, strides, dtype, device type,
-// device index, requires_grad, offset).
-static int samples_agree(PyObject *samples) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); i++) {
-        PyObject *sample = PyList_GET_ITEM(samples, i);
-        PyObject *seen = input_facts(PyTuple_GET_ITEM(sample, 0));
-        int same = seen ? PyObject_RichCompareBool(seen, PyTuple_GET_ITEM(sample, 1), Py_EQ) : -1;
-        Py_XDECREF(seen);
-        if (same <= 0)
-            return same;
-    }
-    return 1;
-}
-
-static int find_layout(PyObject *samples) {
-    facts.impl_at = find_impl(samples);
-    if (!facts.impl_at) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ImportError, "this torch keeps tensors in an unknown way");
-        return -1;
-    }
-    facts.keys_at = find_keys(samples);
-    facts.shift = facts.keys_at - KEYS_AT; // some versions keep one word more before all of these
-    int agree = facts.keys_at ? samples_agree(samples) : 0;
-    if (agree <= 0) {
-        PyErr_Clear();
-        facts.keys_at = 0; // shims only
-        agree = samples_agree(samples);
-    }
-    if (agree == 0)
-        PyErr_SetString(PyExc_ImportError, "this torch's tensors cannot be read");
-    return agree > 0 ? 0 : -1;
 }
 
 // --- attaching ---
@@ -291,23 +166,29 @@ static void attach_rules(PyObject *settings) {
     PyErr_Clear();
 }
 
+static int check_behaviour(PyObject *settings) {
+    PyObject *check = setting(settings, "check");
+    PyObject *done = check ? PyObject_CallOneArg(check, facts.glue) : NULL;
+    Py_XDECREF(check);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 static int attach_all(PyObject *settings) {
     PyObject *c10 = setting(settings, "libc10"), *cpu = setting(settings, "libtorch_cpu");
-    void *c10_handle = c10 ? open_library(c10) : NULL, *cpu_handle = cpu ? open_library(cpu) : NULL;
     PyObject *samples = setting(settings, "samples"), *rows = setting(settings, "rows");
-    if (!c10_handle || !cpu_handle || !samples || !rows || take_objects(settings) < 0)
+    if (!c10 || !cpu || !samples || !rows || take_objects(settings) < 0)
         return -1;
     if (take_list(settings, "binary", facts.binary, Py_ARRAY_LENGTH(facts.binary)) < 0 ||
         take_list(settings, "compare", facts.compare, Py_ARRAY_LENGTH(facts.compare)) < 0)
         return -1;
-    if (find_symbols(c10_handle, cpu_handle) < 0 || find_layout(samples) < 0 ||
-        find_pybind(settings) < 0)
+    if (version_find(c10, cpu, samples) < 0 || find_pybind(settings) < 0)
         return -1;
     PyObject *fields = setting(settings, "fields");
     if (!fields || table_add_fields(fields) < 0)
         return -1;
     attach_rules(settings);
-    return standin_setup() < 0 ? -1 : table_fill(rows);
+    return standin_setup() < 0 || table_fill(rows) < 0 ? -1 : check_behaviour(settings);
 }
 
 // torch_attach(settings): once; torch stays attached.

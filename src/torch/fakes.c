@@ -32,19 +32,6 @@ static bool take_seen(const seen *s, meta *to) {
     return true;
 }
 
-int32_t rule_dtype(PyObject *o) {
-    return Py_TYPE(o) == facts.dtype ? *(int8_t *)((char *)o + sizeof(PyObject)) : -1;
-}
-
-bool rule_device(PyObject *o, int32_t *type, int32_t *index) {
-    const int8_t *fields = (int8_t *)((char *)o + sizeof(PyObject));
-    if (Py_TYPE(o) != facts.device)
-        return false;
-    *type = fields[0];
-    *index = fields[1];
-    return true;
-}
-
 static uint64_t device_key(const meta *m) {
     return (uint64_t)(uint32_t)m->device_type << 32 | (uint32_t)m->device_index;
 }

@@ -2,92 +2,6 @@
 // and the graph input that stands for each.
 #include "src/torch/room.h"
 
-// --- reading a tensor ---
-
-// Where TensorImpl has things; attach.c makes sure of it.
-enum {
-    STORAGE_AT = 16,
-    DATA_AT = 16, // of a StorageImpl
-    BYTES_AT = 48,
-    SIZES_AT = 56,
-    INLINE_SIZES = 5,
-    OFFSET_AT = 144,
-    DTYPE_AT = 160,
-    DEVICE_AT = 162,
-};
-
-static const char *impl_of(PyObject *tensor) {
-    return *(const char **)((char *)tensor + facts.impl_at);
-}
-
-#define FIELD(type, impl, at) (*(const type *)((impl) + (at)))
-
-static void read_raw(PyObject *tensor, seen *s) {
-    const char *whole = impl_of(tensor), *impl = whole + facts.shift;
-    s->dims = FIELD(int64_t, impl, SIZES_AT);
-    if (s->dims <= INLINE_SIZES) {
-        s->sizes = &FIELD(int64_t, impl, SIZES_AT + 8);
-        s->strides = s->sizes + INLINE_SIZES;
-    } else {
-        s->sizes = FIELD(int64_t *, impl, SIZES_AT + 8);
-        s->strides = s->sizes + s->dims;
-    }
-    s->dtype = FIELD(uint16_t, impl, DTYPE_AT);
-    s->device_type = FIELD(int8_t, impl, DEVICE_AT);
-    s->device_index = FIELD(int8_t, impl, DEVICE_AT + 1);
-    s->keys = FIELD(uint64_t, whole, facts.keys_at);
-    s->requires_grad = facts.requires_grad(whole);
-}
-
-// The same by torch's C shims and builtins, where memory is not as expected. False, without an
-// exception, if something cannot be read.
-static bool read_shims(PyObject *tensor, seen *s) {
-    void *handle = (char *)tensor + facts.impl_at;
-    int64_t *sizes = NULL, *strides = NULL;
-    PyObject *keys = PyObject_CallOneArg(glue_function("key_bits"), tensor);
-    bool fine = keys && facts.get_dim(handle, &s->dims) == 0 &&
-                facts.get_sizes(handle, &sizes) == 0 && facts.get_strides(handle, &strides) == 0 &&
-                facts.get_dtype(handle, &s->dtype) == 0 &&
-                facts.get_device_type(handle, &s->device_type) == 0 &&
-                facts.get_device_index(handle, &s->device_index) == 0;
-    s->keys = fine ? PyLong_AsUnsignedLongLongMask(keys) : 0;
-    s->sizes = sizes;
-    s->strides = strides;
-    s->requires_grad = fine && facts.requires_grad(impl_of(tensor));
-    Py_XDECREF(keys);
-    PyErr_Clear();
-    return fine;
-}
-
-bool read_tensor(PyObject *tensor, seen *s) {
-    if (!facts.keys_at)
-        return read_shims(tensor, s);
-    read_raw(tensor, s);
-    return true;
-}
-
-static int64_t read_offset(PyObject *tensor) {
-    int64_t offset = -1;
-    if (facts.keys_at)
-        return FIELD(int64_t, impl_of(tensor) + facts.shift, OFFSET_AT);
-    (void)facts.get_offset((char *)tensor + facts.impl_at, &offset);
-    return offset;
-}
-
-// Whose memory, and where it lies: empty for tensors without any.
-typedef struct extent {
-    const void *storage;
-    uintptr_t begin, end;
-} extent;
-
-static extent read_extent(PyObject *tensor) {
-    const char *storage = FIELD(char *, impl_of(tensor), STORAGE_AT);
-    if (!storage)
-        return (extent){0};
-    uintptr_t begin = FIELD(uintptr_t, storage, DATA_AT);
-    return (extent){storage, begin, begin ? begin + FIELD(uintptr_t, storage, BYTES_AT) : 0};
-}
-
 PyObject *int_tuple(const int64_t *items, int64_t count) {
     PyObject *result = PyTuple_New(count);
     for (int64_t i = 0; result && i < count; i++) {
@@ -98,20 +12,6 @@ PyObject *int_tuple(const int64_t *items, int64_t count) {
             Py_CLEAR(result);
     }
     return result;
-}
-
-PyObject *input_facts(PyObject *tensor) {
-    seen s;
-    if (!read_tensor(tensor, &s) || s.dims < 0 || s.dims > 64) {
-        PyErr_SetString(PyExc_RuntimeError, "this tensor cannot be read");
-        return NULL;
-    }
-    extent e = read_extent(tensor);
-    return Py_BuildValue("(KNNiiiiL(KKK))", (unsigned long long)s.keys, int_tuple(s.sizes, s.dims),
-                         int_tuple(s.strides, s.dims), s.dtype, s.device_type, s.device_index,
-                         s.requires_grad, (long long)read_offset(tensor),
-                         (unsigned long long)(uintptr_t)e.storage, (unsigned long long)e.begin,
-                         (unsigned long long)e.end);
 }
 
 // --- which inputs share memory ---
@@ -225,11 +125,6 @@ static bool same_seen(const seen *a, const seen *b) {
            same_numbers(a->strides, b->strides, a->dims);
 }
 
-// By torch's C++: the Python getter asks modes, and may be replaced.
-static bool is_leaf(PyObject *tensor) {
-    return facts.is_leaf((char *)tensor + facts.impl_at);
-}
-
 static bool guard_check_tensor(PyObject *o, void *data) {
     tensor_guard *g = data;
     seen now;
@@ -240,7 +135,7 @@ static bool guard_check_tensor(PyObject *o, void *data) {
     bool offset = g->offset_matters || (g->group->matters && g->group->each.items[g->index].shared);
     if (offset && read_offset(o) != g->offset)
         return false;
-    return !g->leaf_matters || is_leaf(o) == g->leaf;
+    return !g->leaf_matters || read_leaf(o) == g->leaf;
 }
 
 static PyObject *guard_text_tensor(const char *source, void *data) {
@@ -548,7 +443,7 @@ PyObject *input_open(world *w, source *s, PyObject *tensor) {
 // x.grad: torch's getter warns, which runs Python code, where x is no leaf: there is no such place
 // then.
 PyObject *input_attribute(PyObject *tensor, PyObject *name) {
-    if (!is_known_class(Py_TYPE(tensor)) || !is_leaf(tensor))
+    if (!is_known_class(Py_TYPE(tensor)) || !read_leaf(tensor))
         return NULL;
     PyObject *known = PyDict_GetItemWithError(facts.attributes, name);
     PyObject *descriptor = known ? PyTuple_GET_ITEM(known, 0) : NULL;
@@ -573,7 +468,7 @@ status input_guard_leaf(world *w, standin *s) {
     if (!s->guard || !r)
         return world_break_status(w, REASON_ATTRIBUTE, "is_leaf");
     s->guard->leaf_matters = true;
-    s->guard->leaf = is_leaf(r->outside);
+    s->guard->leaf = read_leaf(r->outside);
     return ST_OK;
 }
 

@@ -20,7 +20,7 @@ typedef struct row {
     PyObject *extra;    // strong
 } row;
 
-// --- facts about this torch, found when it is attached (attach.c) ---
+// --- facts about this torch, found when it is attached (attach.c, version.c) ---
 
 typedef struct torch_facts {
     // objects, all strong
@@ -71,7 +71,7 @@ typedef struct torch_facts {
     int32_t (*get_device_index)(void *, int32_t *);
     int32_t (*get_layout)(void *, int32_t *);
     int32_t (*get_offset)(void *, int64_t *);
-    void *local_keys; // address of the thread-local dispatch key set's accessor, see state.c
+    void *local_keys; // the library that has the thread-local dispatch keys, see version.c
 } torch_facts;
 extern torch_facts facts;
 extern const tensor_ops torch_ops;
@@ -79,6 +79,37 @@ extern const tensor_ops torch_ops;
 PyObject *attach(PyObject *module, PyObject *settings);
 // A function of the glue, by name; borrowed.
 PyObject *glue_function(const char *name);
+
+// --- what knows how torch is made (version.c) ---
+
+// Finds C++ functions and the layout of tensors. -1 with an exception that says what is missing.
+int version_find(PyObject *c10, PyObject *cpu, PyObject *samples);
+PyObject *version_state(void);
+// This thread's included and excluded dispatch keys, as their difference to what is usual.
+const uint64_t *local_keys(void);
+
+// What a guard looks at. The arrays are borrowed from the tensor.
+typedef struct seen {
+    uint64_t keys;
+    int64_t dims;
+    const int64_t *sizes, *strides;
+    int32_t dtype, device_type, device_index;
+    bool requires_grad;
+} seen;
+bool read_tensor(PyObject *tensor, seen *s);
+bool read_leaf(PyObject *tensor);
+int64_t read_offset(PyObject *tensor);
+
+// Whose memory, and where it lies: empty for tensors without any.
+typedef struct extent {
+    const void *storage;
+    uintptr_t begin, end;
+} extent;
+extent read_extent(PyObject *tensor);
+// Nothing but raw reads and shims: a tuple of what the guard sees. New reference.
+PyObject *input_facts(PyObject *tensor);
+int32_t rule_dtype(PyObject *o); // for rules: -1, it is none
+bool rule_device(PyObject *o, int32_t *type, int32_t *index);
 
 // torch_record(function, tensors), see stage.c.
 PyObject *stage_record(PyObject *module, PyObject *args);
@@ -183,18 +214,11 @@ void standin_dropped(world *w, standin *s);
 // NULL and an exception if its trace has ended.
 world *standin_world(PyObject *o);
 void standins_sever(torch_trace *t);
+// One as traces leave them behind. New reference.
+PyObject *standin_ended(void);
 
 // --- inputs (inputs.c) ---
 
-// What a guard looks at. The arrays are borrowed from the tensor.
-typedef struct seen {
-    uint64_t keys;
-    int64_t dims;
-    const int64_t *sizes, *strides;
-    int32_t dtype, device_type, device_index;
-    bool requires_grad;
-} seen;
-bool read_tensor(PyObject *tensor, seen *s);
 PyObject *int_tuple(const int64_t *items, int64_t count); // new
 
 PyObject *input_open(world *w, source *s, PyObject *tensor);
@@ -214,8 +238,6 @@ status input_looked(world *w, source *s);
 // The graph's placeholders get their final order.
 status inputs_sort(world *w);
 void alias_group_drop(struct alias_group *group);
-// Nothing but raw reads and shims: a tuple of what the guard sees, for tests. New reference.
-PyObject *input_facts(PyObject *tensor);
 
 // --- what tensors are like, and their fakes (fakes.c) ---
 
@@ -224,8 +246,6 @@ void meta_of_tensor(PyObject *tensor, meta *m);
 void meta_of_fake(PyObject *fake, meta *m);
 // What is known of a node's tensor as it is now; NULL if its fake is to be asked.
 const meta *meta_known(const world *w, const node *n);
-int32_t rule_dtype(PyObject *o); // for rules: -1, it is none
-bool rule_device(PyObject *o, int32_t *type, int32_t *index);
 PyObject *dtype_object(int32_t dtype);                   // borrowed
 PyObject *device_object(const meta *m);                  // borrowed
 PyObject *sizes_object(const int64_t *items, int count); // new torch.Size

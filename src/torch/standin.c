@@ -124,6 +124,16 @@ void standins_sever(torch_trace *t) {
     map_clear(&t->standins);
 }
 
+PyObject *standin_ended(void) {
+    standin *s = standin_type.tp_base ? PyObject_New(standin, &standin_type) : NULL;
+    if (!s)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_RuntimeError, "torch is not attached");
+    memset((char *)s + sizeof(PyObject), 0, sizeof(*s) - sizeof(PyObject));
+    memcpy((char *)s + facts.impl_at, &facts.undefined, sizeof(void *));
+    s->type = (PyTypeObject *)Py_NewRef(facts.tensor);
+    return (PyObject *)s;
+}
+
 static void dealloc(standin *s) {
     Py_XDECREF(s->node);
     Py_XDECREF(s->earlier);
@@ -410,7 +420,7 @@ int standin_setup(void) {
     if (standin_type.tp_base)
         return 0;
     if (facts.base->tp_basicsize > (Py_ssize_t)offsetof(standin, world)) {
-        PyErr_SetString(PyExc_ImportError, "this torch has a tensor object of an unknown layout");
+        PyErr_SetString(PyExc_ImportError, "its tensor objects have an unknown layout");
         return -1;
     }
     standin_type.tp_base = facts.base;

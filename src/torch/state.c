@@ -8,8 +8,6 @@
 
 #include "src/torch/room.h"
 
-#include <dlfcn.h>
-
 // --- the guard ---
 
 typedef struct state_seen {
@@ -18,14 +16,6 @@ typedef struct state_seen {
     uint64_t keys[2];        // this thread's included and excluded dispatch keys
     bool inference;
 } state_seen;
-
-// Torch keeps it in a thread-local variable, so each thread has to look for it.
-static const uint64_t *local_keys(void) {
-    static _Thread_local const uint64_t *address;
-    if (!address && facts.local_keys)
-        address = dlsym(facts.local_keys, "_ZN3c104impl26raw_local_dispatch_key_setE");
-    return address;
-}
 
 // Torch keeps the difference to what is usual.
 bool state_is_plain(void) {

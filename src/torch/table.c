@@ -32,6 +32,10 @@ static int add_row(PyObject *callable, PyObject *value) {
     if (!r)
         return kind < 0 ? -1 : (PyErr_NoMemory(), -1);
     *r = (row){(enum kind)kind, Py_NewRef(callable), Py_NewRef(extra)};
+    // Every lookup of a C class method makes another bound object; its C function stays.
+    if (Py_IS_TYPE(callable, &PyClassMethodDescr_Type) &&
+        map_put(&facts.rows, map_key(((PyMethodDescrObject *)callable)->d_method), map_key(r)))
+        return -1;
     return map_put(&facts.rows, map_key(callable), map_key(r)) == ST_OK ? 0 : -1;
 }
 
@@ -276,6 +280,19 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
 
 // --- finding the row ---
 
+static PyObject *call_with_self(world *w, const row *r, PyObject *self, call_args a) {
+    size_t count = a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
+    PyObject **args = PyMem_New(PyObject *, count + 1);
+    if (!args)
+        return PyErr_NoMemory();
+    args[0] = self;
+    if (count)
+        memcpy(args + 1, a.args, count * sizeof(PyObject *));
+    PyObject *result = call_row(w, r, (call_args){args, a.given + 1, a.keywords});
+    PyMem_Free(args);
+    return result;
+}
+
 // A C method bound to a stand-in, or to a constant of torch's: its descriptor's row, with self
 // first.
 static PyObject *call_bound(world *w, PyObject *method, call_args a, bool *handled) {
@@ -287,18 +304,18 @@ static PyObject *call_bound(world *w, PyObject *method, call_args a, bool *handl
     const row *r = descriptor ? row_of(descriptor) : NULL;
     Py_XDECREF(key);
     *handled = standin || r;
-    if (!r)
-        return standin ? world_break(w, REASON_TENSOR_OPERATION, "Tensor.%s", name) : NULL;
-    size_t count = a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
-    PyObject **args = PyMem_New(PyObject *, count + 1);
-    if (!args)
-        return PyErr_NoMemory();
-    args[0] = self;
-    if (count)
-        memcpy(args + 1, a.args, count * sizeof(PyObject *));
-    PyObject *result = call_row(w, r, (call_args){args, a.given + 1, a.keywords});
-    PyMem_Free(args);
-    return result;
+    if (r)
+        return call_with_self(w, r, self, a);
+    return standin ? world_break(w, REASON_TENSOR_OPERATION, "Tensor.%s", name) : NULL;
+}
+
+// The row of a C class method that is bound to a class.
+static const row *row_of_class_method(PyObject *callable) {
+    PyCFunctionObject *f = (PyCFunctionObject *)callable;
+    bool bound = PyCFunction_Check(callable) && f->m_ml->ml_flags & METH_CLASS && f->m_self &&
+                 PyType_Check(f->m_self);
+    uint64_t *found = bound ? map_get(&facts.rows, map_key(f->m_ml)) : NULL;
+    return found ? (const row *)(uintptr_t)*found : NULL;
 }
 
 // What torch's C++ gives to __torch_function__ for x.shape: the getset's own __get__.
@@ -379,6 +396,10 @@ PyObject *table_call(world *w, PyObject *callable, PyObject *const *args, size_t
     if (number) {
         *handled = true;
         return call_number(w, number, a);
+    }
+    if ((r = row_of_class_method(callable))) {
+        *handled = true;
+        return call_with_self(w, r, PyCFunction_GET_SELF(callable), a);
     }
     if (is_bound_to_ours(callable))
         return call_bound(w, callable, a, handled);

@@ -223,6 +223,16 @@ static PyObject *restore_state(PyObject *module, PyObject *state) {
     return NULL;
 }
 
+static PyObject *ended_standin(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return standin_ended();
+}
+
+static PyObject *state_now(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return version_state();
+}
+
 PyMethodDef torch_methods[] = {
     {"torch_attach", attach, METH_O,
      "torch_attach(settings): makes torch known, as stator._torch describes it."},
@@ -234,6 +244,11 @@ PyMethodDef torch_methods[] = {
     {"torch_leave_autocast", leave_autocast, METH_NOARGS,
      "One autocast context less; the last one to go takes the cache along."},
     {"torch_restore_state", restore_state, METH_O, "Sets it as stator._torch.save_state gave it."},
+    {"torch_ended_standin", ended_standin, METH_NOARGS,
+     "A tensor stand-in as traces leave them behind: every use of it is an error."},
+    {"torch_state", state_now, METH_NOARGS,
+     "What the engine reads of the thread's state: grad mode, inference mode, how many function "
+     "modes, included and excluded dispatch keys."},
     {"torch_rules", rule_names, METH_NOARGS, "Names of operations whose results rules know."},
     {"torch_check_rules", check_rules, METH_O,
      "torch_check_rules(on): whether each trace compares what rules said with torch's fakes."},

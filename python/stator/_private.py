@@ -1,0 +1,275 @@
+"""All that Stator takes from torch and that is not public, and all that differs between versions.
+
+No other file of this package names a private part of torch. (The tables of `_torch.py` list torch's
+callables as texts, which `find` looks up here.) Differences are found by looking at torch, not at
+its version. What is missing without a default here is an ImportError or an AttributeError, which
+`_versions` turns into a message about versions that work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._dynamo  # before any table: importing it replaces some of torch's functions
+import torch.fx
+import torch.overrides
+from torch import _TorchCompileInductorWrapper, _TorchCompileWrapper
+from torch._C import DispatchKey as DispatchKey
+from torch._C import DispatchKeySet as DispatchKeySet
+from torch._C import TensorBase as TensorBase
+from torch._C._dynamo.guards import GlobalStateGuard as GlobalStateGuard
+from torch._dynamo import config as config
+from torch._dynamo import decorators, eval_frame, trace_rules
+from torch._dynamo import exc as exc
+from torch._dynamo import utils as dynamo_utils
+from torch._dynamo.callback import CallbackTrigger as CallbackTrigger
+from torch._dynamo.callback import callback_handler as callback_handler
+from torch._dynamo.convert_frame import compile_lock as compile_lock
+from torch._dynamo.eval_frame import OptimizedModule as OptimizedModule
+from torch._dynamo.eval_frame import cached_backends as cached_backends
+from torch._dynamo.eval_frame import check_if_dynamo_supported as check_if_dynamo_supported
+from torch._dynamo.eval_frame import get_compiler_fn as get_compiler_fn
+from torch._dynamo.eval_frame import innermost_fn as innermost_fn
+from torch._dynamo.output_graph import GraphCompileReason as GraphCompileReason
+from torch._dynamo.source import LocalSource as LocalSource
+from torch._dynamo.types import GuardFail as GuardFail
+from torch._dynamo.variables import PolyfilledFunctionVariable, TorchInGraphFunctionVariable
+from torch._guards import CompileContext as CompileContext
+from torch._guards import CompileId as CompileId
+from torch._guards import GuardSource as GuardSource
+from torch._guards import GuardsSet as GuardsSet
+from torch._guards import Source as Source
+from torch._guards import TracingContext as TracingContext
+from torch._guards import compile_context as compile_context
+from torch._guards import tracing as tracing
+from torch._logging._internal import getArtifactLogger as getArtifactLogger
+from torch._ops import OpOverload as OpOverload
+from torch._ops import OpOverloadPacket as OpOverloadPacket
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+from torch.fx._lazy_graph_module import _make_graph_module
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing as is_fx_symbolic_tracing
+from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
+from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
+from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
+from torch.nn.modules import module as _module
+from torch.utils._device import DeviceContext as DeviceContext
+from torch.utils._device import _device_constructors
+from torch.utils.hooks import RemovableHandle as RemovableHandle
+
+log = logging.getLogger("stator.torch")
+
+_C: Any = torch._C
+
+# -- looking up by name --
+
+
+def find(path: str) -> Any:
+    """The object at a dotted path ("torch.…"), or None, with a line in the log."""
+    found: Any = torch
+    for name in path.split(".")[1:]:
+        found = getattr(found, name, None)
+    if found is None:
+        log.debug("torch %s has no %s: a row of Stator's tables is unused", torch.__version__, path)
+    return found
+
+
+def get(path: str) -> Any:
+    """The object at a dotted path; an AttributeError that names it where there is none."""
+    found: Any = torch
+    for name in path.split(".")[1:]:
+        if not hasattr(found, name):
+            raise AttributeError(f"torch has no {path}")
+        found = getattr(found, name)
+    return found
+
+
+# -- state --
+
+set_grad_enabled = get("torch._C._set_grad_enabled")
+InferenceMode = get("torch._C._InferenceMode")
+enter_autocast = get("torch.amp.autocast_mode._enter_autocast")
+exit_autocast = get("torch.amp.autocast_mode._exit_autocast")
+profiler_enabled = get("torch._C._autograd._profiler_enabled")
+get_tracing_state = get("torch._C._get_tracing_state")
+len_dispatch_stack = get("torch._C._len_torch_dispatch_stack")
+pop_dispatch_stack = get("torch._C._pop_torch_dispatch_stack")
+function_mode_at = get("torch._C._get_function_stack_at")
+len_function_stack = get("torch._C._len_torch_function_stack")
+peek_interpreter_stack = get("torch._C._functorch.peek_interpreter_stack")
+top_saved_tensors_hooks = get("torch._C._autograd._top_saved_tensors_default_hooks")
+local_keys = (
+    get("torch._C._dispatch_tls_local_include_set"),
+    get("torch._C._dispatch_tls_local_exclude_set"),
+)
+DisableTorchFunction = get("torch._C.DisableTorchFunctionSubclass")
+device_constructors = _device_constructors
+grad_mode_file = torch.no_grad.__enter__.__code__.co_filename
+sdp_backend: Any = _C._SDPBackend  # a class of pybind11's
+
+
+def forward_ad_level() -> int:
+    return torch.autograd.forward_ad._current_level
+
+
+# -- tensors --
+
+dispatch_keys = get("torch._C._dispatch_keys")
+is_functorch_wrapped = get("torch._C._functorch.is_functorch_wrapped_tensor")
+assert_async = get("torch._assert_async")
+group_tensors = get("torch._C._group_tensors_by_device_and_dtype")
+module_call = get("torch.nn.Module._call_impl").__code__
+global_hooks: tuple[dict[int, Any], ...] = (
+    _module._global_forward_pre_hooks,
+    _module._global_forward_hooks,
+    _module._global_backward_pre_hooks,
+    _module._global_backward_hooks,
+)
+ScriptModule = get("torch.jit._script.RecursiveScriptModule")
+
+
+def has_names(tensor: torch.Tensor) -> bool:
+    """Whether dimensions have names, which versions before 2.13 can give them."""
+    asked: Any = getattr(tensor, "has_names", None)
+    return asked is not None and bool(asked())
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+# Where C functions are that make tensors.
+_HOMES = ("_VariableFunctions", "_nn", "_linalg", "_fft", "_special")
+operations = tuple(get(f"torch._C.{home}") for home in _HOMES)
+rule_homes = (_C._VariableFunctions, _C._nn, TensorBase)
+attention = _C._nn.scaled_dot_product_attention
+
+# Attributes of tensors that Dynamo records as a call of something: name → what is called.
+attribute_calls: dict[str, Any] = {
+    "data": get("torch._C._autograd._get_data_attr"),
+    **getattr(torch._dynamo.variables.tensor, "_VIEW_ATTR_TO_ATEN_OP", {}),  # views, since 2.15
+}
+
+
+# -- fakes --
+
+data_dependent = (DataDependentOutputException, DynamicOutputShapeException)
+fake_log = logging.getLogger("torch._subclasses.fake_tensor")
+
+# `export`: a fake of a tensor without dimensions does not remember the tensor's value. (Since 2.14
+# it would; and a ShapeEnv would make a symbol of it, which backends may fix the value of.)
+_FORGETFUL: dict[str, Any] = {"export": True}
+
+
+def forgetful_mode(**settings: Any) -> FakeTensorMode:
+    """A mode whose fakes know nothing of the values of the tensors they are made of."""
+    return FakeTensorMode(**settings, **_FORGETFUL)
+
+
+class ForgetfulMode(FakeTensorMode):  # type: ignore[no-untyped-call]
+    """The same, as a class. Sizes are plain numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(static_shapes=True, **_FORGETFUL)
+        if self.propagate_real_tensors:  # a setting of torch's: each fake has a tensor with values
+            self.propagate_real_tensors = False
+            converter = type(self.fake_tensor_converter)
+            self.fake_tensor_converter = converter(copy_data=False, **_FORGETFUL)
+
+
+# -- autograd.Function --
+
+# A classmethod of Python's, or (since 2.14) one of C's, whose descriptor is the table's key.
+_apply: Any = inspect.getattr_static(torch.autograd.Function, "apply")
+function_apply = getattr(_apply, "__func__", _apply)
+
+# -- record_function --
+
+# What an instance has, besides the attributes that Stator sets itself: where a profiler notes a
+# number, under a name that changes. None if there is more, or less, than Stator knows.
+_ranged = vars(torch.profiler.record_function(""))
+_noted = {name: value for name, value in _ranged.items()
+          if name not in ("name", "args", "run_callbacks_on_exit", "record")}  # fmt: skip
+_known = len(_ranged) == len(_noted) + 4 and all(value is None for value in _noted.values())
+range_notes: tuple[str, ...] | None = tuple(_noted) if _known else None
+
+# -- graphs and backends --
+
+make_graph_module = _make_graph_module
+compile_wrappers = (_TorchCompileInductorWrapper, _TorchCompileWrapper)
+
+
+def compile_session() -> contextlib.AbstractContextManager[Any]:
+    """In which torch.compiler.is_compiling() is true."""
+    make = getattr(torch.compiler, "_compile_session_context", contextlib.nullcontext)
+    return make()
+
+
+def is_source_method(name: str) -> bool:
+    """Whether it is a method of a Source; in newer versions it is a property."""
+    return callable(inspect.getattr_static(Source, name))
+
+
+def is_kept_whole(function: Any) -> bool:
+    """Whether Dynamo puts calls of it into graphs as they are."""
+    return trace_rules.lookup_inner(function) is TorchInGraphFunctionVariable
+
+
+def functions_kept_whole() -> Iterator[Any]:
+    for function, rule in trace_rules.get_torch_obj_rule_map().items():
+        if rule is TorchInGraphFunctionVariable:
+            yield function
+
+
+# -- marks --
+
+allowed_ids: Callable[[], set[int]] = trace_rules._allowed_callable_ids
+disallowed_ids: Callable[[], set[int]] = trace_rules._disallowed_callable_ids
+substituted_ids: Callable[[], set[int]] = trace_rules._polyfilled_function_ids
+disable = torch._dynamo.disable
+allow_in_graph = torch._dynamo.allow_in_graph
+skip_wrapper = decorators._nonrecursive_disable_wrapper_code
+disable_wrapper = eval_frame.DisableContext()(lambda: None).__code__
+strict_breaks = vars(dynamo_utils), "_error_on_graph_break"
+get_strict_breaks = dynamo_utils._get_error_on_graph_break
+set_strict_breaks = dynamo_utils._set_error_on_graph_break
+
+
+def substitute(function: Any) -> Any:
+    """What `torch.compiler.substitute_in_graph` was given for a function, by others than torch."""
+    wrapped = PolyfilledFunctionVariable._get_polyfill_handlers().get(function)
+    found = getattr(wrapped, "__torch_dynamo_polyfill__", None)
+    return None if getattr(found, "__module__", "torch.").startswith("torch.") else found
+
+
+# -- what `install` puts its own functions in the place of --
+
+# Found by torch as globals of a module when they are called.
+PATCHED = {
+    "optimize": (eval_frame, "_optimize"),
+    "optimize_assert": (eval_frame, "_optimize_assert"),
+    "reset": (torch._dynamo, "_reset_guarded_backend_cache"),
+    "set_stance": (decorators, "_set_stance"),
+    "skip_code": (decorators, "skip_code"),
+}
+for _home, _name in PATCHED.values():
+    getattr(_home, _name)  # else an error that says so
+
+# Settings of torch._dynamo.config that Stator obeys.
+for _name in ("disable", "error_on_nested_fx_trace", "error_on_recompile", "recompile_limit",
+              "accumulated_recompile_limit", "fail_on_recompile_limit_hit",
+              "raise_on_ctx_manager_usage"):  # fmt: skip
+    getattr(config, _name)
+
+NullDecorator = eval_frame._NullDecorator
+counters = dynamo_utils.counters
+
+
+def stance() -> Any:
+    return eval_frame._stance
