@@ -151,6 +151,7 @@ _REFUSED: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("Logger._log", "LOGGING", "makes and hands on a record"),
         ("Logger.handle", "LOGGING", "hands on a record"),
         ("_acquireLock", "LOGGING", "waits for other threads"),
+        ("Manager.getLogger", "LOGGING", "waits for other threads"),
     ),
     "pdb": (
         ("set_trace", "DEBUGGER", "stops there"),

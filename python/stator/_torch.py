@@ -771,6 +771,8 @@ _ATTENTION = {
     "torch._C._set_sdp_use_cudnn": "torch._C._get_cudnn_sdp_enabled",
     "torch._C._set_sdp_use_overrideable": "torch._C._get_overrideable_sdp_enabled",
     "torch._C._set_sdp_priority_order": "torch._C._get_sdp_priority_order",
+    "torch._C._set_sdp_use_fa3": "torch._C._get_fa3_sdp_enabled",
+    "torch._C._set_sdp_use_fa4": "torch._C._get_fa4_sdp_enabled",
 }
 
 # Known to change what a trace cannot hold back.
@@ -862,7 +864,8 @@ def _listed() -> Iterator[tuple[Any, Row]]:
                 reason = _FUNCTION_REASONS.get(path)
                 yield found, (kind, (reason, path) if reason else path)
     for path, question in _ATTENTION.items():
-        yield private.find(path), ("setting", private.find(question))
+        getter = private.find(question)
+        yield private.find(path), ("setting", getter) if getter else ("state", path)
     questions = tuple(filter(None, map(private.find, _ATTENTION.values())))
     yield private.attention, ("operation", questions)
     for path, value in _CONSTANTS.items():

@@ -1,6 +1,7 @@
 // Handlers about objects and classes: attributes, types, instance checks, super, what object's own
 // methods do.
 #include "src/py/frame.h"
+#include "src/py/raised.h"
 
 #include "src/interp/run.h"
 
@@ -708,6 +709,92 @@ HANDLER(context_get) {
     if (value || w->broken || PyErr_Occurred())
         return value;
     return given == 2 ? Py_NewRef(args[1]) : context_default(w, variable);
+}
+
+// A token of ours is a real one, of a variable that nobody else knows: its old value is (the
+// program's variable, what that held before, or nothing). It cannot be rebuilt, so a trace that
+// ends while it is needed breaks before `set`.
+static PyObject *token_variable(void) {
+    static PyObject *variable;
+    if (!variable)
+        variable = PyContextVar_New("stator's", NULL);
+    return variable;
+}
+
+// The variable is unset again for the context: what copies that must not see it.
+static PyObject *token_new(PyObject *variable, PyObject *old) {
+    PyObject *ours = token_variable();
+    PyObject *data = !ours ? NULL
+                     : old ? PyTuple_Pack(2, variable, old)
+                           : PyTuple_Pack(1, variable);
+    PyObject *first = data ? PyContextVar_Set(ours, data) : NULL;
+    PyObject *token = first ? PyContextVar_Set(ours, Py_None) : NULL;
+    if (first && PyContextVar_Reset(ours, first) < 0)
+        Py_CLEAR(token);
+    Py_XDECREF(data);
+    Py_XDECREF(first);
+    return token;
+}
+
+// Marks it as used; NULL with an exception if it was already. New reference to its data.
+static PyObject *token_use(PyObject *token) {
+    PyObject *ours = token_variable();
+    PyObject *data = PyObject_GetAttrString(token, "old_value");
+    PyObject *unset = data ? PyContextVar_Set(ours, Py_None) : NULL;
+    int used = unset ? PyContextVar_Reset(ours, token) : -1;
+    py_raised aside = py_put_aside();
+    if (unset && PyContextVar_Reset(ours, unset) < 0)
+        PyErr_WriteUnraisable(ours);
+    py_put_on(aside);
+    Py_XDECREF(unset);
+    if (used < 0)
+        Py_CLEAR(data);
+    return data;
+}
+
+static bool is_our_token(PyObject *token) {
+    if (!PyContextToken_CheckExact(token))
+        return false;
+    PyObject *of = PyObject_GetAttrString(token, "var");
+    Py_XDECREF(of); // the token has it
+    return of && of == token_variable();
+}
+
+HANDLER(context_set) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *variable = door_open(w, args[0]);
+    PyObject *old = variable ? context_get(w, variable) : NULL;
+    if (!old && (!variable || w->broken || PyErr_Occurred()))
+        return NULL;
+    PyObject *token = token_new(variable, old);
+    Py_XDECREF(old);
+    if (token && context_set(w, variable, args[1]) != ST_OK)
+        Py_CLEAR(token);
+    return token;
+}
+
+// Of another token, or of another variable: CPython decides.
+HANDLER(context_reset) {
+    if (!handler_takes(given, keywords, 2, 2))
+        return MISUSE();
+    PyObject *variable = door_open(w, args[0]), *token = variable ? door_open(w, args[1]) : NULL;
+    if (!token)
+        return NULL;
+    if (!is_our_token(token))
+        return PyErr_Occurred() ? NULL : world_break(w, REASON_NATIVE_CALL, "a token made outside");
+    PyObject *data = token_use(token);
+    if (!data) {
+        PyErr_Clear();
+        return world_break(w, REASON_NATIVE_CALL, "a token that was used before");
+    }
+    bool fits = PyTuple_GET_ITEM(data, 0) == variable;
+    PyObject *old = PyTuple_GET_SIZE(data) > 1 ? PyTuple_GET_ITEM(data, 1) : NULL;
+    status done = fits ? context_set(w, variable, old) : ST_BREAK;
+    Py_DECREF(data);
+    if (!fits)
+        return world_break(w, REASON_NATIVE_CALL, "a token of another variable");
+    return done == ST_OK ? Py_NewRef(Py_None) : NULL;
 }
 
 // --- exceptions ---

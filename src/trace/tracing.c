@@ -146,7 +146,7 @@ static PyObject *compare_for_truth(world *w, PyObject *left, PyObject *right, in
     if (b == NULL)
         return NULL;
     if ((is_standin(a) || is_standin(b)) && !op_asserts(w))
-        return world_break(w, REASON_TENSOR_VALUE, "a comparison decides where to go on");
+        return world_break(w, REASON_TENSOR_TRUTH, "a comparison decides where to go on");
     return op_compare(w, a, b, kind);
 }
 

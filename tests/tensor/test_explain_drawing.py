@@ -75,7 +75,7 @@ def loop(x, n):
     total = x
     for i in range(n):
         y = x * i
-        if y.sum() > 4:
+        if y.sum().gt(4):
             total = total + y
         total = total - 1
     return total
@@ -140,13 +140,22 @@ def test_break_in_a_callee_and_an_exception(program, capsys):
     )
 
 
+LOOP_SINCE_313 = (
+    ("1 recompile,", "2 recompiles,"),
+    ("entry 2: loop, from line 7 on", "entry 2: loop, from line 5 on"),
+    (
+        "entry 5: loop, from line 6 on, ran once; ends at the break in line 3: OUTSIDE_ITERATOR",
+        "entry 5: loop, from line 5 on, ran once; ends at the break in line 3: OUTSIDE_ITERATOR\n"
+        "          recompiled because of L['___stack1'] == False: now True",
+    ),
+)
+
+
 def test_loop_that_decides_by_a_tensor(program):
     torch = pytest.importorskip("torch")
     explanation = stator.explain(program(LOOP)["loop"])(torch.ones(3), 3)
     assert explanation.result.tolist() == [0.0, 0.0, 0.0]
-    assert_text(
-        without_guards(explanation.text()),
-        """
+    expected = """
         loop: 5 graphs, 12 operations, 5 breaks, 1 recompile, # guards, 0 writes
 
         loop (program.py:1)
@@ -158,7 +167,7 @@ def test_loop_that_decides_by_a_tensor(program):
                         !   entries 2, 5)
                         !   hint: pass a list, or make the iterator inside
             1 3 4            4          y = x * i
-            1 3 4       !    5          if y.sum() > 4:
+            1 3 4       !    5          if y.sum().gt(4):
                         ! TENSOR_TRUTH: decides by the value of a tensor: bool() of a tensor (ends entries
                         !   1, 3, 4)
                         !   hint: use torch.where or torch.cond, or decide outside of the compiled function
@@ -171,7 +180,7 @@ def test_loop_that_decides_by_a_tensor(program):
             l_x_ = L['x']
             y = operator.mul(l_x_, 0)  # line 4
             sum_1 = y.sum()  # line 5
-            gt = operator.gt(sum_1, 4)  # line 5
+            gt = sum_1.gt(4)  # line 5
             return (y, gt)
 
         entry 2: loop, from line 7 on, ran 2 times; ends at the break in line 3: OUTSIDE_ITERATOR
@@ -185,7 +194,7 @@ def test_loop_that_decides_by_a_tensor(program):
             l_x_ = L['x']
             y = operator.mul(l_x_, 1)  # line 4
             sum_1 = y.sum()  # line 5
-            gt = operator.gt(sum_1, 4)  # line 5
+            gt = sum_1.gt(4)  # line 5
             return (y, gt)
 
         entry 4: loop, from line 3 on, ran once; ends at the break in line 5: TENSOR_TRUTH
@@ -194,7 +203,7 @@ def test_loop_that_decides_by_a_tensor(program):
             l_x_ = L['x']
             y = operator.mul(l_x_, 2)  # line 4
             sum_1 = y.sum()  # line 5
-            gt = operator.gt(sum_1, 4)  # line 5
+            gt = sum_1.gt(4)  # line 5
             return (y, gt)
 
         entry 5: loop, from line 6 on, ran once; ends at the break in line 3: OUTSIDE_ITERATOR
@@ -206,8 +215,12 @@ def test_loop_that_decides_by_a_tensor(program):
             return (total_1,)
 
         entry 6 (no graph): loop, from line 8 on, ran once; ends with the function
-        """,
-    )
+        """
+    if sys.version_info >= (3, 13):  # truth is an instruction of its own, and jumps find a bool
+        for old, new in LOOP_SINCE_313:
+            assert old in expected
+            expected = expected.replace(old, new)
+    assert_text(without_guards(explanation.text()), expected)
 
 
 def test_recompiles_say_why(program):

@@ -508,6 +508,124 @@ def context_variable_reset(call):
     var.set(9)
     call(f, 1)
     call.note(var.get())
+    call.traced(f)
+
+
+def context_variable_without_default(call):
+    import contextvars
+
+    var = contextvars.ContextVar("var")
+
+    def f(x):
+        token = var.set(x)
+        inner = var.set([x])
+        var.get().append(2)
+        seen = var.get()
+        var.reset(inner)
+        seen = seen, var.get()
+        var.reset(token)
+        return seen, var.get("unset")
+
+    call(f, 1)
+    var.set(9)
+    call(f, 1)
+    call.note(var.get())
+    call.traced(f)
+
+
+def context_variable_reset_out_of_order(call):
+    import contextvars
+
+    var = contextvars.ContextVar("var", default=0)
+
+    def f(x):
+        outer = var.set(x)
+        inner = var.set(x + 1)
+        var.reset(outer)
+        first = var.get()
+        var.reset(inner)
+        return first, var.get()
+
+    call(f, 1)
+    var.set(9)
+    call(f, 1)
+
+
+def context_variable_tokens_misused(call):
+    import contextvars
+
+    var, other = (contextvars.ContextVar(name, default=0) for name in ("var", "other"))
+    early = var.set("early")
+
+    def raised(reset, token):
+        try:
+            reset(token)
+        except (RuntimeError, ValueError) as error:
+            return type(error)
+
+    def f(x):
+        token = var.set(x)
+        first = raised(other.reset, token)
+        var.reset(token)
+        return first, raised(var.reset, token), var.get()
+
+    def g():
+        var.reset(early)
+        return var.get("unset")
+
+    call(f, 1)
+    call.note(var.get())
+    call(g)
+    call(f, 2)
+
+
+def context_variable_tokens_that_live_on(call):
+    import contextvars
+
+    var = contextvars.ContextVar("var", default=0)
+    kept = []
+
+    def f(x):
+        token = var.set(x)
+        kept.append(token)
+        return token.var is var, token.old_value is token.MISSING, type(token)
+
+    call(f, 1)
+    call.note(var.get())
+    var.reset(kept.pop())
+    call.note(var.get())
+
+
+def context_variable_in_a_generator(call):
+    import contextlib
+    import contextvars
+
+    var = contextvars.ContextVar("var", default=0)
+
+    @contextlib.contextmanager
+    def value(x):
+        token = var.set(x)
+        try:
+            yield
+        finally:
+            var.reset(token)
+
+    def f(x):
+        with value(x):
+            first = var.get()
+            with value(x + 1):
+                second = var.get()
+        return first, second, var.get()
+
+    def g(x):
+        with value(x):
+            print(end="")
+            seen = var.get()
+        return seen, var.get()
+
+    call(f, 1)
+    call.traced(f)
+    call(g, 1)
 
 
 def thread_local(call):
