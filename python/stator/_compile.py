@@ -70,7 +70,7 @@ def _call_of(fn: Callable[..., Any]) -> Callable[..., Any]:  # the name is Dynam
     return call
 
 
-def _label(compiled: Any, target: Any) -> None:
+def label(compiled: Any, target: Any) -> None:
     """The attributes by which torch finds what was compiled."""
     labels = getattr(compiled, "__func__", compiled).__dict__
     labels["_torchdynamo_orig_callable"] = target
@@ -88,13 +88,22 @@ def _wrap_callable(target: Any, compiler: Any) -> Any:
         compiled = _wrap_function(_call_of(target), compiler)  # type: ignore[arg-type]
     else:
         raise TypeError(f"stator.compile takes a callable, not {type(target).__name__}")
-    _label(compiled, target)
+    label(compiled, target)
     return compiled
 
 
 def _is_module(target: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(target, torch.nn.Module)
+
+
+def innermost(target: Any) -> Any:
+    """What is compiled where something is compiled again."""
+    if _is_module(target):
+        from stator import _module
+
+        return _module.innermost(target)
+    return _marks.innermost(target)
 
 
 class Context:
@@ -118,7 +127,7 @@ class Context:
         return _wrap_callable(target, self.compiler)
 
     def __call__(self, target: Any) -> Any:
-        target = _marks.innermost(target)
+        target = innermost(target)
         if isinstance(target, _engine.Compiled):
             target = target.__wrapped__
         if _is_module(target):

@@ -235,7 +235,7 @@ class OptimizeContext(_compile.Context):
         return compiled
 
     def __call__(self, target: Any) -> Any:
-        target = private.innermost_fn(target)
+        target = _compile.innermost(target)
         if isinstance(target, type):
             return self._compile_class(target)
         if not callable(target):

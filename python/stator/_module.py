@@ -6,48 +6,171 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import torch
+from torch.nn import Module
 
+from stator import _compile
 from stator._versions import private
 
+OptimizedModule = private.OptimizedModule
 _get_tracing_state = private.get_tracing_state
+_hooks = private.module_globals  # where the hooks for all modules are found
 
 
-def _call_forward(module: torch.nn.Module, wrap_callable: Callable[[Any], Any]) -> Any:
+def _is_torch_s(function: Any, name: str) -> bool:
+    """Whether this is the function that torch itself defines in nn.Module."""
+    home = Module.register_parameter.__code__.co_filename
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename == home and code.co_name == name
+
+
+# What a call goes through before `forward`; None if someone had replaced it before we came.
+_call = Module.__call__ if _is_torch_s(Module.__call__, "_wrapped_call_impl") else None
+_call_impl = Module._call_impl if _is_torch_s(Module._call_impl, "_call_impl") else None
+
+
+# Compiled with a module as `self`: all that a call looks up on its way is looked up in the trace,
+# and guarded.
+def _whole_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return self(*args, **kwargs)
+
+
+def _whole_call_impl(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return self._call_impl(*args, **kwargs)
+
+
+def _is_plain(module: Module) -> bool:
+    """Whether nothing but `forward` takes part in Module._call_impl: its own condition, and that
+    it is still the one, found in the usual way."""
+    cls, own = type(module), module.__dict__
+    return not (
+        cls._call_impl is not _call_impl or "_call_impl" in own or "forward" in own
+        or cls.__getattribute__ is not object.__getattribute__
+        or own.get("_forward_hooks", own) or own.get("_forward_pre_hooks", own)
+        or own.get("_backward_hooks", own) or own.get("_backward_pre_hooks", own)
+        or _hooks["_global_forward_hooks"] or _hooks["_global_forward_pre_hooks"]
+        or _hooks["_global_backward_hooks"] or _hooks["_global_backward_pre_hooks"]
+        or _get_tracing_state()
+    )  # fmt: skip
+
+
+def _call_forward(module: Module, wrap_callable: Callable[[Any], Any]) -> Any:
     """As in Dynamo, where nothing comes in between, `forward` itself is the compiled function: its
     parameters are the names of the graph's inputs."""
-    whole = wrap_callable(module.__call__)
+    whole = wrap_callable(_whole_call)
     forward = getattr(type(module), "forward", None)
-    if type(forward) is not types.FunctionType:
-        return whole
-    compiled = wrap_callable(forward)
-    before, after, back_before, back_after = private.global_hooks
+    compiled = wrap_callable(forward) if type(forward) is types.FunctionType else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        # The condition of Module._call_impl, and that `forward` is still the one.
-        own = module.__dict__
+        cls = type(module)
         if (
-            own["_forward_hooks"] or own["_forward_pre_hooks"]
-            or own["_backward_hooks"] or own["_backward_pre_hooks"]
-            or before or after or back_before or back_after
-            or "forward" in own or type(module).forward is not forward
-            or module._compiled_call_impl is not None
-            or _get_tracing_state()
-        ):  # fmt: skip
-            return whole(*args, **kwargs)
-        return compiled(module, *args, **kwargs)
+            compiled is not None
+            and cls.__call__ is _call
+            and cls.forward is forward
+            and module._compiled_call_impl is None
+            and _is_plain(module)
+        ):
+            return compiled(module, *args, **kwargs)
+        return whole(module, *args, **kwargs)
+
+    return call
+
+
+def _call_hooked(module: Module, wrap_callable: Callable[[Any], Any]) -> Any:
+    """What `Module.compile` keeps: hooks are a part of it."""
+    compiled = wrap_callable(_call_impl)
+    whole = wrap_callable(_whole_call_impl)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if type(module)._call_impl is _call_impl and "_call_impl" not in module.__dict__:
+            return compiled(module, *args, **kwargs)
+        return whole(module, *args, **kwargs)
 
     return call
 
 
 def compile_call(function: Any, wrap_callable: Callable[[Any], Any]) -> Any:
-    """What `OptimizedModule` asks for: the call of its module, compiled."""
-    if getattr(function, "__func__", None) is torch.nn.Module.__call__:
-        return _call_forward(function.__self__, wrap_callable)
-    return wrap_callable(function)
+    """A bound method of a module, compiled."""
+    called = getattr(function, "__func__", None)
+    if called is None or called not in (_call, _call_impl):
+        return wrap_callable(function)
+    make = _call_forward if called is _call else _call_hooked
+    made = make(function.__self__, wrap_callable)
+    _compile.label(made, function)
+    return made
 
 
-def wrap(module: torch.nn.Module, context: Callable[[Any], Any]) -> private.OptimizedModule:
+# -- the wrapper --
+
+
+def _without_global_hooks(method: Any) -> Any:
+    """A method of nn.Module that sees none of the hooks for all modules."""
+    if type(method) is not types.FunctionType:
+        return method
+    names = [name for name in method.__globals__ if name.startswith("_global_")]
+    scope = {**method.__globals__, **{name: {} for name in names}}
+    return types.FunctionType(
+        method.__code__, scope, method.__name__, method.__defaults__, method.__closure__
+    )
+
+
+_their_call = OptimizedModule.__call__
+
+
+class CompiledModule(OptimizedModule):
+    """torch's wrapper, whose call is the module's call and nothing more: hooks for all modules run
+    once, for the module. Hooks on the wrapper itself run around that."""
+
+    _is_full_backward_hook = None  # the wrapper's own: what its class has is not set on the module
+
+    def _initialize(self) -> None:
+        module, wrap_callable = self._orig_mod, self.dynamo_ctx.wrap  # type: ignore[attr-defined]
+        if private.config.wrap_top_frame or (
+            isinstance(module.forward, types.MethodType) and private.is_skipped(module.forward)
+        ):
+            self.forward = self.dynamo_ctx(private.wrap_inline(module))
+        else:
+            self.forward = _call_forward(module, wrap_callable)
+        if hasattr(module, "_initialize_hook"):
+            self._forward = self.forward
+            self.forward = self._call_lazy_check
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if (
+            OptimizedModule.__call__ is not _their_call
+            or self._compiled_call_impl is not None
+            or _get_tracing_state()
+        ):
+            return super().__call__(*args, **kwargs)
+        if _has_own_hooks(self):
+            return _without_global_hooks(Module._call_impl)(self, *args, **kwargs)
+        if private.has_global_hook():
+            with private.in_optimized_module():
+                return self.forward(*args, **kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _get_backward_hooks(self) -> Any:
+        return _without_global_hooks(Module._get_backward_hooks)(self)
+
+    def _get_backward_pre_hooks(self) -> Any:
+        return _without_global_hooks(Module._get_backward_pre_hooks)(self)
+
+
+def _has_own_hooks(module: Module) -> bool:
+    own = module.__dict__
+    return bool(
+        own["_forward_hooks"] or own["_forward_pre_hooks"]
+        or own["_backward_hooks"] or own["_backward_pre_hooks"]
+    )  # fmt: skip
+
+
+def innermost(module: Module) -> Module:
+    """The module in wrappers that do nothing else than to compile its call."""
+    while isinstance(module, OptimizedModule) and not _has_own_hooks(module):
+        module = module._orig_mod
+    return module
+
+
+def wrap(module: Module, context: Callable[[Any], Any]) -> OptimizedModule:
     """The module in the class that users know from `torch.compile`; attributes are the module's.
     `context` compiles a callable, and is pickled with the module."""
     if type(module) is private.ScriptModule:
@@ -55,7 +178,7 @@ def wrap(module: torch.nn.Module, context: Callable[[Any], Any]) -> private.Opti
             "torch.compile does not support compiling torch.jit.script or torch.jit.freeze models "
             "directly: compile the module that they were made from"
         )
-    made = private.OptimizedModule(module, context)  # type: ignore[arg-type]
+    made = CompiledModule(module, context)  # type: ignore[arg-type]
     made._torchdynamo_orig_callable = module.forward
     made._torchdynamo_wrapper_id = id(made)
     return made

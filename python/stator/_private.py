@@ -24,7 +24,7 @@ from torch._C import DispatchKeySet as DispatchKeySet
 from torch._C import TensorBase as TensorBase
 from torch._C._dynamo.guards import GlobalStateGuard as GlobalStateGuard
 from torch._dynamo import config as config
-from torch._dynamo import decorators, eval_frame, trace_rules
+from torch._dynamo import decorators, eval_frame, external_utils, trace_rules
 from torch._dynamo import exc as exc
 from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.callback import CallbackTrigger as CallbackTrigger
@@ -125,12 +125,14 @@ is_functorch_wrapped = get("torch._C._functorch.is_functorch_wrapped_tensor")
 assert_async = get("torch._assert_async")
 group_tensors = get("torch._C._group_tensors_by_device_and_dtype")
 module_call = get("torch.nn.Module._call_impl").__code__
-global_hooks: tuple[dict[int, Any], ...] = (
-    _module._global_forward_pre_hooks,
-    _module._global_forward_hooks,
-    _module._global_backward_pre_hooks,
-    _module._global_backward_hooks,
+module_globals: dict[str, Any] = vars(_module)
+has_global_hook: Callable[[], bool] = _module._has_any_global_hook
+# In which the hooks for all modules leave a wrapper alone; older versions do not ask.
+in_optimized_module: Callable[[], contextlib.AbstractContextManager[Any]] = getattr(
+    eval_frame, "_set_in_optimized_module", contextlib.nullcontext
 )
+wrap_inline = external_utils.wrap_inline
+is_skipped: Callable[[Any], bool] = trace_rules.check
 ScriptModule = get("torch.jit._script.RecursiveScriptModule")
 
 
