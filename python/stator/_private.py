@@ -104,6 +104,8 @@ function_mode_at = get("torch._C._get_function_stack_at")
 len_function_stack = get("torch._C._len_torch_function_stack")
 peek_interpreter_stack = get("torch._C._functorch.peek_interpreter_stack")
 top_saved_tensors_hooks = get("torch._C._autograd._top_saved_tensors_default_hooks")
+enter_dual_level = get("torch._C._enter_dual_level")
+exit_dual_level = get("torch._C._exit_dual_level")
 local_keys = (
     get("torch._C._dispatch_tls_local_include_set"),
     get("torch._C._dispatch_tls_local_exclude_set"),
@@ -112,10 +114,6 @@ DisableTorchFunction = get("torch._C.DisableTorchFunctionSubclass")
 device_constructors = _device_constructors
 grad_mode_file = torch.no_grad.__enter__.__code__.co_filename
 sdp_backend: Any = _C._SDPBackend  # a class of pybind11's
-
-
-def forward_ad_level() -> int:
-    return torch.autograd.forward_ad._current_level
 
 
 # -- tensors --

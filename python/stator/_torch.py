@@ -197,12 +197,11 @@ def state_refusal() -> str | None:
         return "torch.jit.trace is on"
     if private.top_saved_tensors_hooks(False) is not None:
         return "saved-tensor hooks are on"
-    if private.forward_ad_level() >= 0:
-        return "forward-mode differentiation is on"
     return None
 
 
-_AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "xla")
+_AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "xla", "ipu", "maia",
+                     "privateuseone")  # fmt: skip
 
 
 def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
@@ -215,6 +214,14 @@ def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
         except RuntimeError:
             continue
     return found
+
+
+def autocast_dtype_in(state: tuple[Any, ...] | None, device: str) -> torch.dtype:
+    """What it is in a state that `save_state` gave; None is the state as it is now."""
+    for name, _, dtype in state[1] if state else ():
+        if name == device:
+            return dtype
+    return torch.get_autocast_dtype(device)
 
 
 class _Entered(threading.local):
@@ -620,6 +627,7 @@ _NO_OPERATIONS = _words("""
     _functionalize _sync _enable_functional _disable_functional _to_functional _from_functional
     _is_functional _freeze_functional _mirror_autograd _propagate_xla from_file frombuffer
     from_numpy _cufft _use_cudnn sparse_ _sparse_ _nested _resize_output
+    _make_dual _unpack_dual _fw_primal
 """)
 
 # Tensor methods that are not simply nodes.
@@ -718,13 +726,19 @@ _ASKED = _words("""
 _QUESTIONS = _words("""
     torch.is_grad_enabled torch.is_inference_mode_enabled torch.get_default_dtype
     torch.is_autocast_enabled torch.is_autocast_cpu_enabled torch.is_autocast_cache_enabled
-    torch.get_autocast_dtype torch.get_autocast_gpu_dtype torch.get_autocast_cpu_dtype
     torch._C._is_any_autocast_enabled torch._C._is_autocast_available torch.get_num_threads
     torch._C._get_deterministic_algorithms torch._C._get_deterministic_algorithms_warn_only
     torch._C._get_cublas_allow_tf32 torch._C._get_cublas_allow_fp16_reduced_precision_reduction
     torch._C._get_cublas_allow_bf16_reduced_precision_reduction
     torch.finfo
 """)  # the last one because of the default dtype
+
+# Torch's guard holds these only while autocast is on: with the device, or None for the argument.
+_AUTOCAST_DTYPES = {
+    "torch.get_autocast_dtype": None,
+    "torch.get_autocast_gpu_dtype": "cuda",
+    "torch.get_autocast_cpu_dtype": "cpu",
+}
 
 # Functions of their arguments alone, which are plain values.
 _PLAIN = _words("""
@@ -868,6 +882,8 @@ def _listed() -> Iterator[tuple[Any, Row]]:
         yield private.find(path), ("setting", getter) if getter else ("state", path)
     questions = tuple(filter(None, map(private.find, _ATTENTION.values())))
     yield private.attention, ("operation", questions)
+    for path, device in _AUTOCAST_DTYPES.items():
+        yield private.find(path), ("autocast_dtype", device)
     for path, value in _CONSTANTS.items():
         yield private.find(path), ("constant", value)
     for plain in _PLAIN_TYPES:
@@ -1026,8 +1042,8 @@ def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
     functions = (make_mode, fake_of, fake_like, hooked, forget_writes, were_written, note_shared,
                  are_shared, run, refusal, takes_gradient, key_bits, state_refusal, save_state,
-                 state_keeper, state_switches, autocast_now, leave_autocast, return_to_autocast,
-                 _exit_autocast, enter_inference, exit_inference, leave_inference)  # fmt: skip
+                 state_keeper, state_switches, autocast_now, autocast_dtype_in, leave_autocast,
+                 return_to_autocast, _exit_autocast, enter_inference, exit_inference, leave_inference)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves
     glue: dict[str, Any] = {function.__name__: function for function in functions}
@@ -1040,6 +1056,10 @@ def settings() -> dict[str, Any]:
     glue["DeviceContext"] = private.DeviceContext
     glue["constructors"] = set(private.device_constructors())
     glue["device_name"] = sys.intern("device")
+    glue["get_autocast_dtype"] = torch.get_autocast_dtype
+    glue["enter_dual_level"] = private.enter_dual_level
+    glue["exit_dual_level"] = private.exit_dual_level
+    glue["top_saved_hooks"] = private.top_saved_tensors_hooks
     glue["is_grad_enabled"] = torch.is_grad_enabled
     glue["assert_async"] = private.assert_async
     glue["enter_autocast"] = private.enter_autocast

@@ -349,6 +349,8 @@ status state_answers(world *w, PyObject *question, PyObject *answer);
 status state_matters(world *w, PyObject *questions);
 // The state is about to be set: it is put back at the end.
 status state_save(torch_trace *t);
+// The dtype of autocast; extra: the device, or None for the first argument.
+PyObject *autocast_dtype(world *w, const row *r, call_args a);
 PyObject *autocast_enter(world *w, const row *r, call_args a);
 PyObject *autocast_exit(world *w, const row *r, call_args a);
 PyObject *inference_enter(world *w, const row *r, call_args a);

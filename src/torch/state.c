@@ -14,7 +14,10 @@ typedef struct state_seen {
     PyObject *guard, *check; // strong: torch's own guard object, and its method
     PyObject *device;        // strong: the default one, or NULL
     uint64_t keys[2];        // this thread's included and excluded dispatch keys
+    unsigned floats;         // how this thread's processor rounds, see float_mode
     bool inference;
+    bool whole; // a backend compiles the graph as a whole: what it made has no place for autograd's
+                // hooks and tangents, which a replay of the operations serves by itself
 } state_seen;
 
 // Torch keeps the difference to what is usual.
@@ -37,11 +40,46 @@ static bool ask(PyObject *check) {
     return answer == Py_True;
 }
 
+// torch.set_flush_denormal changes what arithmetic gives, Python's own included, and so what a
+// trace has folded. The flags that tell of past exceptions are left out.
+static unsigned float_mode(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_stmxcsr() & ~0x3fu;
+#elif defined(__aarch64__)
+    return (unsigned)__builtin_aarch64_get_fpcr();
+#else
+    return 0;
+#endif
+}
+
+// Forward-mode differentiation. Torch has no function that tells: it has one level, which cannot be
+// entered twice, and for which a program need not have used torch's Python functions.
+static bool dual_level(void) {
+    PyObject *level = PyObject_CallNoArgs(glue_function("enter_dual_level"));
+    PyObject *left =
+        level ? PyObject_CallOneArg(glue_function("exit_dual_level"), level) : Py_NewRef(Py_None);
+    bool on = !level;
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    Py_XDECREF(level);
+    Py_XDECREF(left);
+    return on;
+}
+
+static bool saves_with_hooks(void) {
+    PyObject *hooks = PyObject_CallOneArg(glue_function("top_saved_hooks"), Py_False);
+    if (!hooks)
+        PyErr_Clear();
+    Py_XDECREF(hooks);
+    return hooks != Py_None;
+}
+
 static bool state_check(PyObject *unused, void *data) {
     (void)unused;
     state_seen *s = data;
     return same_keys(s->keys) && device_is(s->device) && facts.inference() == s->inference &&
-           ask(s->check);
+           float_mode() == s->floats && ask(s->check) &&
+           !(s->whole && (dual_level() || saves_with_hooks()));
 }
 
 static PyObject *state_text(const char *source, void *data) {
@@ -52,7 +90,12 @@ static PyObject *state_text(const char *source, void *data) {
 static PyObject *state_reason(const char *source, PyObject *o, void *data) {
     (void)source, (void)o;
     state_seen *s = data;
-    PyObject *why = PyObject_CallMethod(s->guard, "reason", NULL);
+    const char *own = float_mode() != s->floats           ? "flush_denormal"
+                      : s->whole && dual_level()          ? "forward-mode differentiation"
+                      : s->whole && saves_with_hooks()    ? "saved-tensor hooks"
+                      : facts.inference() != s->inference ? "inference_mode"
+                                                          : NULL;
+    PyObject *why = own ? PyUnicode_FromString(own) : PyObject_CallMethod(s->guard, "reason", NULL);
     PyObject *result = why ? PyUnicode_FromFormat("torch's global state changed: %S", why) : NULL;
     Py_XDECREF(why);
     return result;
@@ -79,6 +122,8 @@ static status check_modes(world *w, torch_trace *t) {
     t->device = device_now();
     if (!t->device && facts.mode_count() != 0)
         return world_break_status(w, REASON_TORCH_STATE, "a torch function mode is on");
+    if (dual_level())
+        return world_break_status(w, REASON_TORCH_STATE, "forward-mode differentiation is on");
     quiet q;
     quiet_begin(&q);
     PyObject *why = PyObject_CallNoArgs(glue_function("state_refusal"));
@@ -103,6 +148,8 @@ status state_guard_add(world *w, torch_trace *t) {
     if (keys)
         memcpy(s->keys, keys, sizeof(s->keys));
     s->inference = facts.inference();
+    s->floats = float_mode();
+    s->whole = !w->replayed;
     s->device = Py_XNewRef(t->device);
     memcpy(t->keys, s->keys, sizeof(t->keys));
     if (!s->check) {
@@ -493,8 +540,51 @@ static PyObject *autocast_values(world *w, PyObject *self) {
 // What __enter__ puts aside in the object, for __exit__.
 static const char *const put_aside[] = {"prev", "prev_fastdtype", "prev_cache_enabled"};
 
+// What it was, asked again before each call. Borrowed from what was asked, or NULL.
+static PyObject *guard_entry_dtype(world *w, PyObject *call, PyObject *device) {
+    torch_trace *t = w->torch;
+    quiet q;
+    quiet_begin(&q);
+    PyObject *dtype = PyObject_CallFunctionObjArgs(glue_function("autocast_dtype_in"),
+                                                   t->before ? t->before : Py_None, device, NULL);
+    quiet_end(&q);
+    if (dtype &&
+        (PyDict_SetItem(t->asked, call, dtype) < 0 || guard_answer(w, call, dtype) != ST_OK))
+        Py_CLEAR(dtype);
+    Py_XDECREF(dtype); // the dict has it
+    return dtype;
+}
+
+// The dtype that autocast had when the trace began: torch's guard holds it only where autocast is
+// on. Borrowed from what was asked, or NULL.
+static PyObject *guard_autocast_dtype(world *w, PyObject *device) {
+    PyObject *asked = asked_so_far(w);
+    PyObject *call = asked ? PyTuple_Pack(2, glue_function("get_autocast_dtype"), device) : NULL;
+    PyObject *known = call ? PyDict_GetItemWithError(asked, call) : NULL;
+    if (call && !known && !PyErr_Occurred())
+        known = guard_entry_dtype(w, call, device);
+    Py_XDECREF(call);
+    return known;
+}
+
+// As it is now, which the trace itself may have made it.
+PyObject *autocast_dtype(world *w, const row *r, call_args a) {
+    if ((a.keywords && PyTuple_GET_SIZE(a.keywords) > 0) || a.given != (r->extra == Py_None))
+        return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->callable);
+    PyObject *device = a.given ? plain_value(w, a.args[0]) : Py_NewRef(r->extra);
+    PyObject *before = device ? guard_autocast_dtype(w, device) : NULL;
+    PyObject *now =
+        before ? PyObject_CallOneArg(glue_function("get_autocast_dtype"), device) : NULL;
+    PyObject *given = now ? fixed_value(w, now) : NULL;
+    Py_XDECREF(device);
+    Py_XDECREF(now);
+    return given;
+}
+
 // The same three values as they are now. New tuple.
-static PyObject *autocast_now(PyObject *device) {
+static PyObject *autocast_now(world *w, PyObject *device) {
+    if (!guard_autocast_dtype(w, device))
+        return NULL;
     quiet q;
     quiet_begin(&q);
     PyObject *now = PyObject_CallOneArg(glue_function("autocast_now"), device);
@@ -545,7 +635,7 @@ static PyObject *call_quietly(PyObject *function, PyObject *args) {
 
 static status enter(world *w, torch_trace *t, PyObject *function, PyObject *self,
                     PyObject *values) {
-    PyObject *now = autocast_now(PyTuple_GET_ITEM(values, 0));
+    PyObject *now = autocast_now(w, PyTuple_GET_ITEM(values, 0));
     if (!now || put_fields(w, self, now) != ST_OK) {
         Py_XDECREF(now);
         return ST_ERROR;
@@ -600,7 +690,7 @@ static status leave_entered(world *w, torch_trace *t, PyObject *function, PyObje
 // The frame was in it already when the trace began.
 static status leave_outer(world *w, torch_trace *t, PyObject *device, PyObject *before) {
     PyObject *function = glue_function("leave_autocast"), *first = PyTuple_Pack(1, device);
-    PyObject *now = first ? autocast_now(device) : NULL;
+    PyObject *now = first ? autocast_now(w, device) : NULL;
     PyObject *back = now ? PySequence_Concat(first, now) : NULL;
     PyObject *args = back ? PySequence_Concat(first, before) : NULL;
     PyObject *done = args ? call_quietly(function, args) : NULL;

@@ -236,6 +236,8 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return settings_set(w, r, a);
     case KIND_OVERRIDES:
         return call_overrides(w, r, a);
+    case KIND_AUTOCAST_DTYPE:
+        return autocast_dtype(w, r, a);
     case KIND_ENTER_AUTOCAST:
         return autocast_enter(w, r, a);
     case KIND_EXIT_AUTOCAST:
