@@ -216,7 +216,7 @@ def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
     return found
 
 
-def autocast_dtype_in(state: tuple[Any, ...] | None, device: str) -> torch.dtype:
+def autocast_dtype_in(state: tuple[Any, ...] | None, device: str) -> Any:
     """What it is in a state that `save_state` gave; None is the state as it is now."""
     for name, _, dtype in state[1] if state else ():
         if name == device:
@@ -1043,7 +1043,8 @@ def settings() -> dict[str, Any]:
     functions = (make_mode, fake_of, fake_like, hooked, forget_writes, were_written, note_shared,
                  are_shared, run, refusal, takes_gradient, key_bits, state_refusal, save_state,
                  state_keeper, state_switches, autocast_now, autocast_dtype_in, leave_autocast,
-                 return_to_autocast, _exit_autocast, enter_inference, exit_inference, leave_inference)  # fmt: skip
+                 return_to_autocast, _exit_autocast, enter_inference, exit_inference,
+                 leave_inference)  # fmt: skip
     for function in functions:
         _engine.skip_code(function.__code__)  # never compiled themselves
     glue: dict[str, Any] = {function.__name__: function for function in functions}
