@@ -757,16 +757,18 @@ _CONSTANTS: dict[str, Any] = {
     "torch.onnx.is_in_onnx_export": False,
     "torch.fx._symbolic_trace.is_fx_tracing": False,
     "torch.fx._symbolic_trace.is_fx_symbolic_tracing": False,
-    "torch.compiler.is_compiling": True,
-    "torch.compiler.is_dynamo_compiling": True,
-    "torch._dynamo.external_utils.is_compiling": True,
-    "torch._utils.is_compiling": True,
-    "torch._dynamo.eval_frame._is_in_optimized_module": True,
-    "torch.nn.modules.activation._is_make_fx_tracing": True,
     "torch._C._log_api_usage_once": None,
     "torch._C._log_api_usage_metadata": None,
     "torch._dynamo.mutation_guard.GenerationTracker.tag.__func__": None,  # stock Dynamo's own
 }
+
+# Answered otherwise than in eager.
+_COMPILING = _words("""
+    torch.compiler.is_compiling torch.compiler.is_dynamo_compiling
+    torch._dynamo.external_utils.is_compiling torch._utils.is_compiling
+    torch._dynamo.eval_frame._is_in_optimized_module
+    torch.nn.modules.activation._is_make_fx_tracing
+""")
 
 _OVERRIDES = _words("""
     torch._C._has_torch_function torch._C._has_torch_function_unary
@@ -884,6 +886,8 @@ def _listed() -> Iterator[tuple[Any, Row]]:
     yield private.attention, ("operation", questions)
     for path, device in _AUTOCAST_DTYPES.items():
         yield private.find(path), ("autocast_dtype", device)
+    for path in _COMPILING:
+        yield private.find(path), ("compiling", True)
     for path, value in _CONSTANTS.items():
         yield private.find(path), ("constant", value)
     for plain in _PLAIN_TYPES:

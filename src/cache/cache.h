@@ -17,6 +17,7 @@ typedef struct entry {
     int held;     // runs of it now
     bool dropped; // out of its cache: the last run frees it
     bool empty;   // no operation: the frame is left to CPython, unless kept
+    bool asked;   // its trace was told that it is compiled
     bool last;    // made by a trace that had to stop early: others are tried first
     // Frames below the first one, nearest first: they must be there, each standing on its call. Its
     // trace went on in `reach` of them; guards may look at more.

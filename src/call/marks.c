@@ -248,6 +248,13 @@ static PyObject *graph_break(PyObject *module, PyObject *args, PyObject *keyword
     Py_RETURN_NONE;
 }
 
+static PyObject *handle_tracing(world *w, PyObject *callable, PyObject *const *args, size_t given,
+                                PyObject *keywords) {
+    (void)callable, (void)args, (void)given, (void)keywords;
+    w->asked = true;
+    return Py_NewRef(Py_True);
+}
+
 static PyObject *tracing(PyObject *module, PyObject *none) {
     (void)module, (void)none;
     return PyBool_FromLong(world_here != NULL);
@@ -336,7 +343,8 @@ int marks_setup(void) {
                               .kind = RULE_HANDLED,
                               .handler = handle_graph_break,
                               .writes = W_NONE};
-    static const rule tells = {.path = "tracing", .kind = RULE_PURE, .writes = W_NONE};
+    static const rule tells = {
+        .path = "tracing", .kind = RULE_HANDLED, .handler = handle_tracing, .writes = W_NONE};
 #define WORD(id, text)                                                                             \
     if (marks.id == NULL && (marks.id = PyUnicode_InternFromString(text)) == NULL)                 \
         return -1;

@@ -186,12 +186,12 @@ static PyObject *set_library(PyObject *Py_UNUSED(module), PyObject *folders) {
     Py_RETURN_NONE;
 }
 
-PyObject *compile_frame(PyThreadState *ts, py_frame *f, bool *mine) {
+PyObject *compile_frame(PyThreadState *ts, py_frame *f, drive_whose *whose) {
     compiler *c = drive_compiler;
     PyCodeObject *co = py_frame_code(f);
     PyObject *function = py_frame_function(f);
     Py_ssize_t count = bind_count(co);
-    *mine = false;
+    *whose = DRIVE_CPYTHONS;
     if (asked != NULL && asked == function) {
         asked = NULL;
         return NULL;
@@ -201,7 +201,7 @@ PyObject *compile_frame(PyThreadState *ts, py_frame *f, bool *mine) {
         PyFunction_GET_CODE(function) != (PyObject *)co || py_frame_next(f) > 0 ||
         image_expects(&interp_here, f) || !worth_it(f, count) || in_library(co))
         return NULL;
-    return drive_call(ts, f, count, mine);
+    return drive_call(ts, f, count, whose);
 }
 
 // --- the compiled object ---

@@ -19,6 +19,8 @@
 #define MOST_BELOW 32 // frames that wait, which one trace goes on in
 #define MOST_DEATHS 8 // times the limit: entries that were made for one place, though few live
 
+__attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_asked;
+
 // --- texts ---
 
 static PyObject *place_text(PyObject *stack, PyCodeObject *co) {
@@ -91,6 +93,7 @@ typedef struct product {
     guard_program *guards;
     plan *plan;
     bool broke;
+    bool asked;        // see entry
     bool last;         // the trace had to stop early
     int reach, looked; // see entry
     policy_break why;
@@ -153,6 +156,8 @@ static outcome run_entry(compiler *c, entry *e, PyObject *const *regs, PyObject 
     if (e->empty && !c->keep_empty)
         return OUTCOME_NATIVE;
     bool graph_failed = false;
+    if (e->asked && (hook_compiles() || plan_breaks(e->plan)))
+        compiler_asked = true;
     cache_hold(e);
     hook_mode before = hook_swap(HOOK_OFF); // torch's own Python code is not the program's
     PyObject *value = plan_run(e->plan, regs, &graph_failed);
@@ -172,6 +177,7 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
                  .number = c->compiled,
                  .why = made->why.row,
                  .misfits = made->misfits,
+                 .asked = made->asked,
                  .last = made->last,
                  .reach = made->reach,
                  .looked = made->looked};
@@ -249,9 +255,13 @@ static outcome drop(compiler *c, cache *k, world *w, PyCodeObject *co) {
     note(c->drops, b.text);
     note(c->dropped, b.row);
     count_drop(c, k);
-    outcome how = OUTCOME_NATIVE;
+    // What it calls must not be told that it is compiled either.
+    bool off = w->reason == REASON_IS_COMPILING;
+    k->off |= off && k->given_up;
+    outcome how = off ? OUTCOME_OFF : OUTCOME_NATIVE;
     if (policy_is_there(c)) {
-        how = policy_broke(c, k, co, &b) < 0 ? OUTCOME_ERROR : OUTCOME_NATIVE;
+        if (policy_broke(c, k, co, &b) < 0)
+            how = OUTCOME_ERROR;
     } else if (c->fullgraph || b.strict) {
         PyErr_SetObject(c->error, b.text ? b.text : Py_None);
         how = OUTCOME_ERROR;
@@ -305,6 +315,7 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     trace_end end = trace_function(w, f, below, &value);
     out->reach = w->reached;
     out->looked = w->looked;
+    out->asked = w->asked;
     if (f->unit == 0 && (long)w->clock > c->longest)
         c->longest = (long)w->clock;
     if (end == TRACE_DONE || (end == TRACE_BROKE && w->image != NULL && !is_strict(c, w)))
@@ -357,6 +368,7 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     w->whole = c->fullgraph;
     w->replayed = c->backend == Py_None;
     w->handling = py_is_handling();
+    w->asked_before = compiler_asked;
     force_break(c, k, w);
     trace_end end = trace_once(c, w, f, below, out);
     for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !is_strict(c, w); i++) {

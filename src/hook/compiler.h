@@ -39,6 +39,10 @@ typedef enum outcome {
     OUTCOME_ERROR,  // an exception is set
 } outcome;
 
+// A piece of this thread's compiled call has run that was told that it is compiled; the call goes
+// on behind it. Forgotten when the outermost call ends.
+extern __attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_asked;
+
 cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit);
 // Runs a call with its bound arguments, or a frame that goes on with all its slots: by an entry
 // that fits, or by a new one. Of a frame that goes on, the code must be its function's.

@@ -22,6 +22,8 @@ void drive_leave(const drive_scope *before) {
     hook_leave(&before->hook);
     compiler *ended = drive_compiler;
     drive_compiler = before->outer;
+    if (drive_compiler == NULL)
+        compiler_asked = false;
     py_raised aside = py_put_aside();
     Py_DECREF(ended);
     py_put_on(aside);
@@ -378,18 +380,17 @@ PyObject *drive_images(compiler *c, image *innermost) {
     return result;
 }
 
-PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, bool *mine) {
+PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, drive_whose *whose) {
     drive d = {.ts = ts, .frame = f, .failing = -1};
     PyObject *result = NULL;
-    *mine = false;
     cache *k = compiler_cache(drive_compiler, py_frame_code(f), 0);
     guard_frame bound = {
         .function = py_frame_function(f), .slots = py_frame_slots(f), .count = count};
     int reach;
     outcome how = k ? compiler_run(drive_compiler, k, &bound, &result, &reach) : OUTCOME_ERROR;
-    if (how == OUTCOME_NATIVE || how == OUTCOME_OFF)
+    *whose = how == OUTCOME_NATIVE ? DRIVE_CPYTHONS : how == OUTCOME_OFF ? DRIVE_OFF : DRIVE_MINE;
+    if (*whose != DRIVE_MINE)
         return NULL;
-    *mine = true;
     if (how != OUTCOME_BROKE) {
         end_with(&d, result);
         return d.result;

@@ -5,6 +5,7 @@
 #include "src/interp/image.h"
 
 #include "src/hook/compiler.h"
+#include "src/hook/compile.h"
 #include "src/hook/hook.h"
 
 // Under whose settings this thread's frames may be compiled, or NULL.
@@ -25,6 +26,5 @@ void drive_leave(const drive_scope *before);
 // the reference.
 PyObject *drive_images(compiler *c, image *innermost);
 
-// A fresh frame, called with `count` bound arguments. *mine: it was run, and this is its result;
-// else it is CPython's.
-PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, bool *mine);
+// A fresh frame, called with `count` bound arguments: its result, if it was run.
+PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, drive_whose *whose);

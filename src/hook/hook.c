@@ -146,6 +146,13 @@ static PyObject *pass_on(PyThreadState *ts, py_frame *f, int throwing) {
     return previous_eval(ts, f, throwing);
 }
 
+static PyObject *pass_on_off(PyThreadState *ts, py_frame *f, int throwing) {
+    hook_mode before = hook_swap(HOOK_OFF);
+    PyObject *result = pass_on(ts, f, throwing);
+    hook_swap(before);
+    return result;
+}
+
 // A watched frame runs with no hook at all, as long as it runs: CPython takes other ways through
 // its instructions under a hook, and tools can see that (a coroutine's end raises StopIteration
 // then).
@@ -206,17 +213,13 @@ static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
     if (traced(f))
         return trace_eval(ts, f, throwing);
     int reach = mode == HOOK_COMPILE && !throwing ? reach_of(ts, f) : HOOK_FRAME;
-    if (reach == HOOK_ALL_BELOW) {
-        hook_mode before = hook_swap(HOOK_OFF);
-        PyObject *result = pass_on(ts, f, throwing);
-        hook_swap(before);
-        return result;
-    }
+    if (reach == HOOK_ALL_BELOW)
+        return pass_on_off(ts, f, throwing);
     if (reach < 0) {
-        bool mine;
-        PyObject *result = compile_frame(ts, f, &mine);
-        if (mine)
-            return result;
+        drive_whose whose;
+        PyObject *result = compile_frame(ts, f, &whose);
+        if (whose != DRIVE_CPYTHONS)
+            return whose == DRIVE_MINE ? result : pass_on_off(ts, f, throwing);
     }
     interp_thread *t = &interp_here;
     bool thin = run_take_lent(t, f);

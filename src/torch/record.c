@@ -304,6 +304,7 @@ void fake_failed(world *w, PyObject *target) {
         return;
     reason why =
         PyErr_ExceptionMatches(facts.data_dependent) ? value_reason(target) : fake_reason();
+    w->refused = PyErr_ExceptionMatches(PyExc_TypeError);
     PyObject *exception = py_take_raised();
     PyObject *name = callable_name(target), *line = first_line(exception);
     PyErr_Clear();

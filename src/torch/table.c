@@ -224,6 +224,9 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return call_method(w, r, a);
     case KIND_CONSTANT:
         return Py_NewRef(r->extra);
+    case KIND_COMPILING:
+        w->asked = true;
+        return Py_NewRef(r->extra);
     case KIND_QUESTION:
         return call_question(w, r, a);
     case KIND_ASKED:

@@ -111,6 +111,7 @@ static PyObject *binary(world *w, int kind, PyObject *left, PyObject *right) {
         return result;
     Py_DECREF(result);
     PyObject *other = is_tensor_standin(left) ? right : left;
+    w->refused = true;
     return world_break(w, REASON_TENSOR_OPERATION, "an operator of a tensor and a %s",
                        Py_TYPE(other)->tp_name);
 }

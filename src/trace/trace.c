@@ -107,7 +107,8 @@ static void note_exception(world *w) {
     world_break_raised(w, exception);
     PyErr_Clear();
     uint64_t *caught = map_get(&w->born, map_key(exception));
-    w->again = caught ? *caught : w->raised_at;
+    if (w->reason != REASON_IS_COMPILING)
+        w->again = caught ? *caught : w->raised_at;
     PyObject *lines = traceback_lines(exception);
     if (lines != NULL)
         Py_XSETREF(w->stack, lines);

@@ -45,7 +45,7 @@ PyObject *world_stack(world *w) {
 // What comes up at another place in each call, or concerns the whole trace. A frame that keeps the
 // dict of its locals() must not be left for another one.
 static bool ends_all(reason why) {
-    return why == REASON_RESOURCES || why == REASON_WATCHED ||
+    return why == REASON_RESOURCES || why == REASON_WATCHED || why == REASON_IS_COMPILING ||
            (why == REASON_FRAME && RAW_KEEPS_LOCALS);
 }
 
@@ -245,6 +245,7 @@ void world_again(world *w, world *before) {
         before->guards = NULL;
     }
     w->handling = before->handling;
+    w->asked_before = before->asked_before;
     w->varying = before->varying;
     w->varying_count = before->varying_count;
     w->replayed = before->replayed;
@@ -270,11 +271,19 @@ void world_break_earlier(world *w, uint64_t clock) {
 
 // --- breaking ---
 
+// Uncompiled, the program may go another way, and not raise. It can be run so as long as no piece
+// of the call has run as a compiled one: half of each way is neither.
+static reason reason_if_asked(const world *w, reason why) {
+    bool raises = why == REASON_EXCEPTION_LEAVES || why == REASON_TENSOR_ERROR ||
+                  why == REASON_NATIVE_ERROR || w->refused;
+    return raises && w->asked && !w->asked_before && !w->whole ? REASON_IS_COMPILING : why;
+}
+
 static void break_with(world *w, reason why, const char *format, va_list arguments) {
     PyErr_Clear();
     if (!w->broken) {
         w->broken = true;
-        w->reason = why;
+        w->reason = reason_if_asked(w, why);
         w->strict_break = w->strict > 0;
         w->detail = PyUnicode_FromFormatV(format, arguments);
         w->stack = world_stack(w);

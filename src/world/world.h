@@ -175,6 +175,9 @@ typedef struct world {
     const Py_ssize_t *varying; // borrowed: slots of the first frame (LOCAL's index) whose number
     int varying_count;         // is another one each time
     bool handling;             // whoever called the first frame handles an exception
+    bool asked;                // the program asked whether it is compiled, and was told so
+    bool asked_before;         // so did a piece of this call that has run already
+    bool refused;              // torch did not take its arguments, and eager is likely to raise
     bool interrupted; // a signal handler raised: its exception is the user's, not the trace's
     void *torch;      // src/torch's own state for this trace, or NULL
     // strong: how torch's state is set as the trace leaves it, or NULL. A tuple of (C function,

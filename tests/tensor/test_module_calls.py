@@ -255,6 +255,7 @@ def _installed() -> Iterator[None]:
 def _clean() -> None:
     while undo:
         undo.pop()()
+    torch_module._global_forward_hooks_with_kwargs.clear()  # what `remove` leaves behind
 
 
 def _run(way: str, change: str, early: bool, **kwargs: Any) -> list[Any]:
@@ -335,6 +336,23 @@ def test_a_patch_of_the_wrapper_class_is_noticed() -> None:
     before = fast(x)
     _set(wrapper, "__call__", lambda self, *args: self.forward(*args) + 1)
     assert torch.equal(fast(x), before + 1)
+
+
+class FailingNet(Net):
+    def forward(self, x: torch.Tensor, shift: float = 0.0) -> torch.Tensor:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_always_called_hooks_run_when_forward_raises(way: str) -> None:
+    net = FailingNet()
+    net.register_forward_hook(_post, always_call=True)
+    called = WAYS[way](net)
+    log.clear()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            called(torch.ones(3))
+    assert log == [("post", "FailingNet")] * 2
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
