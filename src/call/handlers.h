@@ -28,7 +28,7 @@ PyObject *handler_name(world *w, PyObject *o);
 // The native callable itself, on arguments that were made ready.
 PyObject *handler_native(world *w, PyObject *callable, PyObject *const *args, size_t given,
                          PyObject *keywords);
-// All elements of an iterable, in order; a new list.
+// All elements of an iterable, in order; a new list. As list(iterable) does it, length and all.
 PyObject *handler_gather(world *w, PyObject *iterable);
 // An attribute by its name; NULL with an exception or a break.
 PyObject *handler_attr(world *w, PyObject *o, const char *name);

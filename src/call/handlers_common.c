@@ -1,6 +1,7 @@
 // What handlers of all families share: arguments read, iterables gathered, native calls made.
 #include "src/call/attr.h"
 #include "src/call/call.h"
+#include "src/call/feed.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
 
@@ -45,16 +46,9 @@ PyObject *handler_native(world *w, PyObject *callable, PyObject *const *args, si
 }
 
 PyObject *handler_gather(world *w, PyObject *iterable) {
-    PyObject *iterator = op_iter(w, iterable);
-    PyObject *list = iterator ? PyList_New(0) : NULL, *item = NULL;
-    while (list && (item = op_next(w, iterator))) {
-        if (PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_DECREF(item);
-    }
-    if (list && (w->broken || PyErr_Occurred()))
-        Py_CLEAR(list);
-    Py_XDECREF(iterator);
+    PyObject *feed = feed_new(w, iterable, P_NONE);
+    PyObject *list = feed ? native_result(w, PySequence_List(feed), false) : NULL;
+    Py_XDECREF(feed);
     return list;
 }
 

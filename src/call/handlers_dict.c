@@ -2,6 +2,7 @@
 // guarded; all else runs natively on the twin.
 #include "src/call/attr.h"
 #include "src/call/call.h"
+#include "src/call/feed.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
 #include "src/call/special.h"
@@ -166,14 +167,33 @@ HANDLER(dict_len) {
 // How one entry goes in: dict's own way, or by the type's __setitem__.
 typedef int (*store)(world *w, PyObject *dict, PyObject *key, PyObject *value);
 
-static int store_pair(world *w, PyObject *dict, PyObject *pair, store put) {
-    PyObject *both = handler_gather(w, pair);
+static int store_pair(world *w, PyObject *dict, PyObject *pair) {
+    PyObject *feed = feed_new(w, pair, P_NONE), *both = NULL;
     int failed = -1;
+    if (feed) // as PyDict_MergeFromSeq2
+        both = native_result(w, PySequence_Fast(feed, ""), false);
+    Py_XDECREF(feed);
     if (both && PyList_GET_SIZE(both) == 2)
-        failed = put(w, dict, PyList_GET_ITEM(both, 0), PyList_GET_ITEM(both, 1));
+        failed = op_dict_set(w, dict, PyList_GET_ITEM(both, 0), PyList_GET_ITEM(both, 1));
     else if (both || !went_wrong(w) || PyErr_ExceptionMatches(PyExc_TypeError)) // dict's own words
         world_break(w, REASON_NATIVE_ERROR, "an update sequence whose elements are no pairs");
     Py_XDECREF(both);
+    return failed;
+}
+
+// OrderedDict takes a pair apart step by step, and asks for a third element.
+static int store_unpacked(world *w, PyObject *dict, PyObject *pair, store put) {
+    PyObject *parts[3] = {NULL}, *iterator = op_iter(w, pair);
+    int count = 0, failed = -1;
+    while (iterator && count < 3 && (parts[count] = op_next(w, iterator)))
+        count++;
+    if (iterator && !went_wrong(w) && count == 2)
+        failed = put(w, dict, parts[0], parts[1]);
+    else if (iterator && !went_wrong(w)) // its own words
+        world_break(w, REASON_NATIVE_ERROR, "an update sequence whose elements are no pairs");
+    for (int i = 0; i < count; i++)
+        Py_DECREF(parts[i]);
+    Py_XDECREF(iterator);
     return failed;
 }
 
@@ -181,7 +201,8 @@ static int store_pairs(world *w, PyObject *dict, PyObject *pairs, store put) {
     PyObject *iterator = op_iter(w, pairs), *pair;
     int failed = iterator ? 0 : -1;
     while (!failed && (pair = op_next(w, iterator))) {
-        failed = store_pair(w, dict, pair, put);
+        failed =
+            put == op_dict_set ? store_pair(w, dict, pair) : store_unpacked(w, dict, pair, put);
         Py_DECREF(pair);
     }
     Py_XDECREF(iterator);
@@ -283,21 +304,59 @@ HANDLER(dict_ior) {
 
 // --- OrderedDict ---
 
+static int store_by_keys(world *w, PyObject *dict, PyObject *other, PyObject *method) {
+    PyObject *keys = call_any(w, method, NULL, 0, NULL), *key = NULL;
+    PyObject *iterator = keys ? op_iter(w, keys) : NULL;
+    int failed = iterator ? 0 : -1;
+    while (!failed && (key = op_next(w, iterator))) {
+        PyObject *value = op_getitem(w, other, key);
+        failed = value ? op_setitem(w, dict, key, value) : -1;
+        Py_XDECREF(value);
+        Py_DECREF(key);
+    }
+    Py_XDECREF(keys);
+    Py_XDECREF(iterator);
+    return failed || went_wrong(w) ? -1 : 0;
+}
+
+static int store_items(world *w, PyObject *dict, PyObject *method) {
+    PyObject *items = call_any(w, method, NULL, 0, NULL);
+    int failed = items ? store_pairs(w, dict, items, op_setitem) : -1;
+    Py_XDECREF(items);
+    return failed;
+}
+
+// An attribute that may be missing: NULL without an exception then.
+static PyObject *find_attr(world *w, PyObject *o, const char *name) {
+    PyObject *value = handler_attr(w, o, name);
+    if (!value && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+        PyErr_Clear();
+    return value;
+}
+
+// mutablemapping_update: the items of a dict, else by keys(), else by items(), else pairs.
 static int update_ordered(world *w, PyObject *dict, PyObject *other) {
     PyObject *opened = door_open(w, other);
-    int mapping = opened ? is_mapping(w, opened) : -1;
-    if (mapping < 0)
+    if (!opened)
         return -1;
-    if (!mapping)
+    if (is_standin(opened))
+        return world_break(w, REASON_NATIVE_CALL, "a dict made from a tensor"), -1;
+    if (PyDict_CheckExact(opened)) {
+        PyObject *items = PyDict_Items(opened);
+        int failed = items ? store_pairs(w, dict, items, op_setitem) : -1;
+        Py_XDECREF(items);
+        return failed;
+    }
+    PyObject *method = find_attr(w, opened, "keys");
+    bool by_keys = method != NULL;
+    if (!method && !went_wrong(w))
+        method = find_attr(w, opened, "items");
+    if (went_wrong(w))
+        return -1;
+    if (!method)
         return store_pairs(w, dict, opened, op_setitem);
-    PyObject *items = handler_attr(w, opened, "items");
-    PyObject *pairs = items && PyDict_Check(opened) ? call_any(w, items, NULL, 0, NULL) : NULL;
-    int failed = pairs ? store_pairs(w, dict, pairs, op_setitem) : -1;
-    if (items && !pairs && !went_wrong(w))
-        world_break(w, REASON_NATIVE_CALL, "an OrderedDict made from a %s object",
-                    Py_TYPE(opened)->tp_name);
-    Py_XDECREF(items);
-    Py_XDECREF(pairs);
+    int failed = by_keys ? store_by_keys(w, dict, opened, method) : store_items(w, dict, method);
+    Py_DECREF(method);
     return failed;
 }
 
@@ -481,7 +540,7 @@ HANDLER(dict_fromkeys) {
         return fill_from_keys(w, class, args[1], value);
     rule plain = *rule_of(callable);
     plain.kind = RULE_STRUCT;
-    plain.first = P_ITER | R_GATHER | R_SELF;
+    plain.first = P_ITER | R_FEED | R_SELF;
     plain.elements = P_HASH;
     return rule_call(w, &plain, callable, args, given, keywords);
 }
@@ -511,10 +570,9 @@ HANDLER(count_elements) {
     if (mapping && plain == 0)
         world_break(w, REASON_NATIVE_CALL, "_count_elements into a %s object",
                     Py_TYPE(mapping)->tp_name);
-    if (mapping && plain > 0)
-        items = handler_gather(w, args[1]);
-    if (items && protocol_open_elements(w, &items, P_HASH) == ST_OK &&
-        protocol_open_elements(w, &mapping, P_NUMBER) == ST_OK) {
+    if (mapping && plain > 0 && protocol_open_elements(w, &mapping, P_NUMBER) == ST_OK)
+        items = feed_new(w, args[1], P_HASH);
+    if (items) {
         PyObject *both[] = {mapping, items};
         result = handler_native(w, callable, both, 2, NULL);
     }

@@ -98,34 +98,39 @@ static int check_start(world *w, PyObject *function, PyObject **start) {
     return result ? 0 : -1;
 }
 
-static PyObject *add_all(world *w, total *t, PyObject *iterable) {
-    PyObject *iterator = op_iter(w, iterable), *item;
-    int failed = iterator ? 0 : -1;
+static PyObject *add_all(world *w, total *t, PyObject *iterator) {
+    PyObject *item;
+    int failed = 0;
     while (!failed && (item = op_next(w, iterator))) {
         failed = add_item(w, t, item);
         Py_DECREF(item);
     }
-    Py_XDECREF(iterator);
     if (failed || went_wrong(w) || add_waiting(w, t) < 0)
         return NULL;
     return Py_NewRef(t->value);
 }
 
+static PyObject *sum_from(world *w, PyObject *function, PyObject *iterator, PyObject *start) {
+    if (check_start(w, function, &start) < 0)
+        return NULL;
+    total t = {function, Py_NewRef(start), PyList_New(0)};
+    PyObject *result = t.waiting ? add_all(w, &t, iterator) : NULL;
+    Py_XDECREF(t.value);
+    Py_XDECREF(t.waiting);
+    return result;
+}
+
+// The iterator is asked for before the start is looked at.
 HANDLER(sum) {
-    PyObject *named = handler_keyword(args, given, keywords, "start"), *zero = PyLong_FromLong(0);
+    PyObject *named = handler_keyword(args, given, keywords, "start"), *result = NULL;
     size_t extra = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0;
-    PyObject *start = given == 2 ? args[1] : named ? named : zero, *result = NULL;
-    if (given < 1 || given + extra > 2 || extra != (named != NULL)) {
-        Py_XDECREF(zero);
+    if (given < 1 || given + extra > 2 || extra != (named != NULL))
         return MISUSE();
-    }
-    if (zero && check_start(w, callable, &start) == 0) {
-        total t = {callable, Py_NewRef(start), PyList_New(0)};
-        result = t.waiting ? add_all(w, &t, args[0]) : NULL;
-        Py_XDECREF(t.value);
-        Py_XDECREF(t.waiting);
-    }
+    PyObject *zero = PyLong_FromLong(0), *iterator = zero ? op_iter(w, args[0]) : NULL;
+    if (iterator)
+        result = sum_from(w, callable, iterator, given == 2 ? args[1] : named ? named : zero);
     Py_XDECREF(zero);
+    Py_XDECREF(iterator);
     return result;
 }
 
@@ -313,15 +318,21 @@ HANDLER(list_sort) {
 
 // --- reduce ---
 
+// Any TypeError of iter(), be it the program's own, becomes reduce's.
+static PyObject *iterator_to_reduce(world *w, PyObject *iterable) {
+    PyObject *iterator = op_iter(w, iterable);
+    if (!iterator && !w->broken && PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_SetString(PyExc_TypeError, "reduce() arg 2 must support iteration");
+    return iterator;
+}
+
 HANDLER(reduce) {
     if (!handler_takes(given, keywords, 2, 3))
         return MISUSE();
-    PyObject *iterator = op_iter(w, args[1]), *item;
-    PyObject *result = given == 3 ? Py_NewRef(args[2]) : NULL;
-    if (!iterator) {
-        Py_XDECREF(result);
+    PyObject *iterator = iterator_to_reduce(w, args[1]), *item;
+    if (!iterator)
         return NULL;
-    }
+    PyObject *result = given == 3 ? Py_NewRef(args[2]) : NULL;
     bool failed = false;
     while (!failed && (item = op_next(w, iterator))) {
         PyObject *pair[] = {result, item};

@@ -298,6 +298,10 @@ static int is_found(world *w, PyObject *item, PyObject *value) {
 static int contains_by_iteration(world *w, PyObject *container, PyObject *value) {
     PyObject *iterator = op_iter(w, container), *item;
     int found = iterator ? 0 : -1;
+    if (iterator == NULL && !w->broken && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        world_break(w, REASON_NATIVE_ERROR, "a search in what is not iterable"); // its own words
+    }
     while (found == 0 && (item = op_next(w, iterator)) != NULL) {
         found = is_found(w, item, value);
         Py_DECREF(item);

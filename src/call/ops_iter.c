@@ -5,6 +5,7 @@
 
 #include "src/call/attr.h"
 #include "src/call/call.h"
+#include "src/call/feed.h"
 #include "src/call/native.h"
 #include "src/call/special.h"
 
@@ -162,16 +163,14 @@ static int drop_all(PyObject **top, int count) {
     return -1;
 }
 
-// What native code may iterate in place of `o`: a Python __iter__ is called here, so that the
-// iterator it gives is prepared as well.
+// What native code may iterate in place of `o`: where Python code makes the iterator, a feed, so
+// that the iterator is prepared as well.
 static PyObject *open_iterable(world *w, PyObject *o) {
     PyObject *opened = native_open(w, o, P_NONE);
     int python = opened ? special_is_python(w, opened, SPECIAL_iter) : -1;
     if (python > 0)
-        Py_SETREF(opened, op_iter(w, opened));
-    if (python < 0)
-        Py_CLEAR(opened);
-    if (opened != NULL && protocol_open(w, &opened, P_ITER) != ST_OK)
+        Py_SETREF(opened, feed_new(w, opened, P_NONE));
+    else if (python < 0 || protocol_open(w, &opened, P_ITER) != ST_OK)
         Py_CLEAR(opened);
     return opened;
 }
@@ -205,28 +204,10 @@ int op_unpack(world *w, PyObject *sequence, int before, int after, PyObject **to
 
 // --- pouring ---
 
-// A list that grows asks the iterable for its length: an error there counts, unless it is a
-// TypeError.
-static int ask_length(world *w, PyObject *o) {
-    PyObject *opened = door_open(w, o);
-    int python = opened ? special_is_python(w, opened, SPECIAL_len) : -1;
-    if (python <= 0)
-        return python;
-    PyObject *length = op_len(w, opened);
-    if (length == NULL && !broke(w) && PyErr_ExceptionMatches(PyExc_TypeError))
-        PyErr_Clear();
-    Py_XDECREF(length);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
 int op_list_extend(world *w, PyObject *list, PyObject *iterable) {
     PyObject *o = open_iterable(w, iterable);
     if (o == NULL)
         return -1;
-    if (ask_length(w, iterable) < 0) {
-        Py_DECREF(o);
-        return -1;
-    }
     PyObject *none = native_result(w, _PyList_Extend((PyListObject *)list, o), false);
     Py_XDECREF(none);
     if (none == NULL && !broke(w))
@@ -271,7 +252,7 @@ int op_set_update(world *w, PyObject *set, PyObject *iterable) {
     if (o == NULL)
         return -1;
     int failed = -1;
-    if (PyAnySet_CheckExact(o) || PyDict_CheckExact(o)) {
+    if (PyAnySet_Check(o) || PyDict_CheckExact(o)) { // whatever its class has for __iter__
         failed = update_natively(w, set, o);
     } else {
         PyObject *iterator = op_iter(w, o);
@@ -318,15 +299,32 @@ static int add_keys(world *w, PyObject *dict, PyObject *mapping, PyObject *keys,
     return PyErr_Occurred() ? -1 : 0;
 }
 
-// A mapping of a Python class is asked for its keys, one by one, as PyDict_Update does.
+// All keys at once, as PyMapping_Keys does.
+static PyObject *list_keys(world *w, PyObject *given) {
+    PyObject *feed = feed_new(w, given, P_NONE);
+    PyObject *iterator = feed ? native_result(w, PyObject_GetIter(feed), false) : NULL;
+    if (feed && !iterator && !broke(w) && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        world_break(w, REASON_NATIVE_ERROR, "keys() that gives no iterable"); // its own words
+    }
+    PyObject *list = iterator ? native_result(w, PySequence_List(iterator), false) : NULL;
+    Py_XDECREF(feed);
+    Py_XDECREF(iterator);
+    return list;
+}
+
+// A mapping of a Python class is asked for its keys, and then for each value, as PyDict_Update
+// does.
 static int update_by_keys(world *w, PyObject *dict, PyObject *mapping, bool merge) {
     PyObject *name = PyUnicode_InternFromString("keys");
     PyObject *method = name ? attr_get(w, mapping, name) : NULL;
-    PyObject *keys = method ? call_any(w, method, NULL, 0, NULL) : NULL;
+    PyObject *given = method ? call_any(w, method, NULL, 0, NULL) : NULL;
+    PyObject *keys = given ? list_keys(w, given) : NULL;
     PyObject *iterator = keys ? op_iter(w, keys) : NULL;
     int failed = iterator ? add_keys(w, dict, mapping, iterator, merge) : -1;
     Py_XDECREF(name);
     Py_XDECREF(method);
+    Py_XDECREF(given);
     Py_XDECREF(keys);
     Py_XDECREF(iterator);
     return failed;

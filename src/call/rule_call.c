@@ -2,7 +2,9 @@
 // then the handler or the native function runs.
 #include "src/call/call.h"
 #include "src/call/descr.h"
+#include "src/call/feed.h"
 #include "src/call/handlers.h"
+#include "src/call/native.h"
 #include "src/call/special.h"
 
 #define FEW 8
@@ -15,7 +17,7 @@ typedef struct ready {
     PyObject **items;   // strong references
     size_t count, all;  // positional ones; with keywords
     PyObject *keywords; // borrowed
-    bool gathered;      // some iterable was run to its end beforehand
+    bool feeds;         // some iterable is given as a feed
     bool calls;         // a function is given, which gets the elements
     bool unordered;     // in what order elements are taken is not known (R_FEW)
     PyObject *few[FEW];
@@ -109,26 +111,13 @@ static bool gives_tuples(PyObject *o) {
     return false;
 }
 
-// Gathered elements are used after the iterable has run to its end. That can be told from using
-// them one by one only if using them runs Python code.
-static bool runs_code(PyObject *o, unsigned protocols) {
-    PyTypeObject *type = Py_TYPE(o);
-    if (!raw_is_python_class(type))
-        return false;
-    return (protocols & ~(P_HASH | P_EQ)) || type->tp_hash != PyBaseObject_Type.tp_hash ||
-           type->tp_richcompare != PyBaseObject_Type.tp_richcompare;
-}
-
-static status gather(ready *c, PyObject **o) {
-    PyObject *list = handler_gather(c->w, *o);
-    c->gathered = true;
-    if (!list)
+// Elements are made ready one by one, as native code takes them.
+static status feed(ready *c, PyObject **o) {
+    PyObject *made = feed_new(c->w, *o, c->row->elements);
+    if (!made)
         return c->w->broken ? ST_BREAK : ST_ERROR;
-    Py_SETREF(*o, list);
-    TRY(protocol_open_elements(c->w, o, c->row->elements));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
-        if (runs_code(PyList_GET_ITEM(list, i), c->row->elements))
-            return refuse(c, PyList_GET_ITEM(list, i));
+    Py_SETREF(*o, made);
+    c->feeds = true;
     return ST_OK;
 }
 
@@ -140,7 +129,9 @@ static status open_elements(ready *c, PyObject **o, unsigned mask) {
         return ST_OK; // not iterable: the native function says so
     if (elements == P_ITER && gives_tuples(*o))
         return ST_OK;
-    return mask & R_GATHER ? gather(c, o) : refuse(c, *o);
+    if (PyAnySet_Check(*o)) // some native code asks it for an iterator, some looks into it
+        return refuse(c, *o);
+    return mask & R_FEED ? feed(c, o) : refuse(c, *o);
 }
 
 // What a function gives to native code is made ready as elements are.
@@ -178,6 +169,8 @@ static status open_argument(ready *c, PyObject **o, unsigned mask) {
         return refuse(c, *o);
     if ((protocols & P_ITER) && c->row->elements && !c->calls && !(mask & R_MOVED))
         TRY(open_elements(c, o, mask));
+    if (is_feed(*o))
+        return ST_OK;
     TRY(protocol_open(c->w, o, protocols));
     return protocols & P_CALL && c->calls ? watch_results(c, o) : ST_OK;
 }
@@ -389,6 +382,12 @@ static bool is_suspicious(const ready *c) {
     return false;
 }
 
+// Whether a stand-in was among the elements is known only afterwards.
+static PyObject *call_feeding(ready *c, bool suspicious) {
+    PyObject *result = PyObject_Vectorcall(c->target, c->items, c->count, c->keywords);
+    return native_result(c->w, result, suspicious || c->w->torch != NULL);
+}
+
 static PyObject *run(ready *c) {
     const rule *row = c->row;
     if (row->kind == RULE_HANDLED) {
@@ -404,8 +403,10 @@ static PyObject *run(ready *c) {
     if (st != ST_OK)
         return NULL;
     note_write(c);
-    bool suspicious = row->kind == RULE_STRUCT && (c->gathered || is_suspicious(c));
-    PyObject *result = call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
+    bool suspicious = row->kind == RULE_STRUCT && is_suspicious(c);
+    PyObject *result =
+        c->feeds ? call_feeding(c, suspicious)
+                 : call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
     return result && c->unordered ? check_few(c, result) : result;
 }
 

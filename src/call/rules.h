@@ -8,7 +8,8 @@
 //   elements  to the elements of self and of each argument with P_ITER; or, where a function is
 //   given
 //             (P_CALL), to what that gives. What cannot be made ready beforehand, because the
-//             argument is an iterator, is gathered first if the row says R_GATHER, else breaks
+//             argument is an iterator, comes from a feed (feed.h) if the row says R_FEED, else
+//             breaks
 // Where P_NONE stands, the argument is only moved: it may stay a lazy, and is not looked at. Others
 // are opened and made ready (protocol_open), which breaks for outside objects of C types that are
 // not known to be harmless. Self is opened always, and must be inside, immutable or a twin: an
@@ -28,7 +29,7 @@ typedef enum rule_kind {
 
 enum {
     R_FROZEN = 1 << 20,   // self may be an outside C object: nothing about it ever changes
-    R_GATHER = 1 << 21,   // takes all elements before it does anything that could be seen
+    R_FEED = 1 << 21,     // keeps no iterator: elements are made ready one by one, as it takes them
     R_KEYWORDS = 1 << 22, // keyword arguments are only moved
     R_OPEN = 1 << 23,     // the argument is opened, and nothing more
     R_PLAIN = 1 << 24,    // the argument is of a C type, and inside, immutable or a twin
@@ -37,7 +38,7 @@ enum {
     R_ORDERED = 1 << 27,  // the order of self, a set, matters
     R_FEW = 1 << 28,      // that of all sets matters, but only if more than one element comes out
     R_MOVED = 1 << 29,    // of the first argument: its elements are only moved
-    R_FLAGS = R_FROZEN | R_GATHER | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED |
+    R_FLAGS = R_FROZEN | R_FEED | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED |
         R_FEW | R_MOVED,
 };
 
