@@ -6,7 +6,9 @@ import _operator
 import _sre
 import _thread
 import abc
+import ast
 import bisect
+import cmath
 import codecs
 import collections.abc
 import contextvars
@@ -34,6 +36,7 @@ import pytest
 import stator
 from tests.stage.opaque_programs import OPAQUE
 from tests.stage.rule_programs import CHANGES, DROPPED, WHOLE
+from tests.stage.seen_programs import METHODS, SEEN
 
 
 class P:
@@ -203,6 +206,59 @@ def test_sees_changes(expression: str, setup: str, change: str) -> None:
     for _ in range(2):
         assert repr(compiled(names["x"])) == after
     assert drops(compiled) == []
+
+
+def outcome(f: Callable[[Any], Any], x: Any) -> str:
+    try:
+        text = repr(f(x))
+    except Exception as e:
+        text = f"{type(e).__name__}: {e}"
+    return re.sub("0x[0-9a-f]{6,}", "0x", text)
+
+
+class Seen:
+    """An expression over an object of a class with one special method, which can be changed."""
+
+    def __init__(self, expression: str, method: str) -> None:
+        self.names = dict(NAMES)
+        exec("class C:\n def __init__(s, v): s.v = v", self.names)
+        self.function = function(expression, self.names)
+        self.attribute = f"__{method.partition('_of_')[0]}__"
+        self.bodies = METHODS[method]
+
+    def become(self, i: int) -> Any:
+        """Another argument of the class, whose method does now what its i-th body says."""
+        setattr(self.names["C"], self.attribute, eval(self.bodies[i], self.names))
+        if self.attribute == "__eq__":
+            self.names["C"].__hash__ = lambda s: 1
+        if self.attribute == "__hash__":
+            self.names["C"].__eq__ = lambda s, o: True
+        return self.names["C"](1)
+
+    def differs(self) -> bool:
+        return outcome(self.function, self.become(0)) != outcome(self.function, self.become(1))
+
+
+def seen() -> list[Any]:
+    """Each part of each expression, with each method of which it shows a change."""
+    found = []
+    for text, methods in SEEN:
+        parts = ast.parse(f"({text},)", mode="eval").body.elts
+        for part in map(ast.unparse, parts):
+            shown = [m for m in methods.split() if Seen(part.replace("OBJ", "C(1)"), m).differs()]
+            assert shown, f"{part} does not show what any of {methods} does"
+            for how in ("C(1)", "x"):
+                found += [(part.replace("OBJ", how), method) for method in shown]
+    return found
+
+
+@pytest.mark.parametrize("expression, method", seen())
+def test_sees_changes_of_a_special_method(expression: str, method: str) -> None:
+    case = Seen(expression, method)
+    compiled = stator.compile(case.function, backend="eager", _keep_empty=True)
+    for i in (0, 0, 1, 1, 0):
+        x = case.become(i)
+        assert outcome(compiled, x) == outcome(case.function, x)
 
 
 @pytest.mark.parametrize("expression, value, reason", DROPPED)
