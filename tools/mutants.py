@@ -256,7 +256,9 @@ def note_used(folder: str, jobs: int, into: Path) -> None:
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"STATOR_USED_ROWS": str(scratch), "PYTHONPATH": path}
     print(f"-- noting which rows {folder} uses", flush=True)
-    subprocess.run(command, cwd=ROOT, env=environment)
+    done = subprocess.run(command, cwd=ROOT, env=environment)
+    if done.returncode not in (0, 1):  # all passed, or some failed
+        sys.exit(f"{folder} could not be run: pytest's status {done.returncode}")
     into.write_text("".join(file.read_text() for file in sorted(scratch.iterdir())))
 
 
