@@ -36,7 +36,7 @@ import pytest
 import stator
 from tests.stage.opaque_programs import OPAQUE
 from tests.stage.rule_programs import CHANGES, DROPPED, WHOLE
-from tests.stage.seen_programs import METHODS, SEEN
+from tests.stage.seen_programs import METHODS, SEEN, UNKNOWN
 
 
 class P:
@@ -259,6 +259,10 @@ def test_sees_changes_of_a_special_method(expression: str, method: str) -> None:
     for i in (0, 0, 1, 1, 0):
         x = case.become(i)
         assert outcome(compiled, x) == outcome(case.function, x)
+    # Where a row says what its function does to a value, every Python function behind that value is
+    # known before native code calls it.
+    unknown = [text for text in compiled.metrics["breaks"] if "[UNKNOWN_FUNCTION]" in text]
+    assert bool(unknown) == (expression in UNKNOWN), unknown
 
 
 @pytest.mark.parametrize("expression, value, reason", DROPPED)
