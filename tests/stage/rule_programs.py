@@ -175,6 +175,23 @@ CHANGES = [
     ("x.sub('-', 'ab')", "x = re.compile('a')", "x = re.compile('b')"),
     ("list(x), [*x | {1}]", "x = {8, 0}", "x = {0, 8}"),
     ("list(x), next(iter(x))", "x = frozenset([8, 0])", "x = frozenset([0, 8])"),
+    *(
+        (expression, "x = {8, 0}", "x = {0, 8}")
+        for expression in [
+            "list(x.copy())",
+            "list(x.union([16]))",
+            "list(x.symmetric_difference([16]))",
+            "list(x | {16})",
+            "list(x ^ {16})",
+            "list(x.difference([16]))",
+            "list(x - {16})",
+            "list(x & {0, 8, 16, 24})",
+            "x.difference_update([16]), list(x)",
+            "x.__ior__([16]) is NotImplemented, list(x.__ior__({16}))",
+            "x.__isub__({16}) is x, list(x)",
+            "list(set(x)), list(frozenset(x)), sum(x, start=0.5), [*x]",
+        ]
+    ),
     (
         "dict(x), {**x}",
         "C.keys = lambda s: ['a']; C.__getitem__ = lambda s, k: 1; x = C(1)",

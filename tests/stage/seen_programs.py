@@ -253,3 +253,37 @@ UNKNOWN = {
     "x in types.MappingProxyType({1: 1})",
     "slice(C(1), 5).indices(9)",
 }
+
+# Native methods on subclasses that Python code has a part in: (expression, the class, what changes).
+SUBCLASSED = [
+    (
+        "OBJ.copy(), copy.copy(OBJ), deque.__copy__(OBJ), OBJ.__add__(deque([6])), OBJ.__mul__(2)",
+        "class C(deque):\n def __init__(s, *a): deque.__init__(s, [1])",
+        "C.__init__ = lambda s, *a: deque.__init__(s, [2])",
+    ),
+    (
+        "OrderedDict.copy(OBJ), (lambda d: (OrderedDict.setdefault(d, 'b', 7), d['b']))(OBJ)",
+        "class C(OrderedDict):\n def __setitem__(s, k, v): OrderedDict.__setitem__(s, k, 1)",
+        "C.__setitem__ = lambda s, k, v: OrderedDict.__setitem__(s, k, 2)",
+    ),
+    (
+        "OrderedDict.setdefault(OBJ, 'a'), OrderedDict.copy(OBJ)",
+        "class C(OrderedDict):\n def __getitem__(s, k): return 1",
+        "C.__getitem__ = lambda s, k: 2",
+    ),
+    (
+        "OrderedDict.setdefault(OBJ, 'z', 0)",
+        "class C(OrderedDict):\n def __contains__(s, k): return False",
+        "C.__contains__ = lambda s, k: 1 / 0",
+    ),
+    (
+        "OrderedDict.__repr__(OBJ)",
+        "class C(OrderedDict):\n def items(s): return [(1, 2)]",
+        "C.items = lambda s: [(3, 4)]",
+    ),
+    (
+        "defaultdict.copy(OBJ), OBJ.__copy__()",
+        "class C(defaultdict):\n def __init__(s, *a): defaultdict.__init__(s, int, x=1)",
+        "C.__init__ = lambda s, *a: defaultdict.__init__(s, int, x=2)",
+    ),
+]

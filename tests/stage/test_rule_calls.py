@@ -12,6 +12,7 @@ import cmath
 import codecs
 import collections.abc
 import contextvars
+import copy
 import datetime
 import functools
 import heapq
@@ -36,7 +37,7 @@ import pytest
 import stator
 from tests.stage.opaque_programs import OPAQUE
 from tests.stage.rule_programs import CHANGES, DROPPED, WHOLE
-from tests.stage.seen_programs import METHODS, SEEN, UNKNOWN
+from tests.stage.seen_programs import METHODS, SEEN, SUBCLASSED, UNKNOWN
 
 
 class P:
@@ -263,6 +264,33 @@ def test_sees_changes_of_a_special_method(expression: str, method: str) -> None:
     # known before native code calls it.
     unknown = [text for text in compiled.metrics["breaks"] if "[UNKNOWN_FUNCTION]" in text]
     assert bool(unknown) == (expression in UNKNOWN), unknown
+
+
+def subclassed() -> list[Any]:
+    """Each part of each expression, on an object made inside and on one made outside."""
+    found = []
+    for text, setup, change in SUBCLASSED:
+        for part in map(ast.unparse, ast.parse(f"({text},)", mode="eval").body.elts):
+            found += [(part.replace("OBJ", how), setup, change) for how in ("MADE", "x")]
+    return found
+
+
+@pytest.mark.parametrize("expression, setup, change", subclassed())
+def test_sees_changes_of_a_subclass(expression: str, setup: str, change: str) -> None:
+    names = dict(NAMES)
+    exec(setup, names)
+    made = "C(int)" if issubclass(names["C"], defaultdict) else "C([('a', 5)])"
+    f = function(expression.replace("MADE", made), names)
+    compiled = stator.compile(f, backend="eager", _keep_empty=True)
+    before = outcome(f, eval(made, names))
+    for _ in range(2):
+        assert outcome(compiled, eval(made, names)) == before
+    exec(change, names)
+    after = outcome(f, eval(made, names))
+    assert after != before, "the change is to be seen"
+    for _ in range(2):
+        assert outcome(compiled, eval(made, names)) == after
+    assert not [text for text in compiled.metrics["breaks"] if "[UNKNOWN_FUNCTION]" in text]
 
 
 @pytest.mark.parametrize("expression, value, reason", DROPPED)
