@@ -95,12 +95,19 @@ FLAGS = constants("src/call/rules.h", "src/call/protocol.h")
 # Without one of these a row is stricter, not laxer.
 STRICT = ("R_FROZEN", "R_GATHER", "R_KEYWORDS", "R_MOVED", "P_UNORDERED")
 WRITES_NOTHING = 1  # W_NONE
+UNDONE = {"setattr", "__setattr__", "__setitem__", "setitem", "reverse", "rotate", "sort"}
+UNDONE |= {"move_to_end", "symmetric_difference_update", "__ixor__", "ixor"}
 KINDS = ("pure", "struct", "handled", "opaque")
 
 
 def bits_of(mask: int) -> Iterator[tuple[str, int]]:
+    """Flags of a mask, and the mask without each. R_PLAIN is a weaker P_ATTR: they go together."""
     for name, bit in FLAGS.items():
-        if mask & bit and name not in STRICT:
+        if not mask & bit or name in STRICT:
+            continue
+        if name == "P_ATTR":
+            yield "P_ATTR", mask & ~bit & ~FLAGS["R_PLAIN"]
+        elif name != "R_PLAIN" or not mask & FLAGS["P_ATTR"]:
             yield name, mask & ~bit
 
 
@@ -144,20 +151,35 @@ def rule_mutants(by_name: bool) -> Iterator[Mutant]:
         masks = {"first": first, "args": args, "elements": elements}
         for change, columns in laxer_rules(kind, masks):
             yield Mutant(RULES, row, change, tuple(numbers), change_rules(numbers, columns))
-        for number in numbers:
-            yield from column_mutants(number, rows[number])
+    yield from state_mutants(rows)
+    yield from write_mutants(rows)
 
 
-def column_mutants(number: int, row: Any) -> Iterator[Mutant]:
-    path, kind, _, _, _, _, writes, state = row
-    if kind == "opaque":
-        return
-    if writes != "none":
-        change = change_rules([number], {"writes": WRITES_NOTHING})
-        yield Mutant(RULES, path, "writes nothing", (number,), change)
-    if state:
-        change = change_rules([number], {"state": 0})
-        yield Mutant(RULES, path, "reads no state", (number,), change)
+def state_mutants(rows: list[Any]) -> Iterator[Mutant]:
+    for number, (path, *_, state) in enumerate(rows):
+        if state:
+            change = change_rules([number], {"state": 0})
+            yield Mutant(RULES, path, "reads no state", (number,), change)
+
+
+def write_mutants(rows: list[Any]) -> Iterator[Mutant]:
+    """That a row writes must be known where the value at the end is what it was. What restored it
+    is another row that writes, or the same: so by owner, and by name for rows that can undo what
+    they did. Owners with one and the same writer (iterators, exceptions) are one."""
+    owners: dict[str, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        if row[1] != "opaque" and row[6] != "none":
+            owners[row[0].rpartition(".")[0]].append(number)
+            if row[0].rpartition(".")[2] in UNDONE:
+                change = change_rules([number], {"writes": WRITES_NOTHING})
+                yield Mutant(RULES, row[0], "writes nothing", (number,), change)
+    groups: dict[str, list[int]] = defaultdict(list)
+    for owner, numbers in owners.items():
+        name = rows[numbers[0]][0].rpartition(".")[2]
+        groups[f"each {name}" if len(numbers) == 1 else owner] += numbers
+    for group, numbers in groups.items():
+        change = change_rules(numbers, {"writes": WRITES_NOTHING})
+        yield Mutant(RULES, group, "nothing of it writes", tuple(numbers), change)
 
 
 def plain_mutants(table: str) -> Iterator[Mutant]:
