@@ -18,6 +18,7 @@ import torch
 import torch._dynamo  # before any table: importing it replaces some of torch's functions
 import torch.fx
 import torch.overrides
+import torch.utils._python_dispatch
 from torch import _TorchCompileInductorWrapper, _TorchCompileWrapper
 from torch._C import DispatchKey as DispatchKey
 from torch._C import DispatchKeySet as DispatchKeySet
@@ -110,11 +111,18 @@ local_keys = (
     get("torch._C._dispatch_tls_local_include_set"),
     get("torch._C._dispatch_tls_local_exclude_set"),
 )
+push_function_mode = get("torch._C._push_on_torch_function_stack")
+pop_function_mode = get("torch._C._pop_torch_function_stack")
+no_dispatch_modes = get("torch.utils._python_dispatch._disable_current_modes")
+EnableTorchFunction = get("torch._C._EnableTorchFunction")
 DisableTorchFunction = get("torch._C.DisableTorchFunctionSubclass")
 device_constructors = _device_constructors
 grad_mode_file = torch.no_grad.__enter__.__code__.co_filename
 sdp_backend: Any = _C._SDPBackend  # a class of pybind11's
 
+
+# A context in which a hook is called with each new node of autograd; since 2.14.
+node_creation_hook: Any = getattr(torch.autograd.graph, "node_creation_hook", None)
 
 # -- tensors --
 

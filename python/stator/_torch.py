@@ -1141,5 +1141,6 @@ def _libraries() -> tuple[str, ...]:
 def attach() -> None:
     """Makes torch known to the engine; from then on tensors are traced."""
     if not _engine.torch_attached():
-        _versions.try_out(lambda: _engine.torch_attach(settings()))
+        with _versions.usual_state():
+            _engine.torch_attach(settings())
         _engine.set_library(_libraries())

@@ -6,8 +6,8 @@ so that a part that is missing is an error about versions.
 
 from __future__ import annotations
 
+import contextlib
 import re
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 
 from stator import _engine
 
-__all__ = ["NEWEST", "OLDEST", "Unusable", "attach", "check", "private", "try_out"]
+__all__ = ["NEWEST", "OLDEST", "Unusable", "attach", "check", "private", "usual_state"]
 
 # Tested with these, and all in between. The extra in pyproject.toml and README.md say the same.
 OLDEST = (2, 11)
@@ -159,6 +159,10 @@ def _state_is_seen(glue: dict[str, Any]) -> Iterator[str]:
         ("autocast", torch.autocast("cpu", enabled=not torch.is_autocast_enabled("cpu")), True),
         ("a torch function mode", torch.overrides.BaseTorchFunctionMode(), False),
     )
+    if private.node_creation_hook is not None:
+        with private.node_creation_hook(id):
+            if not _engine.torch_state()[5]:
+                yield "the engine does not see hooks on nodes of autograd"
     for name, context, guarded in contexts:
         with context:
             seen, now = _engine.torch_state(), _state_now()
@@ -176,7 +180,7 @@ def _moves_alike(before: tuple[Any, Any], after: tuple[Any, Any]) -> bool:
     is usual, so those must change by the same bits."""
     (seen, now), (seen_later, now_later) = before, after
     same = seen_later[:3] == now_later[:3]
-    bits = zip(seen[3:], seen_later[3:], now[3:], now_later[3:], strict=True)
+    bits = zip(seen[3:5], seen_later[3:5], now[3:], now_later[3:], strict=True)
     return same and all(a ^ b == c ^ d for a, b, c, d in bits)
 
 
@@ -204,22 +208,24 @@ def check(glue: dict[str, Any]) -> None:
 # -- attaching --
 
 
-def try_out(function: Callable[[], None]) -> None:
-    """Calls it in a thread of its own: torch's modes, default device, grad mode and autocast are
-    per thread, and what the caller has on must not be part of what is found out."""
-    raised: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            function()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=call, name="stator-attach")
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
+@contextlib.contextmanager
+def usual_state() -> Iterator[None]:
+    """What the caller has on must not be part of what is found out: modes, a default device, grad
+    mode. (Not in a thread of its own: where torch is built for a GPU and there is none, fakes that
+    a thread has used leave a pointer to its dead variables behind.)"""
+    modes = [private.pop_function_mode() for _ in range(private.len_function_stack())]
+    try:
+        with (
+            private.no_dispatch_modes(),
+            private.EnableTorchFunction(),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.autocast("cpu", enabled=False),
+        ):
+            yield
+    finally:
+        for mode in reversed(modes):
+            private.push_function_mode(mode)
 
 
 def attach() -> None:

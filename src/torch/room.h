@@ -62,6 +62,7 @@ typedef struct torch_facts {
     bool (*inference)(void);
     bool (*grad_enabled)(void);
     int64_t (*mode_count)(void);
+    bool (*no_node_hooks)(void);
     int (*functions_disabled)(void);
     int32_t (*get_dim)(void *, int64_t *);
     int32_t (*get_sizes)(void *, int64_t **);
@@ -87,6 +88,8 @@ int version_find(PyObject *c10, PyObject *cpu, PyObject *samples);
 PyObject *version_state(void);
 // This thread's included and excluded dispatch keys, as their difference to what is usual.
 const uint64_t *local_keys(void);
+// Whether torch.autograd.graph.node_creation_hook is on: it would see nodes of fakes.
+bool node_hooks(void);
 
 // What a guard looks at. The arrays are borrowed from the tensor.
 typedef struct seen {

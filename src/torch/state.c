@@ -124,6 +124,8 @@ static status check_modes(world *w, torch_trace *t) {
         return world_break_status(w, REASON_TORCH_STATE, "a torch function mode is on");
     if (dual_level())
         return world_break_status(w, REASON_TORCH_STATE, "forward-mode differentiation is on");
+    if (node_hooks())
+        return world_break_status(w, REASON_TORCH_STATE, "a node creation hook is on");
     quiet q;
     quiet_begin(&q);
     PyObject *why = PyObject_CallNoArgs(glue_function("state_refusal"));

@@ -249,7 +249,7 @@ PyMethodDef torch_methods[] = {
      "A tensor stand-in as traces leave them behind: every use of it is an error."},
     {"torch_state", state_now, METH_NOARGS,
      "What the engine reads of the thread's state: grad mode, inference mode, how many function "
-     "modes, included and excluded dispatch keys."},
+     "modes, included and excluded dispatch keys, whether hooks see new nodes of autograd."},
     {"torch_rules", rule_names, METH_NOARGS, "Names of operations whose results rules know."},
     {"torch_check_rules", check_rules, METH_O,
      "torch_check_rules(on): whether each trace compares what rules said with torch's fakes."},

@@ -39,6 +39,7 @@ static int find_symbols(void *c10, void *cpu) {
         {c10, "_ZN3c108GradMode10is_enabledEv", &facts.grad_enabled, false},
         {c10, "_ZN3c1013InferenceMode10is_enabledEv", &facts.inference, true},
         {cpu, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", &facts.mode_count, true},
+        {cpu, "_ZN2at4impl17NodeCreationHooks5emptyEv", &facts.no_node_hooks, false}, // since 2.14
         {cpu, "aoti_torch_get_dim", &facts.get_dim, true},
         {cpu, "aoti_torch_get_sizes", &facts.get_sizes, true},
         {cpu, "aoti_torch_get_strides", &facts.get_strides, true},
@@ -259,8 +260,13 @@ int version_find(PyObject *c10, PyObject *cpu, PyObject *samples) {
     return cpu_handle && find_symbols(c10_handle, cpu_handle) == 0 ? find_layout(samples) : -1;
 }
 
+bool node_hooks(void) {
+    return facts.no_node_hooks && !facts.no_node_hooks();
+}
+
 // What this thread's state is: (grad mode, inference mode, how many function modes, included keys,
-// excluded keys), the keys as their difference to what is usual. New reference.
+// excluded keys, whether hooks see new nodes of autograd), the keys as their difference to what is
+// usual. New reference.
 PyObject *version_state(void) {
     const uint64_t *keys = local_keys();
     if (!keys || !facts.mode_count) {
@@ -269,7 +275,7 @@ PyObject *version_state(void) {
     }
     PyObject *grad =
         facts.grad_enabled ? PyBool_FromLong(facts.grad_enabled()) : Py_NewRef(Py_None);
-    return Py_BuildValue("(NNLKK)", grad, PyBool_FromLong(facts.inference()),
+    return Py_BuildValue("(NNLKKN)", grad, PyBool_FromLong(facts.inference()),
                          (long long)facts.mode_count(), (unsigned long long)keys[0],
-                         (unsigned long long)keys[1]);
+                         (unsigned long long)keys[1], PyBool_FromLong(node_hooks()));
 }
