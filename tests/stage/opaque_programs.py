@@ -42,6 +42,7 @@ OPAQUE = [
     ("set.__sizeof__", "x.__sizeof__()", "{1}"),
     # other objects of the core
     ("code.co_lines", "x.co_lines()", "error.__code__"),
+    ("NotImplementedType.__bool__", "x.__bool__()", "NotImplemented"),
     ("range.__reduce__", "x.__reduce__()", "range(3)"),
     ("reversed.__new__", "reversed.__new__(reversed, x)", "[1, 2]"),
     ("map.__reduce__", "map(str, x).__reduce__()", "[1]"),

@@ -20,6 +20,7 @@ import itertools
 import json
 import math
 import operator
+import os
 import random
 import re
 import struct

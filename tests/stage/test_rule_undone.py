@@ -3,6 +3,8 @@
 callable writes back what was there. All else that restores a value is another row, which says that
 it writes; here that word of the one row is needed."""
 
+import bisect
+import functools
 import operator
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -57,6 +59,48 @@ CASES = [
     ("ValueError(1)", "a.__setattr__('args', (7,))", "a.__setattr__('args', (1,))", "b.args"),
     ("ValueError(1)", "a.__init__(7)", "a.__init__(1)", "b.args"),
 ]
+
+# (how a is made, what writes, what is read): nothing is written while the trace is made, and all by
+# each call.
+WRITES = [
+    ("types.ModuleType('m')", "type(a).__setattr__(a, 'v', 7)", "a.v"),
+    ("types.SimpleNamespace(v=1)", "type(a).__setattr__(a, 'v', 7)", "a.v"),
+    ("types.SimpleNamespace(v=1)", "type(a).__delattr__(a, 'v')", "hasattr(a, 'v')"),
+    ("functools.partial(max)", "type(a).__setattr__(a, 'v', 7)", "a.v"),
+    ("ValueError(1)", "BaseException.__setattr__(a, 'v', 7)", "a.v"),
+    ("ValueError(1)", "BaseException.__setattr__(a, 'args', (7,))", "a.args"),
+    ("ValueError(1)", "a.add_note('n')", "a.__notes__"),
+    ("ValueError(1)", "a.with_traceback(None)", "a.__traceback__"),
+    ("Box(1)", "object.__delattr__(a, 'v')", "hasattr(a, 'v')"),
+    ("Box(1)", "delattr(a, 'v')", "hasattr(a, 'v')"),
+    ("type('K', (), {'v': 1})", "type.__setattr__(a, 'v', 7)", "a.v"),
+    ("type('K', (), {'v': 1})", "type.__delattr__(a, 'v')", "hasattr(a, 'v')"),
+    ("[1, 2]", "operator.setitem(a, 0, 7)", "a"),
+    ("[1, 2]", "operator.delitem(a, 0)", "a"),
+    ("[1, 2]", "operator.iadd(a, [7])", "a"),
+    ("{'p': 1}", "a.setdefault('q', 7)", "a"),
+    ("{'p': 1}", "a.pop('p')", "a"),
+    ("{'p': 1}", "a.__delitem__('p')", "a"),
+    ("{'p': 1}", "a.__ior__({'q': 7})", "a"),
+    ("Counter(p=1)", "a.update('pq')", "a"),
+    ("defaultdict(list)", "a.__missing__('q')", "a"),
+    ("defaultdict(list)", "a.__init__(int, q=7)", "a"),
+    ("OrderedDict(p=1)", "a.__init__(q=7)", "a"),
+    ("OrderedDict(p=1)", "a.update(q=7)", "a"),
+    ("[3, 1]", "bisect.insort(a, 2)", "a"),
+]
+
+
+@pytest.mark.parametrize("made, write, read", WRITES, ids=[f"{c[0]}: {c[1]}" for c in WRITES])
+def test_written_by_each_call(made: str, write: str, read: str) -> None:
+    names = dict(NAMES)
+    exec(f"def f(a, stop):\n {write}\n if stop: raise KeyError(stop)", names)
+    compiled = stator.compile(names["f"], backend="eager", _keep_empty=True)
+    for _ in range(3):
+        theirs, ours = eval(made, names), eval(made, names)
+        names["f"](theirs, False)
+        compiled(ours, False)
+        assert eval(read, names, {"a": ours}) == eval(read, names, {"a": theirs})
 
 
 @pytest.mark.parametrize("same_first", [False, True], ids=["apart first", "same first"])
