@@ -157,6 +157,25 @@ CHANGES = [
     ),
     ("callable(x)", "x = C(1)", "C.__call__ = lambda s: 1"),
     ("bool(x)", "x = C(1)", "C.__bool__ = lambda s: False"),
+    # descriptors that are made anew in place: still the same objects
+    ("x.w", "C.w = property(lambda s: 1); x = C(1)", "vars(C)['w'].__init__(lambda s: 2)"),
+    (
+        "setattr(x, 'w', 5) or x.v",
+        "C.w = property(None, lambda s, v: setattr(s, 'v', v)); x = C(1)",
+        "vars(C)['w'].__init__(None, lambda s, v: setattr(s, 'v', -v))",
+    ),
+    (
+        "delattr(x, 'w') or x.v",
+        "C.w = property(None, None, lambda s: setattr(s, 'v', 1)); x = C(1)",
+        "vars(C)['w'].__init__(None, None, lambda s: setattr(s, 'v', 2))",
+    ),
+    ("x.m()", "C.m = staticmethod(lambda: 1); x = C(1)", "vars(C)['m'].__init__(lambda: 2)"),
+    ("x.m()", "C.m = classmethod(lambda c: 1); x = C(1)", "vars(C)['m'].__init__(lambda c: 2)"),
+    (
+        "x.w",
+        "class A(C): w = 1\nclass B(A): w = 2\nclass D(B): w = 3\nx = super(D, D(1))",
+        "super.__init__(x, B, D(1))",
+    ),
     ("operator.is_(x[0], x[1])", "a = C(1); x = [a, a]", "x[1] = C(2)"),
     ("operator.is_not(x[0], x[1])", "a = C(1); x = [a, a]", "x[1] = C(2)"),
     ("vars(C)['w'].__get__(x)", "C.w = property(lambda s: s.v); x = C(1)", "x.v = 2"),
