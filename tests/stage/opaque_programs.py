@@ -95,7 +95,6 @@ OPAQUE = [
     ("_thread.allocate_lock", "_thread.allocate_lock()", "1"),
     ("_thread.lock.locked", "x.locked()", "threading.Lock()"),
     ("_thread._local", "x()", "_thread._local"),
-    ("_contextvars.ContextVar.set", "x.set(1)", "contextvars.ContextVar('v')"),
     ("_contextvars.ContextVar", "contextvars.ContextVar('v')", "1"),
     ("_contextvars.Context.get", "x.get(VARIABLE)", "contextvars.copy_context()"),
     ("keys.__len__", "type(x).__len__(x)", "contextvars.copy_context().keys()"),
