@@ -278,6 +278,9 @@ CHANGES = [
         (expression, "x = {8, 0}", "x = {0, 8}")
         for expression in [
             "list(x.copy())",
+            "[*x.__iter__()]",
+            "x.__repr__()",
+            "repr(x), str(x), f'{x}'",
             "list(x.union([16]))",
             "list(x.symmetric_difference([16]))",
             "list(x | {16})",
@@ -331,4 +334,23 @@ DROPPED = [
     ("x.__format__('n')", "1", "NATIVE_CALL"),
     ("x.__format__('n')", "1.5", "NATIVE_CALL"),
     ("x.__format__('n')", "1j", "NATIVE_CALL"),
+]
+
+# What is asked of one part of a container does not depend on the others: (expression, setup, change).
+# The value is the same after the change, and nothing is traced again.
+QUIET = [
+    ("x.get('a')", "x = {'a': 1}", "x['b'] = 2"),
+    ("x.get('z', 0)", "x = {'a': 1}", "x['b'] = 2"),
+    ("x.__getitem__('a')", "x = {'a': 1}", "x['b'] = 2"),
+    ("x.__contains__('a')", "x = {'a': 1}", "x['b'] = 2"),
+    ("x.setdefault('a', 5)", "x = {'a': 1}", "x['b'] = 2"),
+    ("x.__len__(), len(x)", "x = {'a': 1}", "x['a'] = 2"),
+    ("len(x), x.__len__()", "x = [C(1), 2]", "x[0] = 5"),
+    ("operator.getitem(x, 'a')", "x = {'a': 1}", "x['b'] = 2"),
+    ("operator.contains(x, 'a')", "x = {'a': 1}", "x['b'] = 2"),
+    ("operator.setitem(x, 'a', 1)", "x = {'a': 1}", "x['b'] = 2"),
+    ("operator.is_(x[0], None), operator.truth(x[1])", "x = [C(1), [1]]", "x[:] = [C(2), [2]]"),
+    ("getattr(x, 'v'), hasattr(x, 'z')", "x = C(1)", "x.w = 5"),
+    ("type(x), isinstance(x, C), callable(x)", "x = C(1)", "x = C(2)"),
+    ("partial(max, x[0]) and 1, [x[0]] and 2", "x = [1]", "x[0] = 2"),
 ]

@@ -172,6 +172,27 @@ SEEN = [
     ("(lambda d: d.popitem(OBJ) and list(d))(OrderedDict(a=1, b=2))", "bool"),
     ("(lambda d: d.popitem(last=OBJ) and list(d))(OrderedDict(a=1, b=2))", "bool"),
     ("types.MappingProxyType({1: 1}).get(OBJ), OBJ in types.MappingProxyType({1: 1})", "hash"),
+    ("defaultdict(OBJ).__missing__('a'), defaultdict(OBJ)['a']", "call_of_text"),
+    ("OrderedDict(OBJ), (lambda d: (d.update(OBJ), d))(OrderedDict())", "iter_of_pairs"),
+    (
+        "(lambda d: (d.__init__(OBJ), d))(dict()), (lambda d: (d.__init__(OBJ), d))(OrderedDict())",
+        "iter_of_pairs",
+    ),
+    (
+        "(lambda d: (d.__init__(None, OBJ), d))(defaultdict()), defaultdict(None, OBJ)",
+        "iter_of_pairs",
+    ),
+    ("(lambda d: (collections._count_elements(d, OBJ), d))(dict()), Counter(OBJ)", "iter"),
+    ("OrderedDict.fromkeys(OBJ), dict().__or__({1: OBJ})[1] == 1", "iter eq"),
+    (
+        "dict({1: 5}).__contains__(OBJ), dict({1: 5}).get(OBJ), dict({1: 5}).setdefault(OBJ, 6)",
+        "hash eq",
+    ),
+    ("dict({1: 5}).__getitem__(OBJ), dict({1: 5}).pop(OBJ, 6)", "hash eq"),
+    (
+        "(lambda d: (d.__setitem__(OBJ, 6), len(d)))({1: 5}), (lambda d: (d.__delitem__(OBJ), len(d)))({1: 5})",
+        "hash eq",
+    ),
     # sets
     (
         "set(OBJ), frozenset(OBJ), frozenset.__new__(frozenset, OBJ), len(set([OBJ, 1]))",

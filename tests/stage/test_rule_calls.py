@@ -37,7 +37,7 @@ import pytest
 
 import stator
 from tests.stage.opaque_programs import OPAQUE
-from tests.stage.rule_programs import CHANGES, DROPPED, WHOLE
+from tests.stage.rule_programs import CHANGES, DROPPED, QUIET, WHOLE
 from tests.stage.seen_programs import METHODS, SEEN, SUBCLASSED, UNKNOWN
 
 
@@ -208,6 +208,18 @@ def test_sees_changes(expression: str, setup: str, change: str) -> None:
     for _ in range(2):
         assert repr(compiled(names["x"])) == after
     assert drops(compiled) == []
+
+
+@pytest.mark.parametrize("expression, setup, change", QUIET)
+def test_does_not_look_further(expression: str, setup: str, change: str) -> None:
+    names = dict(NAMES)
+    exec("class C:\n def __init__(s, v): s.v = v\n" + setup, names)
+    f = function(expression, names)
+    compiled = stator.compile(f, backend="eager", _keep_empty=True)
+    before = [repr(compiled(names["x"])) for _ in range(2)]
+    exec(change, names)
+    assert [repr(compiled(names["x"])) for _ in range(2)] == before == [repr(f(names["x"]))] * 2
+    assert compiled.metrics["traces"] == 1
 
 
 def outcome(f: Callable[[Any], Any], x: Any) -> str:
