@@ -290,6 +290,8 @@ def subclassed() -> list[Any]:
 
 @pytest.mark.parametrize("expression, setup, change", subclassed())
 def test_sees_changes_of_a_subclass(expression: str, setup: str, change: str) -> None:
+    if "OrderedDict.__repr__" in expression and sys.version_info >= (3, 12):
+        pytest.skip("3.12 does not ask for items")
     names = dict(NAMES)
     exec(setup, names)
     made = "C(int)" if issubclass(names["C"], defaultdict) else "C([('a', 5)])"
