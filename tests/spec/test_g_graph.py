@@ -298,21 +298,39 @@ def test_G9_higher_order_operations_are_one_graph(program):
     assert len(backend.graphs) == 1
 
 
+def _around(program):
+    """With operations before and after, which are compiled in any case."""
+    return lambda x: (program(x * 2), x + 1)
+
+
+def _value_and_gradient(function):
+    x = value().requires_grad_()
+    result = function(x)
+    sum(leaf.sum() for leaf in torch.utils._pytree.tree_leaves(result)).backward()
+    return torch.utils._pytree.tree_map(torch.Tensor.detach, result), x.grad
+
+
 @both
-@pytest.mark.parametrize("program", [_vmap, _grad, _jvp], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", HIGHER, ids=lambda f: f.__name__)
 def test_G9_their_results_are_right(program):
-    torch.testing.assert_close(torch.compile(program, backend="eager")(value()), program(value()))
+    fast = torch.compile(_around(program), backend="eager")
+    for x in (value(), -value(), value()):
+        torch.testing.assert_close(fast(x), _around(program)(x))
 
 
-@missing("A function marked as a nested compile region raises an error.")
-def test_G9_nested_regions_give_the_right_result():
-    assert_same(torch.compile(_regions, backend="eager")(value()), _regions(value()))
+@pytest.mark.parametrize("program", HIGHER, ids=lambda f: f.__name__)
+def test_G9_their_gradients_are_right(program):
+    fast = torch.compile(_around(program), backend="eager")
+    torch.testing.assert_close(_value_and_gradient(fast), _value_and_gradient(_around(program)))
 
 
-@missing("Once Stator is installed, torch.cond and its like raise an error in plain code.")
-@pytest.mark.parametrize("program", [_cond, _while, _map], ids=lambda f: f.__name__)
+@both
+@pytest.mark.parametrize("program", HIGHER, ids=lambda f: f.__name__)
 def test_G9_plain_code_may_use_them(program):
-    program(value())
+    for sign in (1, -1):
+        result = program(sign * value())
+    if program is _cond:
+        assert_same(result, -value() - 1)
 
 
 # -- G10 --
