@@ -3,7 +3,9 @@
 #include "src/py/operators.h"
 
 #include "src/call/call.h"
+#include "src/call/feed.h"
 #include "src/call/native.h"
+#include "src/call/rules.h"
 #include "src/call/special.h"
 
 // Two opened operands, strong.
@@ -85,7 +87,31 @@ static status repeat_count(world *w, operands *p) {
     return right && !left ? protocol_open(w, &p->left, P_INDEX) : ST_OK;
 }
 
-static status set_operands(world *w, operands *p) {
+// A view of a dict takes any iterable on its other side. What has the operator itself would be
+// asked for it, which a feed cannot do.
+static status view_operand(world *w, special id, PyObject **o) {
+    if (rule_is_container(*o) || is_set_like(*o)) {
+        TRY(protocol_open(w, o, P_ITER | P_UNORDERED));
+        return protocol_open_elements(w, o, P_HASH);
+    }
+    if (!Py_TYPE(*o)->tp_iter && !PySequence_Check(*o))
+        return ST_OK; // it is refused by native code
+    for (int i = 0; i < 2; i++)
+        if (special_slot_is_there(*o, (special)(id + i)))
+            return world_break_status(w, REASON_PROTOCOL, "a view of a dict and a %s object",
+                                      Py_TYPE(*o)->tp_name);
+    PyObject *feed = feed_new(w, *o, P_HASH | P_EQ);
+    if (feed == NULL)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    Py_SETREF(*o, feed);
+    return ST_OK;
+}
+
+static status set_operands(world *w, special id, operands *p) {
+    if (PyDictViewSet_Check(p->left) || PyDictViewSet_Check(p->right)) {
+        TRY(view_operand(w, id, &p->left));
+        return view_operand(w, id, &p->right);
+    }
     TRY(protocol_open(w, &p->right, P_ITER | P_UNORDERED));
     TRY(protocol_open_elements(w, &p->right, P_HASH));
     return protocol_open_elements(w, &p->left, P_HASH);
@@ -124,7 +150,7 @@ static status binary_elements(world *w, special id, bool inplace, operands *p) {
         !PyTuple_Check(p->left) && !is_standin(p->left))
         return protocol_open(w, &p->right, P_ITER);
     if (is_set_like(p->left) || is_set_like(p->right))
-        return set_operands(w, p);
+        return set_operands(w, id, p);
     return ST_OK;
 }
 

@@ -82,8 +82,7 @@ status rule_open_exact(world *w, const rule *row, PyObject **o) {
                               Py_TYPE(*o)->tp_name);
 }
 
-// Containers whose elements can be made ready where they are: iterating does not run Python code.
-static bool is_container(PyObject *o) {
+bool rule_is_container(PyObject *o) {
     PyTypeObject *bases[] = {&PyList_Type,      &PyTuple_Type, &PyDict_Type,     &PySet_Type,
                              &PyFrozenSet_Type, &PyODict_Type, &PyUnicode_Type,  &PyBytes_Type,
                              &PyByteArray_Type, &PyRange_Type, &PyDictKeys_Type, &PyDictValues_Type,
@@ -123,7 +122,7 @@ static status feed(ready *c, PyObject **o) {
 
 static status open_elements(ready *c, PyObject **o, unsigned mask) {
     unsigned elements = c->row->elements;
-    if (is_container(*o))
+    if (rule_is_container(*o))
         return protocol_open_elements(c->w, o, elements);
     if (!Py_TYPE(*o)->tp_iter && !PySequence_Check(*o))
         return ST_OK; // not iterable: the native function says so

@@ -115,6 +115,9 @@ status rules_add_own(PyMethodDef *method, const rule *row);
 PyObject *rule_call(world *w, const rule *row, PyObject *callable, PyObject *const *args,
                     size_t given, PyObject *keywords);
 
+// Containers whose elements can be made ready where they are: iterating does not run Python code.
+bool rule_is_container(PyObject *o);
+
 // Opens a value that must be an exact builtin immutable all the way down; *o is a strong reference.
 status rule_open_exact(world *w, const rule *row, PyObject **o);
 // Opens the self of an R_FROZEN row.

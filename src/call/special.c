@@ -306,6 +306,10 @@ int special_is_python(world *w, PyObject *o, special id) {
     return raw != NULL && PyFunction_Check(raw);
 }
 
+bool special_slot_is_there(PyObject *o, special id) {
+    return slot_of(Py_TYPE(o), id) != NULL;
+}
+
 PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args, int count,
                        bool *called) {
     PyObject *raw = NULL, *slots[4] = {o};

@@ -19,6 +19,8 @@ status special_open(world *w, PyObject *o, special id);
 status special_open_all(world *w, PyObject *o, unsigned protocols);
 // Whether this method of o's class is Python code; it is recorded then. -1: error or break.
 int special_is_python(world *w, PyObject *o, special id);
+// Whether o's type, be it of Python code, has the slot that native code would use for this method.
+bool special_slot_is_there(PyObject *o, special id);
 // Calls the method as the interpreter would, if it is Python code: a new reference, and *called is
 // true. Else *called is false, and NULL says an exception or a break only if one is set.
 PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args, int count,
