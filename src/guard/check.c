@@ -80,7 +80,7 @@ PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs) {
 // --- checks ---
 
 static bool is_item(const step *s, Py_ssize_t i, PyObject *o) {
-    return s->items[i] == guard_any || value_same(o, s->items[i]);
+    return s->items[i] == guard_any || value_same_key(o, s->items[i]);
 }
 
 static bool check_keys(step *s, PyObject *o) {
@@ -226,7 +226,7 @@ static inline bool step_check(const guard_program *p, step *s, const guard_frame
     case GUARD_KEYS:
         return check_keys(s, o);
     case GUARD_ATTR_NAMES:
-        return raw_attr_names_are(o, s->object, value_same);
+        return raw_attr_names_are(o, s->object, value_same_key);
     case GUARD_ABSENT:
         return check_absent(s, o);
     case GUARD_NO_ATTR:

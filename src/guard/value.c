@@ -91,6 +91,14 @@ static bool same(PyObject *a, PyObject *b, int depth) {
     return type == &PyRange_Type && same_range(a, b, depth + 1);
 }
 
+bool value_key_is_fixed(PyObject *key) {
+    return PyUnicode_CheckExact(key) && PyUnicode_CHECK_INTERNED(key);
+}
+
+bool value_same_key(PyObject *found, PyObject *guarded) {
+    return found == guarded || (!value_key_is_fixed(guarded) && value_same(found, guarded));
+}
+
 bool value_same(PyObject *a, PyObject *b) {
     return same(a, b, 0);
 }

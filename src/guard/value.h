@@ -7,5 +7,11 @@
 // bits, deeply in tuples, slices, ranges and (in the order of iteration) frozensets. Runs no code.
 bool value_same(PyObject *a, PyObject *b);
 
+// The same of a dict's keys and a set's elements. An interned str is the only one of its text that
+// programs usually meet, so there it must be that very object: then it can be given out as it is.
+// Other keys may be any that are the same, and who gives one out finds it by its place.
+bool value_same_key(PyObject *found, PyObject *guarded);
+bool value_key_is_fixed(PyObject *key);
+
 // Two that are the same have the same hash. Runs no code.
 uint64_t value_hash(PyObject *o);

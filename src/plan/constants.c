@@ -95,14 +95,10 @@ status constant_stays(builder *b, PyObject *o, bool *stays, operand *out) {
     *stays = constant_is(o);
     if (!*stays || is_singleton(o))
         return ST_OK;
-    uint64_t *known = map_get(&b->w->values, map_key(o));
-    if (!known && !has_identity(o))
-        return ST_OK;
-    TRY(is_of_code(b, o, stays));
-    if (*stays)
-        return ST_OK;
-    source *found = known ? ((value *)(uintptr_t)*known)->source : value_source(b->w, o);
-    if (found) // this call's own object
-        return build_load(b, found, out);
-    return PyErr_Occurred() ? ST_ERROR : ST_OK;
+    bool of_code;
+    source *place;
+    TRY(is_of_code(b, o, &of_code));
+    TRY(value_give_out(b->w, o, of_code, &place));
+    *stays = of_code || (!place && !has_identity(o));
+    return place && !of_code ? build_load(b, place, out) : ST_OK; // this call's own object
 }

@@ -17,8 +17,8 @@ typedef struct value {
     source *source;
     PyObject *object; // kept by the arena
     struct value *next;
-    struct value *next_nan;   // the next in world.nans
-    struct value *next_tuple; // the next in world.tuples
+    struct value *next_nan;    // the next in world.nans
+    struct value *next_holder; // the next in world.holders
 } value;
 
 // --- the door ---
@@ -26,7 +26,7 @@ typedef struct value {
 // Remembers where an opened value came from, in case its identity is asked for; only for a NaN does
 // it guard anything.
 status value_note(world *w, source *s, PyObject *o);
-// The same of a key of a dict, or an element of a set.
+// The same of a key of a dict, or an element of a set, whose guards let one interned str pass only.
 status value_note_key(world *w, source *s, PyObject *o);
 
 // The type of what is at `s` is guarded, and known to the world.

@@ -1,6 +1,8 @@
 // Dicts read by key: one `names` for each outside dict, whether it is met as an object, as the
 // namespace of a module or function, or as the instance dict of an object. Single keys are guarded
 // one by one and writes held back; whoever needs the whole gets a real dict, filled once.
+#include "src/guard/value.h"
+
 #include "src/world/inner.h"
 #include "src/world/world.h"
 
@@ -360,7 +362,7 @@ PyObject *open_any_key(world *w, source *s, PyObject *key) {
 }
 
 static PyObject *open_key_at(world *w, names *n, PyObject *key, Py_ssize_t index) {
-    if (PyUnicode_CheckExact(key))
+    if (value_key_is_fixed(key))
         return key;
     source *dict = n->instance ? source_of_instance_dict(w, n->source) : n->source;
     source *s = dict ? guard_source(w->guards, SOURCE_DICT_KEY, dict, NULL, index) : NULL;

@@ -1,5 +1,7 @@
 // Immutable values and identity: what opens by value, where each value came from, and `is`, which
 // guards its outcome and nothing else.
+#include "src/guard/value.h"
+
 #include "src/world/inner.h"
 #include "src/world/world.h"
 
@@ -126,6 +128,11 @@ static status note_nan_items(world *w, source *s, PyObject *tuple) {
     return ST_OK;
 }
 
+// Immutables that hold others: what lies in them is found when it is asked for.
+static bool holds_items(PyObject *o) {
+    return PyTuple_CheckExact(o) || PyFrozenSet_CheckExact(o);
+}
+
 // A place where this very object was found.
 static value *add_place(world *w, source *s, PyObject *o) {
     uint64_t *known = map_get(&w->values, map_key(o));
@@ -142,23 +149,15 @@ status value_note(world *w, source *s, PyObject *o) {
     value *v = add_place(w, s, o);
     if (v == NULL)
         return ST_ERROR;
-    if (!PyTuple_CheckExact(o))
+    if (!holds_items(o))
         return is_nan(o) ? note_nan(w, s, o, v) : ST_OK;
-    v->next_tuple = w->tuples;
-    w->tuples = v;
-    return note_nan_items(w, s, o);
+    v->next_holder = w->holders;
+    w->holders = v;
+    return PyTuple_CheckExact(o) ? note_nan_items(w, s, o) : ST_OK;
 }
 
-// There may be many keys: only of those whose identity can be told is the place known, and what
-// lies in them is not looked for.
 status value_note_key(world *w, source *s, PyObject *o) {
-    PyTypeObject *t = Py_TYPE(o);
-    if (value_has_nan(o))
-        return value_note(w, s, o);
-    if (is_unique(o) ||
-        !(t == &PyTuple_Type || t == &PyFrozenSet_Type || t == &PyRange_Type || t == &PySlice_Type))
-        return ST_OK;
-    return add_place(w, s, o) ? ST_OK : ST_ERROR;
+    return value_key_is_fixed(o) ? ST_OK : value_note(w, s, o);
 }
 
 // --- identity ---
@@ -183,35 +182,53 @@ static bool is_noted(const world *w, const source *s, PyObject *o) {
     return v != NULL;
 }
 
-static status note_in_tuple(world *w, source *s, PyObject *tuple, PyObject *o) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
-        PyObject *item = PyTuple_GET_ITEM(tuple, i);
-        if (item != o && !PyTuple_CheckExact(item))
-            continue;
-        source *at = guard_source(w->guards, SOURCE_TUPLE_ITEM, s, NULL, i);
-        if (at == NULL)
-            return ST_ERROR;
-        if (item != o)
-            TRY(note_in_tuple(w, at, item, o));
-        else if (!is_noted(w, at, o))
-            TRY(value_note(w, at, o));
+static status note_in(world *w, source *s, PyObject *holder, PyObject *o);
+
+// `item` lies in a holder: notes the place if it is `o`, and looks for `o` in it if it is one.
+static status note_item(world *w, source *s, source_kind kind, Py_ssize_t index, PyObject *item,
+                        PyObject *o) {
+    if (item != o && !holds_items(item))
+        return ST_OK;
+    source *at = guard_source(w->guards, kind, s, NULL, index);
+    if (at == NULL)
+        return ST_ERROR;
+    if (item != o)
+        return note_in(w, at, item, o);
+    return is_noted(w, at, o) ? ST_OK : value_note(w, at, o);
+}
+
+static status note_in(world *w, source *s, PyObject *holder, PyObject *o) {
+    Py_ssize_t i = 0, at = 0;
+    PyObject *item;
+    if (PyFrozenSet_CheckExact(holder)) {
+        for (; raw_set_next(holder, &at, &item); i++)
+            TRY(note_item(w, s, SOURCE_SET_ITEM, i, item, o));
+        return ST_OK;
     }
+    for (; i < PyTuple_GET_SIZE(holder); i++)
+        TRY(note_item(w, s, SOURCE_TUPLE_ITEM, i, PyTuple_GET_ITEM(holder, i), o));
     return ST_OK;
 }
 
 // Where an immutable came from; NULL if it is a constant or was made inside.
 static status value_find(world *w, PyObject *o, value **found) {
     if (!is_unique(o) && value_immutable(o)) {
-        for (value *v = w->tuples; v != NULL; v = v->next_tuple)
-            TRY(note_in_tuple(w, v->source, v->object, o));
+        for (value *v = w->holders; v != NULL; v = v->next_holder)
+            TRY(note_in(w, v->source, v->object, o));
     }
     *found = value_known(w, o);
     return ST_OK;
 }
 
-source *value_source(world *w, PyObject *o) {
+status value_give_out(world *w, PyObject *o, bool fixed, source **place) {
     value *v = NULL;
-    return value_find(w, o, &v) == ST_OK && v ? v->source : NULL;
+    TRY(value_find(w, o, &v));
+    *place = v ? v->source : NULL;
+    if (v && fixed)
+        TRY(guard_add(w->guards, GUARD_IS, v->source, NULL, o, 0));
+    for (value *other = v ? v->next : NULL; other != NULL; other = other->next)
+        TRY(guard_identity_of_pair(w, v->source, other->source, true));
+    return ST_OK;
 }
 
 static status side_of(world *w, PyObject *o, side *found) {

@@ -127,9 +127,9 @@ typedef struct world {
     map lazies; // source * → lazy *
     map dicts;  // outside dict → names *, also where only the owner of an instance dict was met
     map values; // opened immutable → struct value *: where it came from
-    struct value *nans;   // where an opened NaN came from: containers compare by identity first
-    struct value *tuples; // and tuples, whose items are found when they are asked for
-    map lookups;          // (type, name) → struct lookup *
+    struct value *nans;    // where an opened NaN came from: containers compare by identity first
+    struct value *holders; // and tuples and frozensets: their items are found when asked for
+    map lookups;           // (type, name) → struct lookup *
     map made; // functions, mappingproxies, … made inside: pointer → 1, kept by the arena, and
               // generators; classes: pointer → MADE_CLASS
     VEC(PyObject *)
@@ -338,9 +338,11 @@ bool value_immutable(PyObject *o);
 bool value_could_be_outside(const world *w, PyObject *o);
 // Whether it is a NaN or a tuple with one in it: equal to itself only, and hashed by its address.
 bool value_has_nan(PyObject *o);
-// Where an opened immutable was found, be it inside a tuple, so that this call's own object can be
-// given out; NULL without an exception: a constant, or made inside.
-source *value_source(world *w, PyObject *o);
+// An immutable is given out: *place is where it was found, be it inside a tuple, so that this
+// call's own object can be given out; NULL: a constant, or made inside. If there are several such
+// places, that they have one object is guarded. `fixed`: the program may also have it from
+// elsewhere, so that it is this object is guarded.
+status value_give_out(world *w, PyObject *o, bool fixed, source **place);
 
 // An outside object that did not come by a lazy: a function found on a type, the globals of a
 // function. Opens at once: type guarded; returns the inside object, borrowed.
