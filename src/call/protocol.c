@@ -1,5 +1,7 @@
 // Prepares values for native code: lazies are opened where they lie, special methods are looked up
 // through the door, C callables become trampolines. What native code might do unseen breaks.
+#include "src/py/shown.h"
+
 #include "src/call/protocol.h"
 
 #include "src/call/rules.h"
@@ -210,9 +212,36 @@ static status open_kind(walk *k, PyObject *o, unsigned protocols) {
     return is_deque(o) ? open_deque(k, o, protocols) : ST_OK;
 }
 
+// --- text of what is shown already ---
+
+static bool nothing_shown(PyObject *object, void *data) {
+    (void)object, (void)data;
+    return !py_is_showing();
+}
+
+static PyObject *nothing_shown_text(const char *source, void *data) {
+    (void)source, (void)data;
+    return PyUnicode_FromString("no repr() is running");
+}
+
+static const guard_custom nothing_shown_guard = {
+    .name = "running repr", .check = nothing_shown, .text = nothing_shown_text};
+
+// A twin has an address of its own: whether the original is being shown, native code cannot see.
+static status check_shown(world *w) {
+    if (w->showing)
+        return world_break_status(w, REASON_PROTOCOL, "repr() while one is running");
+    if (w->shows)
+        return ST_OK;
+    w->shows = true;
+    return guard_add_custom(w->guards, NULL, &nothing_shown_guard, NULL);
+}
+
 static status open_elements(walk *k, PyObject *o, unsigned protocols) {
     if (is_scalar(o))
         return ST_OK;
+    if ((protocols & P_TEXT) && record_of(k->w, o) != NULL)
+        TRY(check_shown(k->w));
     uint64_t *before = map_get(&k->seen, map_key(o)), had = before ? *before : 0;
     if (before && (had & protocols) == protocols)
         return ST_OK;

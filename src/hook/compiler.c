@@ -1,6 +1,7 @@
 // From a call to an entry: the cache is asked; on a miss the call is traced, its graph handed to
 // the backend, its guards sealed and tried, its plan run.
 #include "src/py/raised.h"
+#include "src/py/shown.h"
 
 #include "src/call/marks.h"
 
@@ -369,6 +370,7 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     w->replayed = c->backend == Py_None;
     w->handling = py_is_handling();
     w->asked_before = compiler_asked;
+    w->showing = py_is_showing();
     force_break(c, k, w);
     trace_end end = trace_once(c, w, f, below, out);
     for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !is_strict(c, w); i++) {

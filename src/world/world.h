@@ -178,6 +178,8 @@ typedef struct world {
     bool asked;                // the program asked whether it is compiled, and was told so
     bool asked_before;         // so did a piece of this call that has run already
     bool refused;              // torch did not take its arguments, and eager is likely to raise
+    bool showing;     // the first frame was called while a container is being shown (py_is_showing)
+    bool shows;       // that none is, is guarded
     bool interrupted; // a signal handler raised: its exception is the user's, not the trace's
     void *torch;      // src/torch's own state for this trace, or NULL
     // strong: how torch's state is set as the trace leaves it, or NULL. A tuple of (C function,

@@ -1,6 +1,7 @@
 """Keys and elements that are equal from call to call, but other objects: what comes out is this
-call's own object, as in CPython."""
+call's own object, as in CPython. And a repr that runs while the same container is being shown."""
 
+import reprlib
 from collections import OrderedDict, deque
 
 import pytest
@@ -181,3 +182,59 @@ def test_one_object_at_two_places():
     one, two = text(1), text(1)
     assert g([one], [one])[0] is one
     assert g([one], [two])[0] is two
+
+
+# --- repr ---
+
+
+class Shown:
+    """Shows a container by a compiled function, maybe while that container is being shown."""
+
+    def __init__(self, container, f):
+        self.container, self.f = container, f
+
+    def __repr__(self):
+        return "<" + self.f(self.container) + ">"
+
+
+SHOWN = {
+    "list": lambda f: [c := [1], c.append(Shown(c, f))][0],
+    "dict": lambda f: [c := {1: 2}, c.update(me=Shown(c, f))][0],
+    "deque": lambda f: [c := deque([1]), c.append(Shown(c, f))][0],
+    "ordered": lambda f: [c := OrderedDict(a=1), c.update(me=Shown(c, f))][0],
+    "set": lambda f: [c := set(), c.add(Shown(c, f))][0],
+    "tuple": lambda f: [c := [], t := (c, 1), c.append(Shown(t, f))][1],
+    "values": lambda f: [c := {1: 2}, v := c.values(), c.update(me=Shown(v, f))][1],
+    "nested": lambda f: [c := [[1]], c[0].append(Shown(c, f))][0],
+    "sub": lambda f: [c := type("L", (list,), {})([1]), c.append(Shown(c, f))][0],
+}
+WAYS = {
+    "repr": repr,
+    "str": str,
+    "format": lambda c: f"{c} {c!r}",
+    "percent": lambda c: "%s %r" % (c, c),
+    "within": lambda c: repr([c, (c,)]),
+    "dunder": lambda c: c.__repr__(),
+    "error": lambda c: repr(ValueError(c)),
+    "part": lambda c: repr([c, len(c)]),
+    "reprlib": lambda c: reprlib.repr(c),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("what", SHOWN)
+def test_repr_within_repr(what, way):
+    plain, f = WAYS[way], compiled(lambda c: WAYS[way](c))
+    for outer in (repr, f, repr, str, plain, f):
+        assert outer(SHOWN[what](f)) == outer_plain(outer, f, plain)(SHOWN[what](plain))
+
+
+def outer_plain(outer, f, plain):
+    return plain if outer is f else outer
+
+
+def test_repr_alone_is_traced():
+    f = compiled(repr)
+    for n in range(3):
+        assert f([1, [2]]) == "[1, [2]]"
+    assert f.metrics["traces"] == 1 and not f.metrics["drops"]
