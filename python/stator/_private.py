@@ -78,8 +78,13 @@ def find(path: str) -> Any:
     for name in path.split(".")[1:]:
         found = getattr(found, name, None)
     if found is None:
-        log.debug("torch %s has no %s: a row of Stator's tables is unused", torch.__version__, path)
+        missing(path)
     return found
+
+
+def missing(path: str) -> None:
+    """A row of a table is not for this torch, or its name is wrong."""
+    log.debug("torch %s has no %s: the row of Stator's tables is unused", torch.__version__, path)
 
 
 def get(path: str) -> Any:
@@ -130,7 +135,7 @@ node_creation_hook: Any = getattr(torch.autograd.graph, "node_creation_hook", No
 dispatch_keys = get("torch._C._dispatch_keys")
 is_functorch_wrapped = get("torch._C._functorch.is_functorch_wrapped_tensor")
 assert_async = get("torch._assert_async")
-group_tensors = get("torch._C._group_tensors_by_device_and_dtype")
+group_tensors = find("torch._C._group_tensors_by_device_and_dtype")
 module_call = get("torch.nn.Module._call_impl").__code__
 module_globals: dict[str, Any] = vars(_module)
 has_global_hook: Callable[[], bool] = _module._has_any_global_hook
@@ -197,6 +202,12 @@ class ForgetfulMode(FakeTensorMode):  # type: ignore[no-untyped-call]
 # A classmethod of Python's, or (since 2.14) one of C's, whose descriptor is the table's key.
 _apply: Any = inspect.getattr_static(torch.autograd.Function, "apply")
 function_apply = getattr(_apply, "__func__", _apply)
+
+
+def apply_of(cls: Any) -> Any:
+    """torch's own `apply` of a class, which may have another."""
+    return _apply.__get__(None, cls)
+
 
 # -- record_function --
 

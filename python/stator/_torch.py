@@ -435,7 +435,7 @@ def _find_type(name: str) -> Any:
 
 
 _TYPES = {
-    dtype: torch.empty(0, dtype=dtype).type()
+    dtype: torch.empty(0, dtype=dtype, device="cpu").type()
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8,
                   torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool,
                   torch.complex64, torch.complex128)
@@ -576,14 +576,15 @@ def _applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _apply_for_real(cls: Any, *args: Any, **kwargs: Any) -> Any:
-    return cls.apply(*args, **kwargs)
+    return private.apply_of(cls)(*args, **kwargs)
 
 
 def _applier(cls: Any) -> Any:
     """A function of no module of torch's: fx would look for it there, by its name."""
+    bound = private.apply_of(cls)
 
     def apply(*args: Any, **kwargs: Any) -> Any:
-        return cls.apply(*args, **kwargs)
+        return bound(*args, **kwargs)
 
     return apply
 
@@ -743,7 +744,7 @@ _AUTOCAST_DTYPES = {
 # Functions of their arguments alone, which are plain values.
 _PLAIN = _words("""
     torch.device torch.Size torch.iinfo torch.promote_types torch.can_cast
-    torch._C._get_device_index torch._C._nn._parse_to
+    torch._C._nn._parse_to
 """)
 
 _PLAIN_TYPES = (torch.Size, torch.dtype, torch.device, torch.finfo, torch.iinfo, torch.layout,
@@ -751,7 +752,6 @@ _PLAIN_TYPES = (torch.Size, torch.dtype, torch.device, torch.finfo, torch.iinfo,
 
 _CONSTANTS: dict[str, Any] = {
     "torch.jit.is_scripting": False,
-    "torch.jit._script.is_scripting": False,
     "torch._jit_internal.is_scripting": False,
     "torch.jit.is_tracing": False,
     "torch.onnx.is_in_onnx_export": False,
@@ -854,6 +854,8 @@ _METHOD_TYPES = (MethodDescriptorType, WrapperDescriptorType)
 
 
 def _tensor_methods() -> Iterator[tuple[Any, Row]]:
+    for name in _METHODS:
+        private.find(f"torch.Tensor.{name}")
     for base in (private.TensorBase, torch.Tensor):
         for name, method in vars(base).items():
             is_method = isinstance(method, _METHOD_TYPES) or hasattr(method, "__code__")
@@ -931,7 +933,7 @@ def fields() -> list[Any]:
 def attributes() -> dict[str, tuple[Any, Any]]:
     found = {}
     for name, how in _ATTRIBUTES.items():
-        descriptor = getattr(torch.Tensor, name, None)
+        descriptor = private.find(f"torch.Tensor.{name}")
         if descriptor is not None:
             found[name] = descriptor, how
     return found
@@ -1024,21 +1026,23 @@ def _device_words() -> list[tuple[torch.device, str]]:
     return found
 
 
+_C_CALLABLES = (BuiltinFunctionType, MethodDescriptorType)
+
+
 def _rules() -> list[tuple[Any, str]]:
     """Callables, each with the name of the rule that knows its result."""
     found = []
     homes = private.rule_homes
     for name in _engine.torch_rules():
-        if "." in name:
-            found.append((operator.attrgetter(name)(torch), name))
-            continue
-        for home in homes:
-            callable = getattr(home, name, None)
-            if isinstance(callable, (BuiltinFunctionType, MethodDescriptorType)):
-                found.append((callable, name))
-        function = getattr(operator, name, None)
+        places = [private.find(f"torch.{name}")] if "." in name else [
+            callable for home in homes
+            if isinstance(callable := getattr(home, name, None), _C_CALLABLES)
+        ]  # fmt: skip
         if name in (*_BINARY, *_COMPARE, "neg", "abs", "getitem"):
-            found.append((function, name))
+            places.append(getattr(operator, name))
+        if not places:
+            private.missing(f"torch.{name}")
+        found += [(callable, name) for callable in places if callable is not None]
     return found
 
 

@@ -113,7 +113,7 @@ def _writes_and_draws_are_seen(glue: dict[str, Any]) -> Iterator[str]:
 def _raises(function: Callable[..., Any], *args: Any, text: str = "") -> bool:
     try:
         function(*args)
-    except (RuntimeError, TypeError) as error:
+    except Exception as error:
         return text in str(error)
     return False
 
@@ -231,9 +231,10 @@ def usual_state() -> Iterator[None]:
 def attach() -> None:
     """Makes torch known to the engine; or an error that says what is missing."""
     try:
-        from stator import _torch
+        with usual_state():
+            from stator import _torch
 
-        _torch.attach()
+            _torch.attach()
     except Unusable:
         raise
     except (ImportError, AttributeError) as error:
@@ -243,5 +244,5 @@ def attach() -> None:
             f"Stator was tested with torch {_WORKS}, and this is {torch.__version__}. All that "
             "Stator relies on was found and behaves as it should; Stator does not know what is new "
             "in this version.",
-            stacklevel=4,
+            stacklevel=6,
         )

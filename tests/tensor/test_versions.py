@@ -1,0 +1,422 @@
+# ruff: noqa: E402
+"""Versions of torch: private parts are named in one file, what is relied on is checked when torch is
+attached, a torch that is too old, too new or odd is told apart, and no setter is unknown."""
+
+import ast
+import logging
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import stator
+from stator import _engine, _torch, _versions
+from stator._versions import private
+from tests.tensor.helpers import assert_same, compiled
+
+ROOT = Path(__file__).resolve().parents[2]
+_torch.attach()
+
+# -- private parts --
+
+
+def _is_private(name):
+    return name.startswith("_") and not name.endswith("__")
+
+
+def _chain(node):
+    """The names of a dotted expression, or nothing."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(names)] if isinstance(node, ast.Name) else []
+
+
+def private_uses(text):
+    """Lines that take something private from torch."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
+            names = [*node.module.split("."), *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [name for alias in node.names if alias.name.startswith("torch")
+                     for name in alias.name.split(".")]  # fmt: skip
+        else:
+            names = _chain(node)
+            names = names if names[:1] == ["torch"] else []
+        if any(map(_is_private, names)):
+            yield node.lineno, ".".join(names)
+
+
+def test_private_torch_is_found():
+    text = (
+        "import torch._x\nfrom torch.a import _b\nfrom torch._c import d\ntorch.e._f(torch.g.__h__)"
+    )
+    assert [line for line, _ in private_uses(text)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "python" / "stator").glob("*.py")), ids=str)
+def test_private_torch_is_named_in_one_place(path):
+    found = list(private_uses(path.read_text()))
+    assert bool(found) == (path.name == "_private.py"), found
+
+
+def test_memory_of_torch_is_read_in_one_place():
+    for path in (ROOT / "src").rglob("*.c"):
+        knows = re.search(r"_ZNK?\d|dlsym|aoti_torch|impl_at", path.read_text())
+        allowed = ("version.c", "standin.c")  # the other one makes an object like a tensor
+        assert not knows or path.name in allowed, path
+
+
+# -- the range of versions --
+
+
+def test_everyone_says_the_same_range():
+    oldest = ".".join(map(str, _versions.OLDEST))
+    newest = ".".join(map(str, _versions.NEWEST))
+    after = f"{_versions.NEWEST[0]}.{_versions.NEWEST[1] + 1}"
+    assert f'torch = ["torch>={oldest},<{after}"]' in (ROOT / "pyproject.toml").read_text()
+    assert f"torch {oldest} to {newest}" in (ROOT / "README.md").read_text()
+
+
+def run(code):
+    """In a process of its own, which says `import torch` first."""
+    text = f"import warnings, torch\n{code}"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, env=environment, timeout=300
+    )
+    return done.stdout + done.stderr
+
+
+COMPILE = """
+import stator
+def attempt():
+    try:
+        return stator.compile(lambda x: x + 1, backend="eager", fullgraph=True)(torch.ones(2))
+    except ImportError as error:
+        return str(error)
+print(attempt())
+print(attempt())
+print(stator._engine.torch_attached())
+"""
+
+
+def test_newer_torch_warns_once():
+    text = run(f"torch.__version__ = '9.1.0a0+git'\nwarnings.simplefilter('always')\n{COMPILE}")
+    assert text.startswith("tensor([2., 2.])\ntensor([2., 2.])\nTrue\n"), text
+    assert text.count("UserWarning: Stator was tested with torch 2.11 to 2.15") == 1, text
+    assert "9.1.0a0+git" in text
+
+
+def test_older_torch_is_refused():
+    text = run(f"torch.__version__ = '2.10.2'\n{COMPILE}")
+    expected = (
+        "Stator cannot work with torch 2.10.2: it is too old. Versions that work: 2.11 to 2.15."
+    )
+    assert text.count(expected) == 2 and text.rstrip().endswith("False"), text
+
+
+@pytest.mark.parametrize("version", ["9.1.0", "2.13.0"])
+def test_missing_part_is_named(version):
+    text = run(
+        f"torch.__version__ = {version!r}\nimport torch._dynamo; del torch._C._dispatch_keys\n{COMPILE}"
+    )
+    assert text.count(f"torch {version}: torch has no torch._C._dispatch_keys. Versions") == 2, text
+    assert "2.11 to 2.15" in text and text.rstrip().endswith("False")
+
+
+REMEMBERING = """
+import torch._subclasses.fake_tensor as fakes
+original = fakes.FakeTensorConverter.from_real_tensor
+def from_real_tensor(self, mode, tensor, *args, **kwargs):
+    made = original(self, mode, tensor, *args, **kwargs)
+    if tensor.dim() == 0:
+        made.item_memo = tensor.item()
+    return made
+fakes.FakeTensorConverter.from_real_tensor = from_real_tensor
+"""
+
+
+def test_fakes_that_know_values_are_refused():
+    text = run(REMEMBERING + COMPILE)
+    assert text.count("a fake of a tensor of torch.int64 knows the tensor's value") == 2, text
+    assert text.count("Versions that work: 2.11 to 2.15") == 2
+    assert text.rstrip().endswith("False")
+
+
+CALLER = """
+from torch.overrides import TorchFunctionMode
+from torch._subclasses.fake_tensor import FakeTensorMode
+import stator._versions
+seen = []
+class Mode(TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        seen.append(function)
+        return function(*args, **(kwargs or {}))
+import stator
+with Mode(), torch.device("meta"), torch.inference_mode(), torch.autocast("cpu"), FakeTensorMode():
+    before = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    seen.clear()
+    stator.compile(lambda x: x + 1, backend="eager")
+    calls = len(seen)
+    after = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    made = torch.empty(1)
+    print(before == after, calls, torch.is_inference_mode_enabled(), made.device, type(made).__name__)
+print(stator.compile(lambda x: x + 1, backend="eager", fullgraph=True)(torch.ones(2)))
+"""
+
+
+def test_state_of_the_caller_is_no_part_of_the_checks():
+    text = run(CALLER)
+    assert "True 0 True meta FakeTensor" in text and "tensor([2., 2.])" in text, text
+
+
+# -- each check fails when what it checks is broken --
+
+GLUE = {name: getattr(_torch, name) for name in ("make_mode", "fake_of", "run")}
+
+
+class BlindMode(private.FakeTensorMode):
+    stator_wrote = stator_random = False
+
+    def __init__(self):
+        super().__init__(static_shapes=True)
+        self.stator_inputs = set()
+
+
+class Forgiving:
+    def check(self):
+        return True
+
+
+def blind_state(monkeypatch):
+    state = _engine.torch_state()
+    monkeypatch.setattr(_engine, "torch_state", lambda: state)
+
+
+BREAKAGES = {
+    "values are known": (_versions._fakes_know_no_values, {"run": lambda *_: 1}, None),
+    "fakes are real": (_versions._fakes_are_like_tensors, {"fake_of": lambda mode, t: t}, None),
+    "fakes are copies": (
+        _versions._fakes_are_like_tensors,
+        {"fake_of": lambda mode, t: _torch.fake_of(mode, t.detach().clone())},
+        None,
+    ),
+    "nobody looks": (
+        _versions._writes_and_draws_are_seen, {"make_mode": lambda late: BlindMode()}, None
+    ),
+    "results are others": (
+        _versions._writes_and_draws_are_seen,
+        {"run": lambda mode, f, args, kwargs: _torch.run(mode, torch.Tensor.clone, args[:1], None)},
+        None,
+    ),
+    "stand-ins are tensors": (
+        _versions._standins_are_met,
+        {},
+        lambda patch: patch.setattr(_engine, "torch_ended_standin", lambda: torch.ones(1)),
+    ),
+    "the engine is blind": (_versions._state_is_seen, {}, blind_state),
+    "torch's guard is blind": (
+        _versions._state_is_seen,
+        {},
+        lambda patch: patch.setattr(private, "GlobalStateGuard", Forgiving),
+    ),
+}  # fmt: skip
+
+
+def test_checks_hold():
+    _versions.check(GLUE)
+
+
+@pytest.mark.parametrize("name", BREAKAGES)
+def test_check_notices(name, monkeypatch):
+    check, glue, patch = BREAKAGES[name]
+    if patch is not None:
+        patch(monkeypatch)
+    monkeypatch.setattr(_versions, "_BEHAVIOUR", (check,))
+    with pytest.raises(_versions.Unusable, match="Versions that work"):
+        _versions.check({**GLUE, **glue})
+
+
+def test_exception_of_a_check_is_an_error_about_versions():
+    with pytest.raises(_versions.Unusable, match="KeyError: 'make_mode'"):
+        _versions.check({})
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, torch.int32, torch.float64, torch.float32, torch.bool]
+)
+def test_value_of_a_tensor_without_dimensions_is_not_folded(dtype):
+    f = compiled(lambda x: x + x.item(), fullgraph=False)
+    for value in (1, 2, 0):
+        x = torch.tensor(value, dtype=dtype)
+        assert_same(f(x), x + x.item())
+
+
+def test_value_is_not_folded_where_torch_propagates_real_tensors():
+    with torch._functorch.config.patch(fake_tensor_propagate_real_tensors=True):
+        f = compiled(lambda x: x.cumsum(0) + x.sum().item(), fullgraph=False)
+        for value in (1, 2, 0):
+            x = torch.full((2,), value)
+            assert_same(f(x), x.cumsum(0) + x.sum().item())
+
+
+# -- rows that this torch has nothing for --
+
+ABSENT = {
+    r"Tensor\.(names|has_names|rename_?|refine_names|align_to|align_as)": "until 2.12",
+    r"Tensor\.const_data_ptr": "since 2.13",
+    r"_C\._[sg]et_(sdp_use_)?fa4(_sdp_enabled)?": "since 2.15",
+    r"_C\._cuda_\w+": "built for CUDA",
+}
+
+
+def test_rows_without_a_callable_are_reported(caplog, monkeypatch):
+    monkeypatch.setattr(_torch, "_PLAIN", [*_torch._PLAIN, "torch.no.such"])
+    with caplog.at_level(logging.DEBUG, "stator.torch"):
+        _torch.rows()
+        _torch.attributes()
+        _torch._rules()
+    told = re.findall(r"has no (torch\.\S+):", caplog.text)
+    assert "torch.no.such" in told
+    odd = [
+        path for path in told if not any(re.fullmatch(rf"torch\.{name}", path) for name in ABSENT)
+    ]
+    assert odd == ["torch.no.such"]
+
+
+# -- setters --
+
+_NAMES = re.compile(r"_?(set|push|pop|enter|exit|enable|disable)_")
+
+
+def setters():
+    homes = {"torch._C": torch._C, "torch._C._autograd": torch._C._autograd,
+             "torch._C._functorch": torch._C._functorch}  # fmt: skip
+    for path, home in homes.items():
+        for name in dir(home):
+            if _NAMES.match(name) and isinstance(getattr(home, name), types.BuiltinFunctionType):
+                yield f"{path}.{name}", getattr(home, name)
+
+
+KNOWN = dict(
+    line.split()
+    for line in (Path(__file__).parent / "setters.txt").read_text().splitlines()
+    if not line.startswith("#")
+)
+KINDS = {"break", "setter", "setting", "state"}
+
+
+def test_no_setter_is_new():
+    new = [name for name, _ in setters() if name not in KNOWN]
+    assert not new, f"torch {torch.__version__} has setters that setters.txt does not know"
+    assert set(KNOWN.values()) <= KINDS
+
+
+def test_each_setter_is_what_is_written():
+    rows = {id(function): row[0] for function, row in _torch.rows()}
+    wrong = {name: rows.get(id(setter), "break") for name, setter in setters()
+             if rows.get(id(setter), "break") != KNOWN.get(name)}  # fmt: skip
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", sorted(name for name, kind in KNOWN.items() if kind == "break"))
+def test_setter_without_a_row_breaks(name):
+    setter = dict(setters()).get(name)
+    if setter is None:
+        pytest.skip("this torch does not have it")
+
+    def f(x):
+        setter(None, None, None, None, None, None)  # too many for all of them: it is not called
+        return x + 1
+
+    with pytest.raises(stator.Unsupported):
+        compiled(f)(torch.ones(2))
+
+
+# -- options and hooks that came with newer versions --
+
+
+@pytest.fixture
+def installed():
+    stator.install()
+    yield
+    stator.uninstall()
+    torch._dynamo.reset()
+
+
+def test_option_that_is_unknown_is_refused_by_name(installed):
+    option = {"dynamic_shapes", "shapes_spec"} & set(torch.compile.__kwdefaults__)
+    for name in option or {"package"}:
+        compile = torch.compile if option else torch._dynamo.optimize
+        with pytest.raises(NotImplementedError, match=name):
+            compile(backend="eager", **{name: {"x": None}})(lambda x: x)
+        f = compile(backend="eager", **{name: None})(lambda x: x + 1)
+        assert_same(f(torch.ones(2)), torch.ones(2) + 1)
+
+
+def test_options_of_the_future_are_refused_unless_they_say_nothing(installed):
+    with pytest.raises(NotImplementedError, match="sideways=True"):
+        torch._dynamo.optimize("eager", sideways=True)
+    with pytest.raises(NotImplementedError, match="sideways=True"):
+        torch._dynamo.optimize_assert("eager", sideways=True)
+    f = torch._dynamo.optimize("eager", sideways=None, package=None)(lambda x: x + 1)
+    assert_same(f(torch.ones(2)), torch.ones(2) + 1)
+
+
+@pytest.mark.skipif(private.node_creation_hook is None, reason="this torch has no such hooks")
+def test_hooks_on_new_nodes_see_no_fakes():
+    def f(x):
+        return torch.special.bessel_j0((x * 2).cumsum(0).add_(1)).logcumsumexp(0)
+
+    def nodes(function):
+        seen = []
+        x = torch.ones(3, requires_grad=True)
+        with private.node_creation_hook(lambda node: seen.append(node.name())):
+            function(x)
+        return seen
+
+    g = compiled(f, fullgraph=False)
+    assert nodes(g) == nodes(f)
+    g(torch.ones(3, requires_grad=True))
+    assert nodes(g) == nodes(f)
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x * 2
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * 2
+
+
+class Twice(Double):
+    @classmethod
+    def apply(cls, x):
+        return super().apply(super().apply(x))
+
+
+apply = Double.apply
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_apply_is_found_however_it_is_reached(backend):
+    """It is a Python classmethod, or (since 2.14) one of C's."""
+
+    def f(x):
+        return Double.apply(x) + apply(x) + Twice.apply(x)
+
+    x = torch.ones(3, requires_grad=True)
+    result = compiled(f, backend)(x)
+    assert_same(result, f(x))
+    result.sum().backward()
+    assert x.grad.tolist() == [8.0] * 3
