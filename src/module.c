@@ -23,6 +23,7 @@
 #include "src/hook/compile.h"
 #include "src/hook/hook.h"
 #include "src/hook/methods.h"
+#include "src/hook/watch.h"
 
 // One row per room that has something to set up or to offer, in the order of rooms. Each part may
 // be missing; the functions return 0, or -1 with an exception.
@@ -44,6 +45,7 @@ static const struct room {
     {.add = torch_setup, .methods = torch_methods},
     {.setup = hook_setup, .methods = hook_methods},
     {.add = compile_setup, .methods = compile_methods},
+    {.methods = watch_methods},
 };
 
 static int room_open(const struct room *room, PyObject *module) {

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         is_compiling,
         skip,
     )
-    from stator._stance import set_stance
+    from stator._stance import ignore_tools, set_stance
 
 __all__ = [
     "Unsupported",
@@ -46,6 +46,7 @@ __all__ = [
     "evaluate",
     "explain",
     "graph_break",
+    "ignore_tools",
     "install",
     "is_compiling",
     "reset",
@@ -59,7 +60,7 @@ _HOMES = {"Unsupported": "_compile", "compile": "_compile", "reset": "_compile"}
 _HOMES |= {"explain": "_explain", "install": "_install", "uninstall": "_install"}
 _HOMES |= {"allow_in_graph": "_marks", "disable": "_marks", "error_on_graph_break": "_marks"}
 _HOMES |= {"graph_break": "_marks", "is_compiling": "_marks", "skip": "_marks"}
-_HOMES["set_stance"] = "_stance"
+_HOMES |= {"ignore_tools": "_stance", "set_stance": "_stance"}
 
 
 def __getattr__(name: str) -> "Any":

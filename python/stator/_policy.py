@@ -6,6 +6,7 @@ none of them.
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import warnings
@@ -13,6 +14,8 @@ from types import CodeType
 from typing import Any
 
 from stator import _stance
+
+log = logging.getLogger("stator")
 
 Stack = tuple[tuple[str, int, str], ...] | None
 
@@ -106,6 +109,15 @@ class Policy:
 
     def made(self, code: CodeType, offset: int, graph: Any) -> None:
         """An entry is there."""
+
+    # A debugger, profiler or monitor is on. Told once in a process.
+    def watched(self, code: CodeType) -> None:
+        log.warning(
+            "%s runs uncompiled, as all compiled functions do while a debugger, profiler or "
+            "monitor watches the thread. stator.ignore_tools(True), or STATOR_IGNORE_TOOLS=1 in "
+            "the environment, compiles nevertheless.",
+            _where(code),
+        )
 
     # The engine or the backend failed, and nothing was done yet: true runs the call uncompiled.
     def failed(self, code: CodeType, offset: int, error: Exception, where: str) -> bool:

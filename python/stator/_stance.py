@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -78,6 +79,20 @@ def forget() -> None:
     _others.clear()
     _forced.clear()
     _seen.clear()
+
+
+def ignore_tools(on: bool = True) -> bool:
+    """Whether functions are compiled though a debugger, profiler or monitor (`sys.settrace`,
+    `sys.setprofile`, `sys.monitoring`) watches the thread; gives back what it was.
+
+    Without it such calls run uncompiled, and the tool sees what it would see without Stator. With
+    it the tool sees nothing of what runs compiled.
+    """
+    return _engine.ignore_tools(on)
+
+
+if os.environ.get("STATOR_IGNORE_TOOLS", "") not in ("", "0"):
+    ignore_tools()
 
 
 class set_stance:  # the name is torch's

@@ -15,6 +15,7 @@
 #include "src/hook/compiler.h"
 #include "src/hook/drive.h"
 #include "src/hook/hook.h"
+#include "src/hook/watch.h"
 
 #define SLOTS_ON_STACK 32
 
@@ -95,6 +96,8 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
     PyObject *few[SLOTS_ON_STACK], **slots = few, *result = NULL;
     if ((co->co_flags & MAKES_GENERATOR) || world_here != NULL)
         return PyObject_Vectorcall(o->function, args, given, keywords);
+    if (UNLIKELY(watch_leaves(o->compiler, PyThreadState_Get(), co)))
+        return call_off(o, args, given, keywords);
     if (UNLIKELY(chooser != NULL)) {
         PyObject *other = chosen(self);
         if (other != NULL)
@@ -199,7 +202,8 @@ PyObject *compile_frame(PyThreadState *ts, py_frame *f, drive_whose *whose) {
     if (c == NULL || py_frame_in_generator(f) || (co->co_flags & MAKES_GENERATOR) ||
         !(co->co_flags & CO_OPTIMIZED) || !PyFunction_Check(function) ||
         PyFunction_GET_CODE(function) != (PyObject *)co || py_frame_next(f) > 0 ||
-        image_expects(&interp_here, f) || !worth_it(f, count) || in_library(co))
+        image_expects(&interp_here, f) || !worth_it(f, count) || in_library(co) ||
+        watch_leaves(c, ts, co))
         return NULL;
     return drive_call(ts, f, count, whose);
 }

@@ -14,6 +14,7 @@
 #include "src/hook/compiler.h"
 #include "src/hook/hook.h"
 #include "src/hook/policy.h"
+#include "src/hook/watch.h"
 
 #define REGISTERS_ON_STACK 128
 #define MOST_RESTARTS 100
@@ -75,8 +76,10 @@ static void note(PyObject *list, PyObject *text) {
         PyErr_Clear();
 }
 
-// What never works out is not tried for ever.
-static void count_drop(const compiler *c, cache *k) {
+// What never works out is not tried for ever. A tool that came meanwhile may go again.
+static void count_drop(const compiler *c, cache *k, reason why) {
+    if (why == REASON_WATCHED)
+        return;
     if (++k->drops >= c->limit)
         k->given_up = true;
 }
@@ -214,7 +217,7 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
         PyObject *text = guard_reason(made->guards, failed, f);
         PyObject *why = PyUnicode_FromFormat("changed while it was traced: %V", text, "?");
         note(c->drops, why);
-        count_drop(c, k);
+        count_drop(c, k, REASON_NONE);
         Py_XDECREF(why);
         Py_XDECREF(text);
         how = k->unit > 0 ? OUTCOME_STEP : OUTCOME_NATIVE;
@@ -255,7 +258,7 @@ static outcome drop(compiler *c, cache *k, world *w, PyCodeObject *co) {
     }
     note(c->drops, b.text);
     note(c->dropped, b.row);
-    count_drop(c, k);
+    count_drop(c, k, w->reason);
     // What it calls must not be told that it is compiled either.
     bool off = w->reason == REASON_IS_COMPILING;
     k->off |= off && k->given_up;
@@ -512,7 +515,10 @@ outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result, i
         Py_CLEAR(f->kept);
     } else {
         Py_CLEAR(f->kept);
+        PyThreadState *ts = PyThreadState_Get();
+        bool suspended = watch_suspend(ts, (PyCodeObject *)PyFunction_GET_CODE(f->function));
         how = compile_new(c, k, f, result, reach);
+        watch_resume(ts, suspended);
     }
     if (regs != few)
         PyMem_Free(regs);

@@ -56,6 +56,13 @@ void policy_made(compiler *c, const cache *k, PyCodeObject *co, graph *g) {
     Py_XDECREF(answer);
 }
 
+void policy_watched(compiler *c, PyCodeObject *co) {
+    PyObject *answer = ask(c, "watched", "(O)", co);
+    if (answer == NULL)
+        PyErr_WriteUnraisable(c->policy);
+    Py_XDECREF(answer);
+}
+
 bool policy_forgives(compiler *c, const cache *k, PyCodeObject *co, const char *where) {
     if (!policy_is_there(c) || !PyErr_ExceptionMatches(PyExc_Exception))
         return false;

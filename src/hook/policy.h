@@ -30,6 +30,8 @@ policy_answer policy_miss(compiler *c, const cache *k, PyCodeObject *co, int ent
 int policy_broke(compiler *c, const cache *k, PyCodeObject *co, const policy_break *b);
 // An entry was added; `g` may be NULL.
 void policy_made(compiler *c, const cache *k, PyCodeObject *co, graph *g);
+// A call of this code is left to CPython because of a tool; told once.
+void policy_watched(compiler *c, PyCodeObject *co);
 // The current exception came out of the engine ("trace") or the backend ("backend"): whether it is
 // to be forgotten. If not, an exception is set, that one or another.
 bool policy_forgives(compiler *c, const cache *k, PyCodeObject *co, const char *where);

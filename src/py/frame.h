@@ -216,6 +216,17 @@ int py_poll(PyThreadState *ts);
 // Whether some tool wants events of this code now. Such frames are CPython's to run.
 bool py_tools_on(PyThreadState *ts, PyCodeObject *code);
 
+// Whether some tool watches this thread, or this code, so that a call of it may make events. Asked
+// before each compiled call.
+#if PY_VERSION_HEX >= 0x030c0000
+bool py_thread_watched(PyThreadState *ts, PyCodeObject *code);
+#else
+static inline bool py_thread_watched(PyThreadState *ts, PyCodeObject *code) {
+    (void)code;
+    return ts->cframe->use_tracing != 0;
+}
+#endif
+
 // Whether tools may have come or gone since the frame was entered.
 static inline bool py_tools_changed(PyThreadState *ts, const py_entry *e) {
 #if PY_VERSION_HEX >= 0x030d0000

@@ -20,7 +20,23 @@ static unsigned tools_in(const void *events, size_t count) {
 // whole process as long as any thread had one, even one that is gone.
 #define THREAD_TOOLS (1u << PY_MONITORING_SYS_PROFILE_ID | 1u << PY_MONITORING_SYS_TRACE_ID)
 
+// A tool that has an id may have asked for events of single code objects, of which only these know.
+static bool monitors_wait(PyInterpreterState *interp) {
+    for (int tool = 0; tool < PY_MONITORING_SYS_PROFILE_ID; tool++)
+        for (int i = 0; interp->monitoring_tool_names[tool] && i < _PY_MONITORING_EVENTS; i++)
+            if (interp->monitoring_callables[tool][i] != NULL)
+                return true;
+    return false;
+}
+
+bool py_thread_watched(PyThreadState *ts, PyCodeObject *code) {
+    return py_tools_on(ts, code) || (!ts->tracing && monitors_wait(ts->interp));
+}
+
+// In a tool's own code CPython makes no events.
 bool py_tools_on(PyThreadState *ts, PyCodeObject *code) {
+    if (ts->tracing)
+        return false;
     if (ts->c_tracefunc != NULL || ts->c_profilefunc != NULL)
         return true;
     unsigned tools = tools_in(&ts->interp->monitors, sizeof(ts->interp->monitors));
