@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from stator import _engine, _policy, _torch
+from stator import _engine, _policy, _settings, _torch
 from stator._versions import private
 
 Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
@@ -252,21 +252,12 @@ def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Ca
     module._source_to_user_stacks = {}  # type: ignore[assignment]
     module.compile_subgraph_reason = _reason()  # type: ignore[assignment]
     _label_inputs(module, examples, list(graph.sources), context)
-    with _state_kept(graph), _compiling(compile_id, context):
+    with (
+        _settings.kept(_torch.save_state, _engine.torch_restore_state),
+        _compiling(compile_id, context),
+    ):
         compiled = _call_backend(backend, module, examples)
     return _keeping(compiled, graph, context)
-
-
-@contextlib.contextmanager
-def _state_kept(graph: _engine.Graph) -> Iterator[None]:
-    """A backend that runs the graph, and fails in the middle, leaves no state set."""
-    save, restore = graph.keeper or (lambda: None, lambda state: None)
-    state = save()
-    try:
-        yield
-    except BaseException:
-        restore(state)
-        raise
 
 
 def _keeping(

@@ -1,7 +1,8 @@
 """All that Stator takes from torch and that is not public, and all that differs between versions.
 
-No other file of this package names a private part of torch. (The tables of `_torch.py` list torch's
-callables as texts, which `find` looks up here.) Differences are found by looking at torch, not at
+No other file of this package names a private part of torch, but for `_settings.py`, which tells and
+sets torch's state. (The tables there and in `_torch.py` list torch's callables as texts, which `find`
+looks up here.) Differences are found by looking at torch, not at
 its version. What is missing without a default here is an ImportError or an AttributeError, which
 `_versions` turns into a message about versions that work.
 """

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 import torch.overrides
 
-from stator import _engine, _versions
+from stator import _engine, _settings, _versions
 from stator._versions import private
 
 Row = tuple[str, Any]  # kind (src/torch/kinds.def), extra
@@ -751,12 +751,13 @@ _PLAIN_TYPES = (torch.Size, torch.dtype, torch.device, torch.finfo, torch.iinfo,
                 torch.memory_format)  # fmt: skip
 
 _CONSTANTS: dict[str, Any] = {
-    "torch.jit.is_scripting": False,
-    "torch._jit_internal.is_scripting": False,
     "torch.jit.is_tracing": False,
     "torch.onnx.is_in_onnx_export": False,
     "torch.fx._symbolic_trace.is_fx_tracing": False,
     "torch.fx._symbolic_trace.is_fx_symbolic_tracing": False,
+    "torch.jit.is_scripting": False,
+    "torch.jit._script.is_scripting": False,
+    "torch._jit_internal.is_scripting": False,
     "torch._C._log_api_usage_once": None,
     "torch._C._log_api_usage_metadata": None,
     "torch._dynamo.mutation_guard.GenerationTracker.tag.__func__": None,  # stock Dynamo's own
@@ -777,19 +778,8 @@ _OVERRIDES = _words("""
 
 _SETTERS = ("torch._C._set_grad_enabled",)
 
-# Which kernel attention takes, and with it the strides of what comes out: C functions that set it
-# for all threads, and those that tell it. (A graph that a backend traces again takes it over. The
-# default dtype would be lost there.)
-_ATTENTION = {
-    "torch._C._set_sdp_use_flash": "torch._C._get_flash_sdp_enabled",
-    "torch._C._set_sdp_use_mem_efficient": "torch._C._get_mem_efficient_sdp_enabled",
-    "torch._C._set_sdp_use_math": "torch._C._get_math_sdp_enabled",
-    "torch._C._set_sdp_use_cudnn": "torch._C._get_cudnn_sdp_enabled",
-    "torch._C._set_sdp_use_overrideable": "torch._C._get_overrideable_sdp_enabled",
-    "torch._C._set_sdp_priority_order": "torch._C._get_sdp_priority_order",
-    "torch._C._set_sdp_use_fa3": "torch._C._get_fa3_sdp_enabled",
-    "torch._C._set_sdp_use_fa4": "torch._C._get_fa4_sdp_enabled",
-}
+# C functions that set something for all threads, and those that tell it.
+_HELD_BACK = {row.setter: row.getter for row in _settings.SETTINGS if row.node}
 
 # Known to change what a trace cannot hold back.
 _STATE = _words("""
@@ -881,10 +871,10 @@ def _listed() -> Iterator[tuple[Any, Row]]:
             if kind != "asked" or isinstance(found, BuiltinFunctionType):
                 reason = _FUNCTION_REASONS.get(path)
                 yield found, (kind, (reason, path) if reason else path)
-    for path, question in _ATTENTION.items():
+    for path, question in _HELD_BACK.items():
         getter = private.find(question)
         yield private.find(path), ("setting", getter) if getter else ("state", path)
-    questions = tuple(filter(None, map(private.find, _ATTENTION.values())))
+    questions = tuple(filter(None, map(private.find, _HELD_BACK.values())))
     yield private.attention, ("operation", questions)
     for path, device in _AUTOCAST_DTYPES.items():
         yield private.find(path), ("autocast_dtype", device)

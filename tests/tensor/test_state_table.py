@@ -344,7 +344,7 @@ def test_no_setter_runs_while_tracing():
 
 def test_known_settings_have_a_row_here():
     """What the glue knows to set something is tried out above."""
-    nodes = (*_torch._SETTERS, *_torch._ATTENTION)
+    nodes = (*_torch._SETTERS, *_torch._HELD_BACK)
     found = {path: private.find(path) for path in nodes}
     assert not [path for path, setter in found.items() if setter and id(setter) not in COVERED]
 
