@@ -78,7 +78,11 @@ class TorchPolicy(_policy.Policy):
                     "torch._dynamo.config.error_on_nested_fx_trace."
                 )
             return False
-        if self._left(code, offset) or not _stance.may_compile(code, reasons):
+        if (
+            _policy.other_tracer()
+            or self._left(code, offset)
+            or not _stance.may_compile(code, reasons)
+        ):
             return False
         if reasons:
             self._recompiles(code, reasons)

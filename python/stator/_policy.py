@@ -36,6 +36,11 @@ def end_of_trace() -> tuple[str, Stack] | None:
     return why
 
 
+def other_tracer() -> bool:
+    """Whether another tracer is on; torch's, once it is attached."""
+    return False
+
+
 _joined: dict[type, type] = {}
 
 
@@ -69,7 +74,7 @@ class Policy:
     # an error goes to the caller.
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _ended.why = None
-        if self._left(code, offset):
+        if self._left(code, offset) or other_tracer():
             return False
         if len(self._reasons) < 4 * RECOMPILE_LIMIT:
             self._reasons += reasons[:1]

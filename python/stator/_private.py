@@ -1,8 +1,8 @@
 """All that Stator takes from torch and that is not public, and all that differs between versions.
 
-No other file of this package names a private part of torch, but for `_settings.py`, which tells and
-sets torch's state. (The tables there and in `_torch.py` list torch's callables as texts, which `find`
-looks up here.) Differences are found by looking at torch, not at
+No other file of this package names a private part of torch, but for `_settings.py`, which tells
+and sets torch's state. (The tables there and in `_torch.py` list torch's callables as texts, which
+`find` looks up here.) Differences are found by looking at torch, not at
 its version. What is missing without a default here is an ImportError or an AttributeError, which
 `_versions` turns into a message about versions that work.
 """
@@ -56,8 +56,10 @@ from torch._ops import OpOverloadPacket as OpOverloadPacket
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+from torch.fx import _symbolic_trace as fx_trace
 from torch.fx._lazy_graph_module import _make_graph_module
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing as is_fx_symbolic_tracing
+from torch.fx._symbolic_trace import is_fx_tracing as is_fx_tracing
 from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
@@ -114,6 +116,8 @@ peek_interpreter_stack = get("torch._C._functorch.peek_interpreter_stack")
 top_saved_tensors_hooks = get("torch._C._autograd._top_saved_tensors_default_hooks")
 enter_dual_level = get("torch._C._enter_dual_level")
 exit_dual_level = get("torch._C._exit_dual_level")
+dispatch_mode_of = get("torch._C._get_dispatch_mode")
+tracing_modes: tuple[Any, ...] = tuple(_C._TorchDispatchModeKey.__members__.values())
 local_keys = (
     get("torch._C._dispatch_tls_local_include_set"),
     get("torch._C._dispatch_tls_local_exclude_set"),
@@ -130,6 +134,12 @@ sdp_backend: Any = _C._SDPBackend  # a class of pybind11's
 
 # A context in which a hook is called with each new node of autograd; since 2.14.
 node_creation_hook: Any = getattr(torch.autograd.graph, "node_creation_hook", None)
+
+
+def fx_tracing() -> bool:
+    """Whether torch.fx traces, without the warning that `is_fx_tracing` logs."""
+    return fx_trace._is_fx_tracing_flag
+
 
 # -- tensors --
 

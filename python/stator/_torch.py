@@ -25,7 +25,7 @@ from typing import Any
 import torch
 import torch.overrides
 
-from stator import _engine, _settings, _versions
+from stator import _engine, _policy, _settings, _versions
 from stator._versions import private
 
 Row = tuple[str, Any]  # kind (src/torch/kinds.def), extra
@@ -185,6 +185,16 @@ def key_bits(tensor: torch.Tensor) -> int:
 
 
 # -- state --
+
+
+def other_tracer() -> bool:
+    """Whether somebody else traces what runs now: that one is to see the program, uncompiled."""
+    return (
+        private.fx_tracing()
+        or private.get_tracing_state() is not None
+        or private.peek_interpreter_stack() is not None
+        or any(private.dispatch_mode_of(key) is not None for key in private.tracing_modes)
+    )
 
 
 def state_refusal() -> str | None:
@@ -595,8 +605,21 @@ _FUNCTIONS: tuple[tuple[Any, Row], ...] = (
     (_apply_for_real, ("refused", "an autograd.Function that raises, or gets more than values")),
 )
 
+# Without the warning that the first of them logs.
+
+
+def _is_fx_tracing() -> bool:
+    return private.fx_tracing()
+
+
+def _is_fx_symbolic_tracing() -> bool:
+    return False  # the other condition is that nothing is compiled
+
+
 _FOR_REAL = (_set_requires_grad, _type_of, _new_of, _group_by_torch)
 _INSTEAD: tuple[tuple[Any, Row], ...] = (
+    (private.is_fx_tracing, ("instead", _is_fx_tracing)),
+    (private.is_fx_symbolic_tracing, ("instead", _is_fx_symbolic_tracing)),
     (private.TensorBase.requires_grad_, ("instead", _requires_grad_)),
     (private.TensorBase.type, ("instead", _type)),
     (private.TensorBase.new, ("instead", _new)),
@@ -750,11 +773,13 @@ _PLAIN = _words("""
 _PLAIN_TYPES = (torch.Size, torch.dtype, torch.device, torch.finfo, torch.iinfo, torch.layout,
                 torch.memory_format)  # fmt: skip
 
-_CONSTANTS: dict[str, Any] = {
+# So in a trace, which is none while another tracer of torch's is on.
+_WHILE_TRACED: dict[str, Any] = {
     "torch.jit.is_tracing": False,
     "torch.onnx.is_in_onnx_export": False,
-    "torch.fx._symbolic_trace.is_fx_tracing": False,
-    "torch.fx._symbolic_trace.is_fx_symbolic_tracing": False,
+}
+
+_CONSTANTS: dict[str, Any] = {
     "torch.jit.is_scripting": False,
     "torch.jit._script.is_scripting": False,
     "torch._jit_internal.is_scripting": False,
@@ -882,6 +907,8 @@ def _listed() -> Iterator[tuple[Any, Row]]:
         yield private.find(path), ("compiling", True)
     for path, value in _CONSTANTS.items():
         yield private.find(path), ("constant", value)
+    for path, value in _WHILE_TRACED.items():
+        yield private.find(path), ("while_traced", value)
     for plain in _PLAIN_TYPES:
         for name, method in vars(plain).items():
             if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
@@ -1137,4 +1164,5 @@ def attach() -> None:
     if not _engine.torch_attached():
         with _versions.usual_state():
             _engine.torch_attach(settings())
+        _policy.other_tracer = other_tracer
         _engine.set_library(_libraries())

@@ -226,7 +226,9 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
         return Py_NewRef(r->extra);
     case KIND_COMPILING:
         w->asked = true;
-        return Py_NewRef(r->extra);
+        return trace_of(w) ? Py_NewRef(r->extra) : NULL;
+    case KIND_WHILE_TRACED:
+        return trace_of(w) ? Py_NewRef(r->extra) : NULL;
     case KIND_QUESTION:
         return call_question(w, r, a);
     case KIND_ASKED:
