@@ -1,10 +1,9 @@
 """All that Stator takes from torch and that is not public, and all that differs between versions.
 
-No other file of this package names a private part of torch, but for `_settings.py`, which tells
-and sets torch's state. (The tables there and in `_torch.py` list torch's callables as texts, which
-`find` looks up here.) Differences are found by looking at torch, not at
-its version. What is missing without a default here is an ImportError or an AttributeError, which
-`_versions` turns into a message about versions that work.
+No other file of this package names a private part of torch. (The tables of `_torch.py` and
+`_settings.py` list torch's callables as texts, which `find` looks up here.) Differences are found
+by looking at torch, not at its version. What is missing without a default here is an ImportError or
+an AttributeError, which `_versions` turns into a message about versions that work.
 """
 
 from __future__ import annotations
@@ -125,6 +124,16 @@ local_keys = (
 push_function_mode = get("torch._C._push_on_torch_function_stack")
 pop_function_mode = get("torch._C._pop_torch_function_stack")
 no_dispatch_modes = get("torch.utils._python_dispatch._disable_current_modes")
+pop_saved_tensors_hooks = get("torch._C._autograd._pop_saved_tensors_default_hooks")
+enter_dual_level = get("torch._C._enter_dual_level")
+exit_dual_level = get("torch._C._exit_dual_level")
+deterministic = get("torch._C._get_deterministic_algorithms")
+deterministic_warns = get("torch._C._get_deterministic_algorithms_warn_only")
+set_deterministic = get("torch._C._set_deterministic_algorithms")
+is_mobile_allocator = get("torch._C._is_default_mobile_cpu_allocator_set")
+set_mobile_allocator = get("torch._C._set_default_mobile_cpu_allocator")
+unset_mobile_allocator = get("torch._C._unset_default_mobile_cpu_allocator")
+PreserveDispatchKeys = get("torch._C._PreserveDispatchKeyGuard")
 EnableTorchFunction = get("torch._C._EnableTorchFunction")
 DisableTorchFunction = get("torch._C.DisableTorchFunctionSubclass")
 device_constructors = _device_constructors
@@ -139,6 +148,23 @@ node_creation_hook: Any = getattr(torch.autograd.graph, "node_creation_hook", No
 def fx_tracing() -> bool:
     """Whether torch.fx traces, without the warning that `is_fx_tracing` logs."""
     return fx_trace._is_fx_tracing_flag
+
+
+def forward_ad_level() -> int:
+    return torch.autograd.forward_ad._current_level
+
+
+def set_forward_ad_level(level: int) -> None:
+    torch.autograd.forward_ad._current_level = level
+
+
+def default_device() -> tuple[Any, Any]:
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return context, torch.utils._device.CURRENT_DEVICE
+
+
+def set_default_device(state: tuple[Any, Any]) -> None:
+    torch._GLOBAL_DEVICE_CONTEXT.device_context, torch.utils._device.CURRENT_DEVICE = state
 
 
 # -- tensors --

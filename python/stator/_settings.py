@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
-import torch.autograd.forward_ad as forward_ad
-import torch.utils._device
 
 from stator._versions import private
 
@@ -98,12 +96,11 @@ def _simple(setting: Setting) -> Part | None:
 
 
 def _deterministic() -> tuple[bool, bool]:
-    c = torch._C
-    return c._get_deterministic_algorithms(), c._get_deterministic_algorithms_warn_only()
+    return private.deterministic(), private.deterministic_warns()
 
 
 def _set_deterministic(value: tuple[bool, bool]) -> None:
-    torch._C._set_deterministic_algorithms(value[0], warn_only=value[1])
+    private.set_deterministic(value[0], warn_only=value[1])
 
 
 def _anomaly() -> tuple[bool, bool]:
@@ -111,46 +108,44 @@ def _anomaly() -> tuple[bool, bool]:
 
 
 def _function_modes() -> tuple[Any, ...]:
-    modes = tuple(map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack())))
-    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
-    return modes, context, torch.utils._device.CURRENT_DEVICE
+    modes = tuple(map(private.function_mode_at, range(private.len_function_stack())))
+    return modes, private.default_device()
 
 
 def _set_function_modes(state: tuple[Any, ...]) -> None:
-    while torch._C._len_torch_function_stack() > 0:
-        torch._C._pop_torch_function_stack()
+    while private.len_function_stack() > 0:
+        private.pop_function_mode()
     for mode in state[0]:
-        torch._C._push_on_torch_function_stack(mode)
-    torch._GLOBAL_DEVICE_CONTEXT.device_context = state[1]
-    torch.utils._device.CURRENT_DEVICE = state[2]
+        private.push_function_mode(mode)
+    private.set_default_device(state[1])
 
 
 def _pop_dispatch_modes(count: int) -> None:
-    while torch._C._len_torch_dispatch_stack() > count:
-        torch._C._pop_torch_dispatch_stack(None)
+    while private.len_dispatch_stack() > count:
+        private.pop_dispatch_stack(None)
 
 
 def _saved_hooks() -> Any:
-    return torch._C._autograd._top_saved_tensors_default_hooks(False)
+    return private.top_saved_tensors_hooks(False)
 
 
 def _pop_saved_hooks(top: Any) -> None:
     while _saved_hooks() not in (top, None):
-        torch._C._autograd._pop_saved_tensors_default_hooks()
+        private.pop_saved_tensors_hooks()
 
 
 def _dual_level() -> tuple[bool, int]:
     try:
-        torch._C._exit_dual_level(torch._C._enter_dual_level())
+        private.exit_dual_level(private.enter_dual_level())
     except RuntimeError:
-        return True, forward_ad._current_level
-    return False, forward_ad._current_level
+        return True, private.forward_ad_level()
+    return False, private.forward_ad_level()
 
 
 def _set_dual_level(state: tuple[bool, int]) -> None:
     if _dual_level()[0] and not state[0]:
-        torch._C._exit_dual_level(0)
-    forward_ad._current_level = state[1]
+        private.exit_dual_level(0)
+    private.set_forward_ad_level(state[1])
 
 
 def _flushes(small: float = 1e-310) -> bool:
@@ -159,9 +154,9 @@ def _flushes(small: float = 1e-310) -> bool:
 
 def _set_mobile_allocator(on: bool) -> None:
     if on:
-        torch._C._set_default_mobile_cpu_allocator()
+        private.set_mobile_allocator()
     else:
-        torch._C._unset_default_mobile_cpu_allocator()
+        private.unset_mobile_allocator()
 
 
 _kept_on: list[Any] = []
@@ -170,14 +165,14 @@ _kept_on: list[Any] = []
 def _set_inference(on: bool) -> None:
     # Torch sets the mode as long as an object of its own lives: this one does for good. When the
     # backend's is let go, that puts back what was before the backend, too.
-    mode: Any = torch._C._InferenceMode(on)
+    mode: Any = private.InferenceMode(on)
     mode.__enter__()
     _kept_on.append(mode)
 
 
 # In the order of putting back. Modes first: the others are set without them.
 _PARTS = (
-    Part(torch._C._len_torch_dispatch_stack, _pop_dispatch_modes),
+    Part(private.len_dispatch_stack, _pop_dispatch_modes),
     Part(_function_modes, _set_function_modes),
     Part(torch.is_inference_mode_enabled, _set_inference),
     Part(_saved_hooks, _pop_saved_hooks),
@@ -185,7 +180,7 @@ _PARTS = (
     Part(_deterministic, _set_deterministic),
     Part(_anomaly, lambda value: torch.set_anomaly_enabled(*value)),
     Part(_flushes, torch.set_flush_denormal),
-    Part(torch._C._is_default_mobile_cpu_allocator_set, _set_mobile_allocator),
+    Part(private.is_mobile_allocator, _set_mobile_allocator),
     *filter(None, map(_simple, SETTINGS)),
 )
 
@@ -240,7 +235,7 @@ def kept(
     """
     told = [_told(part) for part in _PARTS]
     own = save()
-    with _same_numbers(), torch._C._PreserveDispatchKeyGuard():
+    with _same_numbers(), private.PreserveDispatchKeys():
         try:
             yield
         finally:
