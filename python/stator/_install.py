@@ -304,7 +304,8 @@ def _refuse(function: str, options: dict[str, Any]) -> None:
             )
 
 
-def _optimize_here(
+def _optimize(
+    rebuild_ctx: Callable[[], Any],
     backend: Any = "inductor",
     *,
     nopython: bool = False,
@@ -334,14 +335,6 @@ def _optimize_here(
     )
 
 
-def _optimize(rebuild_ctx: Callable[[], Any], backend: Any = "inductor", **options: Any) -> Any:
-    # Outside of compiled code torch.cond and its like compile themselves: only torch traces their
-    # bodies.
-    if private.in_hop_compile():
-        return _originals["optimize"](rebuild_ctx, backend, **options)
-    return _optimize_here(backend, **options)
-
-
 def _optimize_whole(
     backend: Any,
     *,
@@ -366,8 +359,8 @@ def _optimize_whole(
 def _optimize_assert(
     rebuild_ctx: Callable[[], Any], backend: Any, *, export: bool = False, **options: Any
 ) -> Any:
-    if export or private.in_hop_compile():  # torch's own tracer
-        return _originals["optimize_assert"](rebuild_ctx, backend, export=export, **options)
+    if export:  # torch's own tracer
+        return _originals["optimize_assert"](rebuild_ctx, backend, export=True, **options)
     return _optimize_whole(backend, **options)
 
 

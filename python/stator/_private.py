@@ -48,7 +48,6 @@ from torch._guards import Source as Source
 from torch._guards import TracingContext as TracingContext
 from torch._guards import compile_context as compile_context
 from torch._guards import tracing as tracing
-from torch._higher_order_ops.utils import _in_hop_compile
 from torch._logging._internal import getArtifactLogger as getArtifactLogger
 from torch._ops import OpOverload as OpOverload
 from torch._ops import OpOverloadPacket as OpOverloadPacket
@@ -325,7 +324,6 @@ for _name in ("disable", "error_on_nested_fx_trace", "error_on_recompile", "reco
     getattr(config, _name)
 
 NullDecorator = eval_frame._NullDecorator
-in_hop_compile = _in_hop_compile  # torch compiles the body of a higher-order operation
 counters = dynamo_utils.counters
 
 
