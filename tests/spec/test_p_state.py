@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import torch._dynamo
 
-from tests.spec.helpers import Recorder, assert_same, both, missing, value
+from tests.spec.helpers import Recorder, assert_same, both, value
 
 STATE = {
     "grad": torch.is_grad_enabled,
@@ -88,7 +88,7 @@ def _sets_grad(module, examples):
     return module.forward
 
 
-@missing("A backend that draws random numbers, or sets the grad mode, leaks that into the program.")
+@both
 @pytest.mark.parametrize("backend", [_draws, _sets_grad])
 def test_P1_a_backend_changes_no_state(backend):
     before = state()
