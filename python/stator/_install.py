@@ -163,6 +163,7 @@ class TorchPolicy(_policy.Policy):
 # -- compilers: one for each backend with its settings, as stock Dynamo's caches are --
 
 _compilers: list[tuple[Any, tuple[Any, ...], Any]] = []  # backend, settings, compiler
+_MOST_COMPILERS = 64  # a backend may be made for each compile: the oldest is shared no more
 
 
 def _same_backend(a: Any, b: Any) -> bool:
@@ -177,7 +178,17 @@ def _shared_compiler(backend: Any, policy: TorchPolicy) -> Any:
             return compiler
     compiler = _compile.make_compiler(backend, policy)
     _compilers.append((backend, settings, compiler))
+    del _compilers[:-_MOST_COMPILERS]
     return compiler
+
+
+def _remember(backend: Any) -> None:
+    """For torch._dynamo.reset(), which calls their own: one for all that are the same."""
+    if isinstance(backend, private.compile_wrappers[1]):
+        backend = backend.compiler_fn
+    known = private.cached_backends
+    if hasattr(backend, "reset") and not any(_same_backend(backend, b) for b in known.values()):
+        known[id(backend)] = backend
 
 
 def _plain_name(backend: Any) -> Any:
@@ -224,7 +235,7 @@ class OptimizeContext(_compile.Context):
         make = _compile.make_compiler if alone else _shared_compiler
         self.compiler = make(engines, policy)
         if not isinstance(backend, str):
-            private.cached_backends.setdefault(id(backend), backend)  # for their own reset()
+            _remember(backend)
 
     def get_compiler_config(self) -> Any:
         return self.compiler_config

@@ -10,6 +10,7 @@ import logging
 import sys
 import threading
 import warnings
+import weakref
 from types import CodeType
 from typing import Any
 
@@ -68,7 +69,8 @@ class Policy:
         self.fullgraph = fullgraph
         self._warned = False
         self._reasons: list[str] = []  # why there were recompiles
-        self._stepped: set[CodeType] = set()  # left to CPython behind a break
+        # left to CPython behind a break
+        self._stepped: weakref.WeakSet[CodeType] = weakref.WeakSet()
 
     # A call that no entry fits: false leaves it to CPython this time, None until all is forgotten;
     # an error goes to the caller.

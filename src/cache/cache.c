@@ -76,6 +76,22 @@ void cache_free(cache *c) {
     Py_DECREF(reasons);
 }
 
+static void entries_each_code(const entry *e, plan_visit visit, void *data) {
+    for (; e != NULL; e = e->next) {
+        plan_each_code(e->plan, visit, data);
+        for (int i = 0; i < e->looked; i++)
+            visit(e->below[i].code, data);
+        PyObject *why = e->why ? PyDict_GetItemString(e->why, "code") : NULL;
+        if (why != NULL)
+            visit(why, data);
+    }
+}
+
+void cache_each_code(const cache *c, plan_visit visit, void *data) {
+    entries_each_code(c->entries, visit, data);
+    entries_each_code(c->dead, visit, data);
+}
+
 // What has died is only put aside: between a guard pass and the plan that uses its registers no
 // code may run.
 static void bury(cache *c, entry **place) {

@@ -47,6 +47,8 @@ typedef struct cache {
     int varying_count;
 } cache;
 
+// Each reference that its entries have to a code object.
+void cache_each_code(const cache *c, plan_visit visit, void *data);
 // The cache of a compiled callable and a code object; made when missing. NULL with an exception.
 cache *cache_new(void);
 void cache_free(cache *c);

@@ -25,13 +25,12 @@ typedef struct compiled {
     PyObject *function; // strong: a Python function
     compiler *compiler; // strong
     cache *cache;       // the compiler's, of `code`
-    PyObject *code;     // borrowed from the compiler: what `cache` belongs to
+    PyObject *code;     // strong: what `cache` belongs to
     PyObject *dict;     // strong
     PyObject *weakrefs;
 } compiled;
 
-static compiler *all_compilers; // guarded by the GIL
-static PyObject *chooser;       // strong: asked before each compiled call; NULL as a rule
+static PyObject *chooser; // strong: asked before each compiled call; NULL as a rule
 
 // --- calls ---
 
@@ -67,7 +66,7 @@ static int find_cache(compiled *o) {
     if (k == NULL)
         return -1;
     o->cache = k;
-    o->code = code;
+    Py_XSETREF(o->code, Py_NewRef(code));
     return 0;
 }
 
@@ -229,8 +228,13 @@ static void compiled_dealloc(PyObject *self) {
     PyObject_GC_UnTrack(self);
     if (o->weakrefs != NULL)
         PyObject_ClearWeakRefs(self);
+    PyObject *code = o->code; // may have been the last to be called by
     Py_CLEAR(o->dict);
     Py_CLEAR(o->function);
+    if (code != NULL) {
+        Py_DECREF(code); // the compiler has it, too
+        compiler_let_go(code);
+    }
     Py_CLEAR(o->compiler);
     Py_TYPE(self)->tp_free(self);
 }

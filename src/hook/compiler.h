@@ -17,6 +17,7 @@ typedef struct compiler {
     map caches;        // code object → cache *
     VEC(PyObject *) codes; // strong; the keys
     VEC(cache *) all;
+    uint32_t sweep_at; // when there are so many caches, code that nobody else has is let go
     bool fullgraph, keep_empty;
     int limit; // entries a code object may have
     bool warned;
@@ -29,6 +30,8 @@ typedef struct compiler {
     PyObject *drops, *breaks, *recompiles; // strong, lists of str
     PyObject *dropped;                     // strong, list of dict: the breaks of `drops`, in parts
 } compiler;
+
+extern compiler *all_compilers; // guarded by the GIL
 
 typedef enum outcome {
     OUTCOME_DONE,   // the result is there
@@ -44,6 +47,8 @@ typedef enum outcome {
 extern __attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_asked;
 
 cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit);
+// Lets go of a code object that compilers alone have, with its entries. Runs code.
+void compiler_let_go(PyObject *code);
 // Runs a call with its bound arguments, or a frame that goes on with all its slots: by an entry
 // that fits, or by a new one. Of a frame that goes on, the code must be its function's.
 // *reach: the outcome is not only the frame's, but goes on to the one so many below.

@@ -27,6 +27,9 @@ void plan_free(plan *p);
 // it is the MemoryError of a written container that cannot grow. *graph_failed says that the graph
 // raised.
 PyObject *plan_run(plan *p, PyObject *const *regs, bool *graph_failed);
+// Each reference that the plan has to a code object: in images, and as a constant.
+typedef void (*plan_visit)(PyObject *code, void *data);
+void plan_each_code(const plan *p, plan_visit visit, void *data);
 PyObject *plan_text(const plan *p);   // one step a line
 PyObject *plan_writes(const plan *p); // list of str: what is written back
 // The graph's inputs, found in the registers of a guard pass, for the backend: new list.

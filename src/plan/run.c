@@ -111,6 +111,16 @@ static PyObject *make_call(const running *r, const step *s) {
     return made;
 }
 
+void plan_each_code(const plan *p, plan_visit visit, void *data) {
+    for (uint32_t i = 0; i < p->constants.count; i++) {
+        PyObject *o = p->constants.items[i];
+        if (PyCode_Check(o))
+            visit(o, data);
+        else if (Py_IS_TYPE(o, &image_type))
+            visit((PyObject *)((image *)o)->code, data);
+    }
+}
+
 // An image of the parts function, slots, handled exception, namespace, as rebuild's frame_parts
 // has them.
 static image *new_image(const step *s, PyObject *const *parts, uint32_t count, image *caller) {
