@@ -225,6 +225,13 @@ for kind, elements in (("keys", INTS), ("items", PAIRS)):
         Program("{4: 0, (4, 'c'): 0}", elements, f"r = c.{kind}().isdisjoint(src)", True),
     )
 
+row(
+    "types.SimpleNamespace types.SimpleNamespace.__init__",
+    Program("[]", "[('a', 1), ('b', 2)]", "r = vars(types.SimpleNamespace(src))"),
+    Program("[]", "[('a', 1), ('b', 2)]", "r = vars(types.SimpleNamespace(list(src)))"),
+    Program("[]", "[('a', 1), ('b', 2)]", "r = vars(types.SimpleNamespace(dict(src), k=3))"),
+)
+
 # --- sets ---
 for name in ("set", "frozenset"):
     made = "{2, 4, 5}" if name == "set" else "frozenset((2, 4, 5))"
