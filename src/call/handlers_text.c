@@ -3,6 +3,7 @@
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
+#include "src/call/states.h"
 
 #define MISUSE() handler_misuse(w, callable, args, given, keywords)
 
@@ -59,12 +60,6 @@ HANDLER(set_pop) {
 
 // --- formatting ---
 
-// 'n' takes the separators of the process's locale.
-static bool depends_on_locale(PyObject *spec) {
-    Py_ssize_t length = PyUnicode_GET_LENGTH(spec);
-    return length > 0 && PyUnicode_READ_CHAR(spec, length - 1) == 'n';
-}
-
 HANDLER(format) {
     if (!handler_takes(given, keywords, 1, 2))
         return MISUSE();
@@ -74,8 +69,6 @@ HANDLER(format) {
     if (spec && !PyUnicode_CheckExact(spec))
         return world_break(w, REASON_NATIVE_CALL, "format() by a %s object",
                            Py_TYPE(spec)->tp_name);
-    if (spec && depends_on_locale(spec))
-        return world_break(w, REASON_NATIVE_CALL, "format() by the locale");
     return op_format(w, args[0], 0, spec);
 }
 
@@ -86,8 +79,10 @@ HANDLER(number_format) {
     status st = protocol_open(w, &both[0], P_NONE);
     if (st == ST_OK)
         st = protocol_open(w, &both[1], P_ATTR);
-    if (st == ST_OK && PyUnicode_CheckExact(both[1]) && depends_on_locale(both[1]))
-        st = world_break_status(w, REASON_NATIVE_CALL, "format() by the locale");
+    if (st == ST_OK)
+        st = state_read_spec(w, both[0], both[1]);
+    if (st == ST_OK)
+        st = state_read_text(w, both[0]);
     if (st == ST_OK)
         text = call_native(w, callable, both, 2, NULL, is_standin(both[0]));
     Py_DECREF(both[0]);
@@ -96,29 +91,30 @@ HANDLER(number_format) {
 }
 
 // What the fields of a format string ask for: which texts of arguments, their attributes or items,
-// the locale.
+// specs made of other fields, the locale.
 typedef struct fields {
     unsigned texts;
-    bool reach_into, locale;
+    bool reach_into, specs, nested, locale;
 } fields;
 
 static fields fields_of(PyObject *text) {
-    fields f = {P_FORMAT, false, false};
+    fields f = {.texts = P_FORMAT};
     Py_ssize_t length = PyUnicode_GET_LENGTH(text);
     bool field = false, spec = false;
     for (Py_ssize_t i = 0; i < length; i++) {
         Py_UCS4 c = PyUnicode_READ_CHAR(text, i);
         Py_UCS4 before = i ? PyUnicode_READ_CHAR(text, i - 1) : 0;
         if (c == '{') {
+            f.nested |= spec;
             field = true;
             spec = false;
         } else if (c == '}') {
-            f.locale |= spec && before == 'n';
+            f.locale |= (spec || f.nested) && before == 'n';
             field = spec = false;
         } else if (field && before == '!')
             f.texts |= c == 's' ? P_STR : P_REPR;
         else if (field && c == ':')
-            spec = true;
+            f.specs = spec = true;
         else if (field && !spec && (c == '.' || c == '['))
             f.reach_into = true;
     }
@@ -127,6 +123,16 @@ static fields fields_of(PyObject *text) {
 
 static status open_for_format(world *w, PyObject **o, const fields *f) {
     TRY(protocol_open(w, o, f->texts));
+    if (f->specs && state_is_dated(*o))
+        return world_break_status(w, REASON_NATIVE_CALL, "str.format() by the locale");
+    // A spec that is a number says nothing of the locale, and Python code may say anything.
+    if (f->nested && !PyLong_CheckExact(*o) && !PyFloat_CheckExact(*o)) {
+        if (!PyUnicode_CheckExact(*o))
+            return world_break_status(w, REASON_NATIVE_CALL,
+                                      "str.format() by the spec of a %s object",
+                                      Py_TYPE(*o)->tp_name);
+        TRY(state_read_spec(w, Py_None, *o));
+    }
     if (!f->reach_into || value_immutable(*o))
         return ST_OK;
     return world_break_status(w, REASON_NATIVE_CALL, "str.format() that reaches into a %s object",
@@ -139,7 +145,9 @@ HANDLER(str_format) {
         return MISUSE();
     if (!text)
         return NULL;
-    fields f = PyUnicode_Check(text) ? fields_of(text) : (fields){P_TEXT, true, true};
+    fields f = PyUnicode_Check(text)
+                   ? fields_of(text)
+                   : (fields){.texts = P_TEXT, .reach_into = true, .locale = true};
     if (f.locale)
         return world_break(w, REASON_NATIVE_CALL, "str.format() by the locale");
     size_t all = given + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0), ready = 1;

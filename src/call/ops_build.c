@@ -7,6 +7,7 @@
 #include "src/call/call.h"
 #include "src/call/native.h"
 #include "src/call/special.h"
+#include "src/call/states.h"
 
 PyObject *op_build_map(world *w, PyObject **keys, int key_step, PyObject **values, int value_step,
                        Py_ssize_t count) {
@@ -69,11 +70,20 @@ static status format_prepare(world *w, PyObject **o, int conversion) {
     }
 }
 
+// A class's own __format__ does with the spec what it likes.
+static status read_spec(world *w, PyObject *o, PyObject *spec) {
+    int python = special_is_python(w, o, SPECIAL_format);
+    if (python < 0)
+        return w->broken ? ST_BREAK : ST_ERROR;
+    return python ? ST_OK : state_read_spec(w, o, spec);
+}
+
 PyObject *op_format(world *w, PyObject *value, int conversion, PyObject *spec) {
     PyObject *o = native_open(w, value, P_NONE);
     PyObject *s = spec && o ? native_open(w, spec, P_NONE) : NULL;
     PyObject *text = NULL;
-    if (o != NULL && (s != NULL || spec == NULL) && format_prepare(w, &o, conversion) == ST_OK)
+    if (o != NULL && (s != NULL || spec == NULL) && format_prepare(w, &o, conversion) == ST_OK &&
+        (s == NULL || read_spec(w, o, s) == ST_OK))
         text = native_result(w, format_value(o, conversion, s), false);
     Py_XDECREF(o);
     Py_XDECREF(s);

@@ -7,6 +7,7 @@
 #include "src/call/native.h"
 #include "src/call/rules.h"
 #include "src/call/special.h"
+#include "src/call/states.h"
 
 // Two opened operands, strong.
 typedef struct operands {
@@ -165,7 +166,7 @@ static status binary_prepare(world *w, int kind, operands *p) {
     if (inplace)
         record_write(w, p->left);
     if (is_scalar(p->left) && is_scalar(p->right))
-        return ST_OK;
+        return id == SPECIAL_mod && is_text(p->left) ? state_read_text(w, p->right) : ST_OK;
     for (int i = 0; i < (inplace ? 3 : 2); i++) {
         TRY(special_open(w, p->left, (special)(id + i)));
         TRY(special_open(w, p->right, (special)(id + i)));

@@ -6,6 +6,7 @@
 
 #include "src/call/rules.h"
 #include "src/call/special.h"
+#include "src/call/states.h"
 
 #define COMPARES (P_HASH | P_EQ | P_ORDER)
 
@@ -353,6 +354,8 @@ static void note_identity(world *w, PyObject *o) {
 static status open_opened(walk *k, PyObject **place, unsigned protocols) {
     world *w = k->w;
     PyObject *o = *place;
+    if (protocols & P_TEXT)
+        TRY(state_read_text(w, o));
     if (is_scalar(o))
         return ST_OK;
     if (protocols & P_HASH)
@@ -388,7 +391,7 @@ status protocol_open(world *w, PyObject **o, unsigned protocols) {
         return w->broken ? ST_BREAK : ST_ERROR;
     if (opened != *o)
         Py_SETREF(*o, Py_NewRef(opened));
-    if (is_scalar(opened) || protocols == P_NONE)
+    if (protocols == P_NONE || (is_scalar(opened) && !(protocols & P_TEXT)))
         return ST_OK;
     walk k = {.w = w};
     status st = open_opened(&k, o, protocols & ~P_DEEP);

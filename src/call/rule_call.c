@@ -6,6 +6,7 @@
 #include "src/call/handlers.h"
 #include "src/call/native.h"
 #include "src/call/special.h"
+#include "src/call/states.h"
 
 #define FEW 8
 
@@ -193,21 +194,10 @@ static bool holds_value(PyObject *o) {
            PyComplex_Check(o);
 }
 
-// A pattern with re.LOCALE.
-static bool depends_on_locale(PyObject *o) {
-    if (strcmp(Py_TYPE(o)->tp_name, "re.Pattern") != 0)
-        return false;
-    PyObject *flags = PyObject_GetAttrString(o, "flags");
-    long bits = flags ? PyLong_AsLong(flags) : -1;
-    Py_XDECREF(flags);
-    PyErr_Clear();
-    return bits & 4;
-}
-
 status rule_open_frozen(world *w, const rule *row, PyObject **o) {
     TRY(protocol_open(w, o, P_NONE));
-    if (PyObject_TypeCheck(*o, row->owner) && !depends_on_locale(*o))
-        return ST_OK;
+    if (PyObject_TypeCheck(*o, row->owner))
+        return state_read(w, row, o, 1, NULL);
     return world_break_status(w, REASON_NATIVE_CALL, "%s on a %s object", row->path,
                               Py_TYPE(*o)->tp_name);
 }
@@ -245,7 +235,7 @@ static status check_self(ready *c, PyObject *self) {
         (row->writes == W_SELF || record_of(c->w, self) != NULL))
         return refuse(c, self);
     if (row->first & R_FROZEN)
-        return depends_on_locale(self) ? refuse(c, self) : ST_OK;
+        return ST_OK;
     return !holds_value(self) && record_itself(c->w, self) ? refuse(c, self) : ST_OK;
 }
 
@@ -387,6 +377,16 @@ static PyObject *call_feeding(ready *c, bool suspicious) {
     return native_result(c->w, result, suspicious || c->w->torch != NULL);
 }
 
+// The text of an object is not among what was made ready: it may be an address.
+static void doubt_text(ready *c) {
+    size_t shown = c->row->owner ? 1 : 0;
+    if (c->w->broken || shown >= c->count || value_immutable(c->items[shown]))
+        return;
+    PyErr_Clear();
+    world_break(c->w, REASON_NATIVE_ERROR, "%s, which shows a %s object", c->row->path,
+                Py_TYPE(c->items[shown])->tp_name);
+}
+
 static PyObject *run(ready *c) {
     const rule *row = c->row;
     if (row->kind == RULE_HANDLED) {
@@ -399,13 +399,20 @@ static PyObject *run(ready *c) {
         return result;
     }
     status st = row->kind == RULE_PURE ? open_pure(c) : open_struct(c);
+    if (st == ST_OK)
+        st = state_read(c->w, row, c->items, c->count, c->keywords);
     if (st != ST_OK)
         return NULL;
     note_write(c);
     bool suspicious = row->kind == RULE_STRUCT && is_suspicious(c);
+    bool warning = state_makes_warning(c->target, c->items, c->count);
+    c->w->making_warning += warning;
     PyObject *result =
         c->feeds ? call_feeding(c, suspicious)
                  : call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
+    c->w->making_warning -= warning;
+    if (!result && row->first & R_SHOWN)
+        doubt_text(c);
     return result && c->unordered ? check_few(c, result) : result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "src/call/cached.h"
 #include "src/call/handlers.h"
+#include "src/call/states.h"
 
 // Shorthands of the table: protocols that native code carries on into elements of elements.
 enum {
@@ -178,7 +179,7 @@ const char *rule_writes_name(rule_writes writes) {
 
 PyObject *rule_state_names(unsigned state) {
     static const char *const names[] = {
-#define STATE(name, text) #name,
+#define STATE(name, text, reader) #name,
 #include "src/call/states.def"
 #undef STATE
     };
@@ -305,6 +306,13 @@ static status check_writes(const rule *row) {
     return ST_ERROR;
 }
 
+static status check_state(const rule *row) {
+    if (states_allowed(row))
+        return ST_OK;
+    PyErr_Format(PyExc_SystemError, "nobody guards the state that %s reads", row->path);
+    return ST_ERROR;
+}
+
 static char *join_path(const char *owner, const char *name) {
     bool bare = strcmp(owner, "builtins") == 0, call = strcmp(name, "()") == 0;
     size_t size = strlen(owner) + strlen(name) + 2;
@@ -361,6 +369,8 @@ static status add_row(const line *l, PyObject *owner, const char *owner_name, Py
     if (row) {
         PyMethodDef *method = row->makes ? NULL : definition(member);
         end = check_writes(row);
+        if (end == ST_OK)
+            end = check_state(row);
         if (end == ST_OK)
             end = keep_row(method ? &table.functions : &table.objects,
                            method ? (const void *)method : (const void *)member, row);
@@ -435,6 +445,8 @@ int rules_setup(void) {
         end = cached_setup();
     if (end == ST_OK)
         end = text_setup();
+    if (end == ST_OK)
+        states_setup();
     table.ready = end == ST_OK;
     return end == ST_OK ? 0 : -1;
 }

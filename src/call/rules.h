@@ -28,6 +28,7 @@ typedef enum rule_kind {
 } rule_kind;
 
 enum {
+    R_SHOWN = 1 << 19,    // of the first argument: what the function says if it fails shows it
     R_FROZEN = 1 << 20,   // self may be an outside C object: nothing about it ever changes
     R_FEED = 1 << 21,     // keeps no iterator: elements are made ready one by one, as it takes them
     R_KEYWORDS = 1 << 22, // keyword arguments are only moved
@@ -39,7 +40,7 @@ enum {
     R_FEW = 1 << 28,      // that of all sets matters, but only if more than one element comes out
     R_MOVED = 1 << 29,    // of the first argument: its elements are only moved
     R_FLAGS = R_FROZEN | R_FEED | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED |
-        R_FEW | R_MOVED,
+        R_FEW | R_MOVED | R_SHOWN,
 };
 
 // What the C function changes by itself: an outside object that was written to is guarded to be no
@@ -53,14 +54,14 @@ typedef enum rule_writes {
 
 // What it reads of the process, a set (states.def).
 enum {
-#define STATE(name, text) STATE_##name,
+#define STATE(name, text, reader) STATE_##name,
 #include "src/call/states.def"
 #undef STATE
     STATE_COUNT,
 };
 enum {
     S_NONE = 0,
-#define STATE(name, text) S_##name = 1 << STATE_##name,
+#define STATE(name, text, reader) S_##name = 1 << STATE_##name,
 #include "src/call/states.def"
 #undef STATE
 };

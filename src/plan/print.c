@@ -1,6 +1,8 @@
 // A plan as text: one readable step a line, sources as Python.
 #include "src/plan/steps.h"
 
+#include "src/py/process.h"
+
 static const char *const step_texts[STEP_COUNT] = {
 #define STEP(name, text) [STEP_##name] = text,
 #include "src/plan/steps.def"
@@ -30,7 +32,7 @@ static void put_text(text *t, const char *more) {
 
 static void put_short(text *t, PyObject *o) {
     enum { LONG = 60 };
-    PyObject *whole = PyObject_Repr(o);
+    PyObject *whole = py_repr(o);
     if (whole && PyUnicode_GET_LENGTH(whole) > LONG) {
         PyObject *start = PyUnicode_Substring(whole, 0, LONG);
         Py_SETREF(whole, start ? PyUnicode_FromFormat("%U%s", start, "…") : NULL);

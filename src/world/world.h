@@ -197,9 +197,11 @@ typedef struct world {
     map dying;             // of that and its parts, what only these frames hold: see losses
     VEC(cache_hit) hits;
     PyObject *cached; // list (arena's): (function, key, result) of calls that lru_cache would keep
-    int quiet;        // frames go to CPython: torch's own Python code, imports, signal handlers
-    int depth;        // nested interpreter calls made by the call room
-    int watching;     // how deep in tools' own calls the thread was when the trace began
+    PyObject *states; // set (arena's) of what was guarded of the process's state (states.c)
+    int making_warning; // an object of a category of warnings is made, which is no warning
+    int quiet;          // frames go to CPython: torch's own Python code, imports, signal handlers
+    int depth;          // nested interpreter calls made by the call room
+    int watching;       // how deep in tools' own calls the thread was when the trace began
 } world;
 
 // A loop that waits for another thread ends only if it looks once more.
