@@ -36,6 +36,11 @@ def test_methods_come_out_as_in_plain_python(
     print(cpython_twice.compare.HEADER, report.row(), sep="\n")
     different = cpython_twice.different(report)
     assert not different, "\n".join(map(describe, different))
+    assert cpython_twice.unneeded(report) == [], "rows of differences.txt that are not needed"
+
+
+def test_listed_differences_name_tests() -> None:
+    assert cpython_twice.wild_rows() == []
 
 
 # Of which all traces also break before random instructions.
