@@ -143,7 +143,7 @@ SEEN = [
     ("[1, OBJ, 3].count(3), [7, OBJ].__contains__(5), (1, OBJ).count(5), OBJ in [4]", "eq"),
     ("[4].count(OBJ), (4,).__contains__(OBJ), deque([4]).count(OBJ)", "eq"),
     ("[1, 2, 1, 2, 1].index(1, OBJ)", "index"),
-    ("(lambda v: (v.remove(OBJ), v))([4, 5]) if [4, 5].count(OBJ) else 0", "eq"),
+    ("(lambda v: (v.remove(OBJ), v))([4, 5]), (lambda v: (v.remove(OBJ), v))(deque([4, 5]))", "eq"),
     (
         "(lambda v: (v.remove(9), type(v[0])))([OBJ, 9]), (lambda v: (v.remove(9), type(v[0])))(deque([OBJ, 9]))",
         "eq",
@@ -375,13 +375,23 @@ SEEN = [
     ("heapq.nsmallest(1, [1, OBJ])[0] == 1", "lt"),
 ]
 
-# Here it does: the operator does not look at the row of the method; what a slice or a tuple holds is
-# not opened.
+# Here it does: `in` and `%` do not look at the row of the method; what a slice or a tuple holds is not
+# opened; and a deque that does not find what it shall remove shows it.
 UNKNOWN = {
-    "C(1) in types.MappingProxyType({1: 1})",
-    "x in types.MappingProxyType({1: 1})",
     "slice(C(1), 5).indices(9)",
     "bytearray(b'%d').__mod__((C(1),))",
+    *(
+        text.replace("OBJ", how)
+        for how in ("C(1)", "x")
+        for text in [
+            "OBJ in types.MappingProxyType({1: 1})",
+            "'%d' % OBJ",
+            "'%x' % (OBJ,)",
+            "b'%d' % OBJ",
+            "bytearray(b'%d') % OBJ",
+            "(lambda v: (v.remove(OBJ), v))(deque([4, 5]))",
+        ]
+    ),
 }
 
 # Native methods on subclasses that Python code has a part in: (expression, the class, what changes).

@@ -37,7 +37,7 @@ import pytest
 
 import stator
 from tests.stage.opaque_programs import OPAQUE
-from tests.stage.rule_programs import CHANGES, DROPPED, QUIET, WHOLE
+from tests.stage.rule_programs import CHANGES, DROPPED, OUTSIDE, QUIET, WHOLE
 from tests.stage.seen_programs import METHODS, SEEN, SUBCLASSED, UNKNOWN
 
 
@@ -182,7 +182,15 @@ def drops(compiled: Any) -> list[str]:
     return [text.splitlines()[0] for text in compiled.metrics["drops"]]
 
 
-@pytest.mark.parametrize("expression, values", [(row[0], row[1:]) for row in WHOLE])
+def parts(text: str) -> list[str]:
+    """Expressions of one native call each: what one opens, the next finds open."""
+    return [ast.unparse(part) for part in ast.parse(f"({text},)", mode="eval").body.elts]
+
+
+OPENED = [(part, row[1:]) for row in OUTSIDE for part in parts(row[0])]
+
+
+@pytest.mark.parametrize("expression, values", [(row[0], row[1:]) for row in WHOLE] + OPENED)
 def test_traced_whole_and_alike(expression: str, values: tuple[str, ...]) -> None:
     names = dict(NAMES)
     f = function(expression, names)
@@ -235,7 +243,7 @@ class Seen:
 
     def __init__(self, expression: str, method: str) -> None:
         self.names = dict(NAMES)
-        exec("class C:\n def __init__(s, v): s.v = v", self.names)
+        exec("class C:\n def __init__(s, v): s.v = v\n def __repr__(s): return 'C'", self.names)
         self.function = function(expression, self.names)
         self.attribute = f"__{method.partition('_of_')[0]}__"
         self.bodies = METHODS[method]
@@ -257,8 +265,7 @@ def seen() -> list[Any]:
     """Each part of each expression, with each method of which it shows a change."""
     found = []
     for text, methods in SEEN:
-        parts = ast.parse(f"({text},)", mode="eval").body.elts
-        for part in map(ast.unparse, parts):
+        for part in parts(text):
             shown = [m for m in methods.split() if Seen(part.replace("OBJ", "C(1)"), m).differs()]
             assert shown, f"{part} does not show what any of {methods} does"
             for how in ("C(1)", "x"):
@@ -283,7 +290,7 @@ def subclassed() -> list[Any]:
     """Each part of each expression, on an object made inside and on one made outside."""
     found = []
     for text, setup, change in SUBCLASSED:
-        for part in map(ast.unparse, ast.parse(f"({text},)", mode="eval").body.elts):
+        for part in parts(text):
             found += [(part.replace("OBJ", how), setup, change) for how in ("MADE", "x")]
     return found
 
