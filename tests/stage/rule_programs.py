@@ -181,19 +181,31 @@ CHANGES = [
     ("callable(x)", "x = C(1)", "C.__call__ = lambda s: 1"),
     ("bool(x)", "x = C(1)", "C.__bool__ = lambda s: False"),
     # descriptors that are made anew in place: still the same objects
-    ("x.w", "C.w = property(lambda s: 1); x = C(1)", "vars(C)['w'].__init__(lambda s: 2)"),
+    (
+        "x.w",
+        "old = lambda s: 1; C.w = property(old); x = C(1)",
+        "vars(C)['w'].__init__(lambda s: 2)",
+    ),
     (
         "setattr(x, 'w', 5) or x.v",
-        "C.w = property(None, lambda s, v: setattr(s, 'v', v)); x = C(1)",
+        "old = lambda s, v: setattr(s, 'v', v); C.w = property(None, old); x = C(1)",
         "vars(C)['w'].__init__(None, lambda s, v: setattr(s, 'v', -v))",
     ),
     (
         "delattr(x, 'w') or x.v",
-        "C.w = property(None, None, lambda s: setattr(s, 'v', 1)); x = C(1)",
+        "old = lambda s: setattr(s, 'v', 1); C.w = property(None, None, old); x = C(1)",
         "vars(C)['w'].__init__(None, None, lambda s: setattr(s, 'v', 2))",
     ),
-    ("x.m()", "C.m = staticmethod(lambda: 1); x = C(1)", "vars(C)['m'].__init__(lambda: 2)"),
-    ("x.m()", "C.m = classmethod(lambda c: 1); x = C(1)", "vars(C)['m'].__init__(lambda c: 2)"),
+    (
+        "x.m()",
+        "old = lambda: 1; C.m = staticmethod(old); x = C(1)",
+        "vars(C)['m'].__init__(lambda: 2)",
+    ),
+    (
+        "x.m()",
+        "old = lambda c: 1; C.m = classmethod(old); x = C(1)",
+        "vars(C)['m'].__init__(lambda c: 2)",
+    ),
     (
         "x.w",
         "class A(C): w = 1\nclass B(A): w = 2\nclass D(B): w = 3\nx = super(D, D(1))",
