@@ -392,3 +392,59 @@ def test_backends_find_examples():
     ]  # fmt: skip
     assert [tuple(p.shape) for e in examples if isinstance(e, tuple) for p in e] == [(1, 3)] * 2
     assert all(e.requires_grad for e in examples if isinstance(e, torch.Tensor))
+
+
+# --- every rule of one or two operands that are tensors, once for a few dtypes ---
+
+
+def found(name):
+    """What a rule's name stands for."""
+    if "." in name:
+        return operator.attrgetter(name)(torch)
+    for owner in (torch, torch._C._nn, operator):
+        if callable(getattr(owner, name, None)):
+            return getattr(owner, name)
+    return getattr(torch.Tensor, name)
+
+
+ELEMENTWISE = """
+    sin cos tan asin acos atan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sigmoid
+    erf reciprocal neg abs sign floor ceil round trunc square relu logical_not silu gelu softplus
+    leaky_relu elu hardswish hardsigmoid log_sigmoid nn.functional.relu nn.functional.silu
+    nn.functional.relu6 nn.functional.leaky_relu nn.functional.elu nn.functional.hardswish
+    nn.functional.hardsigmoid nn.functional.mish clone float double half bfloat16 long int bool
+    contiguous detach t flatten sum mean amax amin any all argmax argmin
+""".split()
+PAIRS = """
+    add sub mul div true_divide truediv floor_divide floordiv remainder mod pow maximum minimum eq ne
+    lt le gt ge and_ or_ xor bitwise_and bitwise_or bitwise_xor logical_and logical_or type_as
+    matmul mm
+""".split()
+
+
+def answers(f, *tensors):
+    """Nodes that rules gave, over some dtypes, with and without a gradient."""
+    known = 0
+    for dtype, grad in itertools.product(
+        [torch.float32, torch.int64, torch.bool, torch.complex64], [False, True]
+    ):
+        xs = [t.clone().to(dtype) for t in tensors]
+        if grad and not (dtype.is_floating_point or dtype.is_complex):
+            continue
+        xs = [x.requires_grad_(grad) for x in xs]
+        try:
+            f(*xs)
+        except (RuntimeError, NotImplementedError, TypeError):
+            continue
+        known += by_rule(f, *xs)
+    return known
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_each_of_one_operand(name):
+    assert answers(found(name), torch.rand(2, 3) / 2 + 0.25) > 0
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_each_of_two_operands(name):
+    assert answers(found(name), torch.ones(3, 3), torch.ones(3, 3)) > 0
