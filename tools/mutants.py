@@ -62,7 +62,6 @@ DEFINED = {
 META_ROW = re.compile(r'^META\("([^"]+)", (\w+),\s+"[^"]*", ([^)]+)\)', re.MULTILINE)
 META_CHANGES = {"sizes": 1, "dtype": 2, "grad": 3}
 META_DATA = 16
-OF_ANY = 7  # the flags that say of which dtypes there is a rule
 META_FLAGS = ["OF_FLOATS", "OF_INTEGERS", "OF_COMPLEX", "GIVES_FLOAT", "GIVES_BOOL", "GIVES_INDEX"]
 META_FLAGS += ["NO_BOOL", "BITWISE", "POWER", "INTEGERS_ONLY", "SUMS", "ONE_DIM"]
 
@@ -199,16 +198,19 @@ def meta_words() -> dict[str, int]:
 
 
 def laxer_data(data: str, words: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Flags: one that says of which dtypes there is a rule comes, or another one goes. Numbers and
-    single words: another."""
+    """Flags: one goes, but not those that say of which dtypes there is a rule, without which it is
+    asked less; where integers become floats, they stay what they are. Numbers and single words:
+    another."""
     value = eval(data, {}, words)
     used = set(re.findall(r"\w+", data))
     flags = {name: bit for name, bit in words.items() if name in META_FLAGS}
     if not used - flags.keys() - {"TO_FLOAT", "REAL"}:
         for name, bit in flags.items():
-            if name.startswith("OF_") and not value & bit and value & OF_ANY:
-                yield f"data with {name}", value | bit
-            elif value & bit and not name.startswith("OF_"):
+            if not value & bit or name.startswith("OF_"):
+                continue
+            if name == "GIVES_FLOAT" and value & flags["OF_FLOATS"]:
+                yield f"data without {name}", value & ~bit | flags["OF_INTEGERS"]
+            else:
                 yield f"data without {name}", value & ~bit
     elif value:
         yield f"data {value ^ 1}", value ^ 1
