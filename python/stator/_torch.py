@@ -37,11 +37,36 @@ class _Settle(Exception):
     """An operation writes to a tensor whose fake has no history yet."""
 
 
-class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
-    """Notes what cannot be run twice: that something wrote to an input, or drew random numbers."""
+# What an operation leaves behind beside its result: node_effects of src/graph/graph.h.
+_WRITES, _OUTSIDE, _RANDOM, _UNKNOWN = 1, 2, 4, 8
 
-    stator_wrote = False
-    stator_random = False
+# Operations of torch's own, which do what their schemas say. Others may do anything, once.
+_KNOWN_NAMESPACES = frozenset({"aten", "prim", "prims"})
+
+
+# Operations that write to running statistics, of which their schemas say nothing: where their
+# argument `training` says so, if they have one. (What fakes do in their place shows in the first
+# trace of a process only: results on fakes are remembered.)
+_SILENT = frozenset(
+    getattr(torch.ops.aten, name).default
+    for name in (
+        "native_batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm", "miopen_batch_norm",
+        "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
+        "batch_norm_update_stats",
+    )
+)  # fmt: skip
+
+
+def is_known(operation: Any) -> bool:
+    """Whether an operation of torch.ops is torch's own: of an overload, or of all of them."""
+    packet = getattr(operation, "overloadpacket", operation)
+    return packet._qualified_op_name.partition("::")[0] in _KNOWN_NAMESPACES
+
+
+class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
+    """Notes what cannot be run twice, as bits: the engine takes them after each operation."""
+
+    stator_effects = 0
     stator_overwrites = False
 
     def __init__(self, late: bool) -> None:
@@ -50,31 +75,47 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
         self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
         self.stator_made: set[int] = set()  # those of fakes made late
         self.stator_written: set[int] = set()  # while a function is looked at
+        self.stator_outside: set[int] = set()  # of the inputs' storages, those written to
         self.stator_shared: set[int] = set()  # that functions were given, and gave back
         self.stator_hooked: set[int] = set()  # the same for tensors with held-back hooks
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func._schema.is_mutable:
+        if func._schema.is_mutable or func in _SILENT:
             storages = {private.storage_of(tensor) for tensor in _written(func, args, kwargs)}
             if self.stator_late and not storages.isdisjoint(self.stator_made | self.stator_inputs):
                 raise _Settle
-            self.stator_wrote = self.stator_wrote or not storages.isdisjoint(self.stator_inputs)
+            if storages:
+                self.stator_effects |= _WRITES
+            if not storages.isdisjoint(self.stator_inputs):
+                self.stator_effects |= _OUTSIDE
+                self.stator_outside |= storages & self.stator_inputs
             self.stator_written |= storages
             if not storages.isdisjoint(self.stator_hooked):
                 self.stator_overwrites = True
                 raise RuntimeError("a tensor is written to that has got a hook")
         if torch.Tag.nondeterministic_seeded in func.tags:
-            self.stator_random = True
+            self.stator_effects |= _RANDOM
+        if func.namespace not in _KNOWN_NAMESPACES:
+            self.stator_effects |= _UNKNOWN
         return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def _named(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
+    """Each argument of the schema with what was given for it."""
+    for i, argument in enumerate(func._schema.arguments):
+        yield argument, args[i] if i < len(args) else kwargs.get(argument.name)
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """The arguments that an operation writes to."""
-    for i, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
+    given = list(_named(func, args, kwargs))
+    silent = func in _SILENT and all(value for argument, value in given
+                                     if argument.name == "training")  # fmt: skip
+    for argument, value in given:
+        told = argument.alias_info is not None and argument.alias_info.is_write
+        if not told and not (silent and argument.name in ("running_mean", "running_var")):
             continue
-        value = args[i] if i < len(args) else kwargs.get(argument.name)
         values = value if isinstance(value, (list, tuple)) else (value,)
         yield from (item for item in values if isinstance(item, torch.Tensor))
 
@@ -137,6 +178,64 @@ def fake_like(
     fake = private.FakeTensor(mode, inside, device)
     mode.stator_made.add(private.storage_of(fake))
     return fake
+
+
+def is_written(mode: _Mode, fake: Any) -> bool:
+    return isinstance(fake, torch.Tensor) and private.storage_of(fake) in mode.stator_outside
+
+
+# -- a compiled graph that fails: what it has done is undone, where that is known --
+
+# More than this is not copied before each call for the sake of a failure: elements, and tensors.
+_MOST_KEPT = 1 << 14
+_MOST_TENSORS = 64
+
+Saved = tuple[list[Any], "list[tuple[torch.Tensor, torch.Tensor]] | None"]
+
+
+def _generators(fakes: list[Any]) -> list[torch.Generator]:
+    """The generators that operations with such results draw from."""
+    devices = {fake.device for fake in fakes if isinstance(fake, torch.Tensor)}
+    return [torch.default_generator] + [
+        torch.cuda.default_generators[device.index] for device in devices if device.type == "cuda"
+    ]
+
+
+def witness(random: bool, fakes: list[Any]) -> tuple[Any, Any, Any]:
+    """Of a graph that leaves something behind. Each gets the inputs that the graph writes to.
+
+    What is called before it runs, and gives what is kept; what puts that back, and says whether
+    nothing is left of what the graph did; what copies the inputs.
+    """
+    generators = _generators(fakes) if random else []
+
+    def before(*written: torch.Tensor) -> Saved:
+        states = [(generator, generator.get_state()) for generator in generators]
+        small = len(written) <= _MOST_TENSORS and all(
+            tensor.device.type == "cpu" and tensor.numel() <= _MOST_KEPT for tensor in written
+        )
+        return states, [(tensor, tensor.detach().clone()) for tensor in written] if small else None
+
+    def undo(saved: Saved) -> bool:
+        states, tensors = saved
+        for generator, state in states:
+            generator.set_state(state)
+        for tensor, content in tensors or ():
+            if tensor.shape != content.shape or tensor.stride() != content.stride():
+                return False
+            tensor.detach().copy_(content)
+        return tensors is not None
+
+    def copies(*written: torch.Tensor) -> list[torch.Tensor]:
+        made = []
+        for tensor in written:
+            copy = torch.empty_strided(
+                tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+            ).copy_(tensor.detach())
+            made.append(copy.requires_grad_(tensor.requires_grad))
+        return made
+
+    return before, undo, copies
 
 
 _running = threading.local()
@@ -1065,9 +1164,10 @@ def _rules() -> list[tuple[Any, str]]:
 
 def settings() -> dict[str, Any]:
     library = os.path.join(os.path.dirname(torch.__file__), "lib")
-    functions = (make_mode, fake_of, fake_like, hooked, forget_writes, were_written, note_shared,
-                 are_shared, run, refusal, takes_gradient, key_bits, state_refusal, save_state,
-                 state_keeper, state_switches, autocast_now, autocast_dtype_in, leave_autocast,
+    functions = (make_mode, is_known, witness, is_written, fake_of, fake_like, hooked,
+                 forget_writes, were_written, note_shared, are_shared, run, refusal,
+                 takes_gradient, key_bits, state_refusal, save_state, state_keeper,
+                 state_switches, autocast_now, autocast_dtype_in, leave_autocast,
                  return_to_autocast, _exit_autocast, enter_inference, exit_inference,
                  leave_inference)  # fmt: skip
     for function in functions:

@@ -87,6 +87,9 @@ static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kw
     n->stack = Py_NewRef(stack ? stack : Py_None);
     n->modules = Py_NewRef(Py_None);
     n->renamed = false;
+    n->effects = 0;
+    n->number = -1;
+    n->dies = NODE_LIVES;
     return n;
 }
 
@@ -251,6 +254,7 @@ static void graph_dealloc(graph *g) {
     Py_XDECREF(g->targets);
     Py_XDECREF(g->counts);
     Py_XDECREF(g->keeper);
+    Py_XDECREF(g->witness);
     PyObject_Free(g);
 }
 
@@ -262,6 +266,7 @@ static PyMemberDef graph_members[] = {
     {"nodes", T_OBJECT, offsetof(graph, nodes), READONLY, NULL},
     {"sources", T_OBJECT, offsetof(graph, sources), READONLY, NULL},
     {"inputs", T_INT, offsetof(graph, inputs), READONLY, NULL},
+    {"effects", T_INT, offsetof(graph, effects), READONLY, NULL},
     {"closed", T_BOOL, offsetof(graph, closed), READONLY, NULL},
     {"literal", T_BOOL, offsetof(graph, literal), READONLY, NULL},
     {"keeper", T_OBJECT, offsetof(graph, keeper), READONLY, NULL},
@@ -308,10 +313,10 @@ graph *graph_new(void) {
     g->names = PySet_New(NULL);
     g->targets = PySet_New(NULL);
     g->counts = PyDict_New();
-    g->inputs = 0;
+    g->inputs = g->calls = g->effects = 0;
     g->closed = false;
     g->literal = false;
-    g->keeper = NULL;
+    g->keeper = g->witness = NULL;
     if (!g->nodes || !g->sources || !g->names || !g->targets || !g->counts)
         Py_CLEAR(g);
     return g;
@@ -413,6 +418,7 @@ node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObjec
         return NULL;
     }
     n->index = (int)PyList_GET_SIZE(g->nodes);
+    n->number = g->calls++;
     if (name_node(g, n, text, true) != ST_OK || PyList_Append(g->nodes, (PyObject *)n) < 0)
         Py_CLEAR(n);
     Py_DECREF(text);

@@ -14,6 +14,18 @@ typedef enum node_op {
     NODE_OUTPUT,        // args[0]: tuple of nodes
 } node_op;
 
+// What a call leaves behind, beside its result: why it may not be run twice.
+typedef enum node_effects {
+    EFFECT_WRITES = 1,  // to memory that something else knows, be it made in the same graph
+    EFFECT_OUTSIDE = 2, // to the memory of an input
+    EFFECT_RANDOM = 4,  // draws random numbers
+    EFFECT_UNKNOWN = 8, // the program's own code, which may do anything
+    // What is still there when the graph is given up.
+    EFFECTS_LASTING = EFFECT_OUTSIDE | EFFECT_RANDOM | EFFECT_UNKNOWN,
+} node_effects;
+
+enum { NODE_LIVES = INT_MAX };
+
 enum { META_MOST_DIMS = 8 };
 
 // A strided tensor without its values.
@@ -40,6 +52,10 @@ typedef struct node {
     // first, or None
     PyObject *modules;
     bool renamed; // by graph_rename
+    int effects;  // of node_effects
+    int number;   // of a call: how many were recorded before it, with those that are gone
+    // The program lets the value go before it makes the call of this number; NODE_LIVES: never.
+    int dies;
 } node;
 
 typedef struct graph {
@@ -50,6 +66,8 @@ typedef struct graph {
     PyObject *targets; // strong, set: those of placeholders
     PyObject *counts;  // strong, dict: the last number that was put behind a name
     int inputs;        // placeholders, all at the front
+    int calls;         // recorded so far, with those that are gone
+    int effects;       // of all of them
     bool closed;
     // Inputs share memory in a way that backends do not look for, and it is written to: the
     // operations are to be run as they are, whatever the backend.
@@ -57,6 +75,10 @@ typedef struct graph {
     // strong, or NULL: (save, restore). The operations change state that an error would leave
     // changed: restore(save()) puts it back.
     PyObject *keeper;
+    // strong, or NULL: (before, undo, copies), of a compiled graph that leaves something behind,
+    // each called with the inputs it writes to (which have EFFECT_OUTSIDE). undo(before()) puts
+    // back what was there, and says whether that is all.
+    PyObject *witness;
 } graph;
 
 extern PyTypeObject node_type, graph_type;
@@ -91,10 +113,30 @@ static inline bool is_node(PyObject *o) {
     return Py_TYPE(o) == &node_type;
 }
 
+// Whether a trace that stopped early has recorded the same calls as one that went on: its first
+// `calls`. What one of them lacks (subscripts that nobody used are taken out) has no effects.
+bool graph_begins_like(const graph *whole, const graph *start, int calls);
+
+// How far a graph came that failed.
+typedef struct graph_failure {
+    bool failed;
+    int number;       // of the call that raised; -1: not known
+    int done;         // effects of the calls before it
+    int raised;       // its own
+    PyObject *values; // strong: dict of call number → value, what lived; NULL if not known
+    PyObject *saved;  // strong, or NULL: what the graph's witness has kept
+} graph_failure;
+
 // Replay in C: a flat program made once from a closed graph, for the `eager` backend.
 typedef struct replay replay;
 replay *replay_new(const graph *g);
 void replay_free(replay *r);
-// Runs the operations; values die at their last use. New tuple of outputs, or NULL with an
-// exception.
-PyObject *replay_run(const replay *r, PyObject *const *inputs);
+// Runs the operations. A value dies at its last use; once a call has left something behind, the
+// program's own values also live as long as they do in plain Python. New tuple of outputs, or NULL
+// with an exception, of which `failure` (may be NULL) tells.
+PyObject *replay_run(const replay *r, PyObject *const *inputs, graph_failure *failure);
+// Looks for the call that fails, of a graph that has failed otherwise; all values are kept. What
+// may do anything (EFFECT_UNKNOWN) is not run, nor what needs its value: so the first of these
+// calls may be the one. With `stop` that is taken for granted. False, without an exception: none
+// fails. Else its exception is set, or none if it was not run.
+bool replay_probe(const replay *r, PyObject *const *inputs, bool stop, graph_failure *failure);

@@ -66,7 +66,7 @@ static PyObject *method_replay(graph *g, PyObject *const *args, Py_ssize_t count
         return NULL;
     }
     replay *r = replay_new(g);
-    PyObject *result = r ? replay_run(r, args) : NULL;
+    PyObject *result = r ? replay_run(r, args, NULL) : NULL;
     replay_free(r);
     return result;
 }

@@ -34,8 +34,9 @@ typedef struct step {
     int count;  // arguments, with the keywords' values
     bool flat;  // no argument is a container to build
     int result; // where the value goes
-    int *drops; // values whose last use this is
+    int *drops; // values that nobody needs from here on
     int drop_count;
+    int number, effects; // the node's
 } step;
 
 struct replay {
@@ -54,9 +55,11 @@ struct replay {
 
 typedef struct builder {
     replay *r;
+    const graph *g;
     VEC(part) parts;
-    int *last; // for each value the step that uses it last; -1: none
-    int at;    // the step being built
+    int *last;   // for each value the step that uses it last; -1: none
+    int at;      // the step being built
+    int lasting; // the first that leaves something behind
 } builder;
 
 static status own(builder *b, PyObject *o) {
@@ -190,7 +193,8 @@ static binaryfunc operator_of(const node *n) {
 
 static status build_step(builder *b, const node *n) {
     step *s = &b->r->steps[b->at];
-    *s = (step){.target = n->target, .result = n->index};
+    *s =
+        (step){.target = n->target, .result = n->index, .number = n->number, .effects = n->effects};
     s->count = (int)PyTuple_GET_SIZE(n->args);
     if (n->op == NODE_CALL_FUNCTION) {
         s->binary = operator_of(n);
@@ -218,9 +222,34 @@ static status build_outputs(builder *b, const node *n) {
     return b->r->outputs ? ST_OK : ST_ERROR;
 }
 
+// The first step that leaves something behind; if a later one fails, the program goes on from
+// there.
+static int first_lasting(const replay *r) {
+    int i = 0;
+    while (i < r->count && !(r->steps[i].effects & EFFECTS_LASTING))
+        i++;
+    return i;
+}
+
+// The last step before the program lets a value go: from then on no failure can ask for it.
+static int let_go_at(const builder *b, int value) {
+    const replay *r = b->r;
+    int dies = ((node *)PyList_GET_ITEM(b->g->nodes, value))->dies, low = 0, high = r->count;
+    while (low < high) { // the first step at or behind the call of that number
+        int middle = (low + high) / 2;
+        if (r->steps[middle].number < dies)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - 1;
+}
+
 // The step at which a value dies: its last use, or where it is made if nobody uses it.
 static int death_of(const builder *b, int value) {
-    return b->last[value] < 0 ? value - b->r->inputs : b->last[value];
+    int last = b->last[value] < 0 ? value - b->r->inputs : b->last[value];
+    int let_go = let_go_at(b, value);
+    return let_go >= b->lasting && let_go > last ? let_go : last;
 }
 
 // Which values die at each step; the caller keeps the inputs, the outputs live to the end.
@@ -263,6 +292,7 @@ static status build(builder *b, const graph *g) {
     for (; b->at < r->count; b->at++)
         TRY(build_step(b, (node *)PyList_GET_ITEM(g->nodes, g->inputs + b->at)));
     TRY(build_outputs(b, (node *)PyList_GET_ITEM(g->nodes, end)));
+    b->lasting = first_lasting(r);
     return build_drops(b);
 }
 
@@ -271,7 +301,7 @@ replay *replay_new(const graph *g) {
     replay *r = PyMem_Calloc(1, sizeof(replay));
     if (!r)
         return (replay *)PyErr_NoMemory();
-    builder b = {.r = r};
+    builder b = {.r = r, .g = g};
     status result = build(&b, g);
     vec_free(&b.parts);
     if (result == ST_OK)
@@ -385,12 +415,41 @@ static PyObject *run_deep(const step *s, PyObject *const *values, PyObject **arg
     return result;
 }
 
-static int run_steps(const replay *r, PyObject **values, PyObject **args) {
+// By the numbers of the calls; NULL if there is no memory for it.
+static PyObject *values_so_far(const replay *r, PyObject *const *values, int failed) {
+    PyObject *found = PyDict_New();
+    for (int i = 0; found && i < failed; i++) {
+        PyObject *value = values[r->steps[i].result];
+        PyObject *number = value ? PyLong_FromLong(r->steps[i].number) : NULL;
+        if (value && (!number || PyDict_SetItem(found, number, value) < 0))
+            Py_CLEAR(found);
+        Py_XDECREF(number);
+    }
+    return found;
+}
+
+static void tell(const replay *r, PyObject *const *values, int failed, graph_failure *to) {
+    py_raised aside = py_put_aside();
+    to->failed = true;
+    to->number = r->steps[failed].number;
+    to->raised = r->steps[failed].effects;
+    to->done = 0;
+    for (int i = 0; i < failed; i++)
+        to->done |= r->steps[i].effects;
+    Py_XSETREF(to->values, values_so_far(r, values, failed));
+    PyErr_Clear();
+    py_put_on(aside);
+}
+
+static int run_steps(const replay *r, PyObject **values, PyObject **args, graph_failure *failure) {
     for (int i = 0; i < r->count; i++) {
         const step *s = &r->steps[i];
         PyObject *result = s->flat ? run_flat(s, values, args) : run_deep(s, values, args);
-        if (!result)
+        if (!result) {
+            if (failure)
+                tell(r, values, i, failure);
             return -1;
+        }
         values[s->result] = result;
         for (int d = 0; d < s->drop_count; d++)
             Py_CLEAR(values[s->drops[d]]);
@@ -398,27 +457,53 @@ static int run_steps(const replay *r, PyObject **values, PyObject **args) {
     return 0;
 }
 
+static bool has_values(const step *s, PyObject *const *values) {
+    const part *p = s->parts;
+    for (int left = s->count; left > 0; left--, p++) {
+        left += p->kind > PART_CONSTANT ? p->index : 0;
+        if (p->kind == PART_VALUE && !values[p->index])
+            return false;
+    }
+    return true;
+}
+
+static bool probe_steps(const replay *r, PyObject **values, PyObject **args, bool stop,
+                        graph_failure *failure) {
+    for (int i = 0; i < r->count; i++) {
+        const step *s = &r->steps[i];
+        bool runs = !(s->effects & EFFECT_UNKNOWN) && has_values(s, values);
+        if (runs)
+            values[s->result] = s->flat ? run_flat(s, values, args) : run_deep(s, values, args);
+        if (!values[s->result] && (runs || stop)) {
+            tell(r, values, i, failure);
+            return true;
+        }
+    }
+    return false;
+}
+
 // `values` has room for all, and one place before the arguments is the callee's to use.
-static PyObject *run(const replay *r, PyObject *const *inputs, PyObject **values) {
+static PyObject *run(const replay *r, PyObject *const *inputs, PyObject **values,
+                     graph_failure *failure) {
     PyObject **args = values + r->values + 1;
     memcpy(values, inputs, (size_t)r->inputs * sizeof(PyObject *));
     memset(values + r->inputs, 0, (size_t)(r->values - r->inputs) * sizeof(PyObject *));
     const part *at = r->outputs;
     PyObject *result =
-        run_steps(r, values, args) < 0 ? NULL : make_tuple(&at, values, r->output_count);
+        run_steps(r, values, args, failure) < 0 ? NULL : make_tuple(&at, values, r->output_count);
     for (int i = r->inputs; i < r->values; i++)
         Py_XDECREF(values[i]);
     return result;
 }
 
-static PyObject *run_anywhere(const replay *r, PyObject *const *inputs) {
+static PyObject *run_anywhere(const replay *r, PyObject *const *inputs, graph_failure *failure) {
     size_t count = (size_t)r->values + 1 + (size_t)r->widest;
     if (count <= 256)
-        return run(r, inputs, alloca(count * sizeof(PyObject *)));
+        return run(r, inputs, alloca(count * sizeof(PyObject *)), failure);
     PyObject **values = PyMem_New(PyObject *, count);
     if (!values)
         return PyErr_NoMemory();
-    PyObject *result = run(r, inputs, values);
+    PyObject *result = run(r, inputs, values, failure);
     PyMem_Free(values);
     return result;
 }
@@ -432,13 +517,36 @@ static void restore(PyObject *keeper, PyObject *saved) {
     py_put_on(aside);
 }
 
-PyObject *replay_run(const replay *r, PyObject *const *inputs) {
+PyObject *replay_run(const replay *r, PyObject *const *inputs, graph_failure *failure) {
     if (!r->keeper)
-        return run_anywhere(r, inputs);
+        return run_anywhere(r, inputs, failure);
     PyObject *saved = PyObject_CallNoArgs(PyTuple_GET_ITEM(r->keeper, 0));
-    PyObject *result = saved ? run_anywhere(r, inputs) : NULL;
+    PyObject *result = saved ? run_anywhere(r, inputs, failure) : NULL;
     if (saved && !result)
         restore(r->keeper, saved);
     Py_XDECREF(saved);
     return result;
+}
+
+bool replay_probe(const replay *r, PyObject *const *inputs, bool stop, graph_failure *failure) {
+    size_t count = (size_t)r->values + 1 + (size_t)r->widest;
+    PyObject **values = PyMem_Calloc(count, sizeof(PyObject *));
+    PyObject *saved = r->keeper ? PyObject_CallNoArgs(PyTuple_GET_ITEM(r->keeper, 0)) : NULL;
+    bool found = false;
+    if (values && (saved || !r->keeper)) {
+        memcpy(values, inputs, (size_t)r->inputs * sizeof(PyObject *));
+        found = probe_steps(r, values, values + r->values + 1, stop, failure);
+        if (saved)
+            restore(r->keeper, saved);
+    }
+    py_raised aside = py_put_aside();
+    for (int i = r->inputs; values && i < r->values; i++)
+        Py_XDECREF(values[i]);
+    PyMem_Free(values);
+    Py_XDECREF(saved);
+    if (found)
+        py_put_on(aside);
+    else
+        py_forget(aside);
+    return found;
 }

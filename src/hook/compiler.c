@@ -3,6 +3,8 @@
 #include "src/py/raised.h"
 #include "src/py/shown.h"
 
+#include "src/interp/image.h"
+
 #include "src/call/marks.h"
 
 #include "src/trace/trace.h"
@@ -101,6 +103,7 @@ typedef struct product {
     bool asked;        // see entry
     bool last;         // the trace had to stop early
     int reach, looked; // see entry
+    int calls;         // recorded by the program itself
     policy_break why;
     PyObject *misfits; // strong, or NULL: why older entries did not fit
 } product;
@@ -145,31 +148,26 @@ static int give_graph(compiler *c, plan *p, PyObject *const *regs) {
     return 0;
 }
 
-static outcome after_run(entry *e, PyObject *result, bool graph_failed, PyObject **out) {
-    if (result == NULL && graph_failed && plan_rerunnable(e->plan) &&
-        PyErr_ExceptionMatches(PyExc_Exception)) {
-        PyErr_Clear(); // nothing was done yet: CPython runs the frame, and its handlers work
-        return OUTCOME_NATIVE;
-    }
-    *out = result;
-    return result == NULL ? OUTCOME_ERROR : plan_breaks(e->plan) ? OUTCOME_BROKE : OUTCOME_DONE;
-}
+static outcome after_failure(compiler *c, entry *e, guard_frame *f, graph_failure *failure,
+                             PyObject **result, int *reach);
 
-static outcome run_entry(compiler *c, entry *e, PyObject *const *regs, PyObject **result,
-                         int *reach) {
+static outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs,
+                         PyObject **result, int *reach) {
     *reach = e->reach;
     if (e->empty && !c->keep_empty)
         return OUTCOME_NATIVE;
-    bool graph_failed = false;
+    graph_failure failure = {0};
     if (e->asked && (hook_compiles() || plan_breaks(e->plan)))
         compiler_asked = true;
     cache_hold(e);
     hook_mode before = hook_swap(HOOK_OFF); // torch's own Python code is not the program's
-    PyObject *value = plan_run(e->plan, regs, &graph_failed);
+    *result = plan_run(e->plan, regs, &failure);
     hook_swap(before);
-    outcome how = after_run(e, value, graph_failed, result);
-    if (how == OUTCOME_NATIVE) // once: the frames below may have better luck
-        *reach = 0;
+    outcome how = *result == NULL        ? OUTCOME_ERROR
+                  : plan_breaks(e->plan) ? OUTCOME_BROKE
+                                         : OUTCOME_DONE;
+    if (failure.failed)
+        how = after_failure(c, e, f, &failure, result, reach);
     cache_release(e);
     return how;
 }
@@ -230,7 +228,7 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
             policy_made(c, k, co, plan_graph_of(e->plan));
         // What the registers borrowed may be gone, too.
         how = cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed)
-                  ? run_entry(c, e, regs, result, reach)
+                  ? run_entry(c, e, f, regs, result, reach)
                   : OUTCOME_NATIVE;
         cache_release(e);
     }
@@ -296,6 +294,7 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
         }
         forget_break(w);
     }
+    out->calls = w->graph->calls; // the end may add some
     bool fine = world_tensors == NULL || world_tensors->end(w) == ST_OK;
     out->plan = fine ? plan_build(w, result) : NULL;
     if (out->plan != NULL && world_finish(w) == ST_OK)
@@ -308,7 +307,7 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
 
 // A break is an error.
 static bool is_strict(const compiler *c, world *w) {
-    return c->fullgraph || mark_strict(w);
+    return !w->recovering && (c->fullgraph || mark_strict(w));
 }
 
 static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, product *out) {
@@ -364,32 +363,44 @@ static int frames_below(const compiler *c, const cache *k, const guard_frame *f)
 
 // A trace that cannot go on where it broke is done again, and breaks earlier: each time before an
 // instruction that came before the last one's.
-static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out) {
-    world *w = world_new();
-    if (w == NULL)
-        return OUTCOME_ERROR;
-    w->varying = k->varying;
-    w->varying_count = k->varying_count;
-    w->whole = c->fullgraph;
-    w->replayed = c->backend == Py_None;
-    w->handling = py_is_handling();
-    w->asked_before = compiler_asked;
-    w->showing = py_is_showing();
-    force_break(c, k, w);
-    trace_end end = trace_once(c, w, f, below, out);
-    for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !is_strict(c, w); i++) {
-        if (w->again == 0 || w->again >= w->stop_at)
+static trace_end trace_until(compiler *c, world **w, guard_frame *f, int below, product *out) {
+    trace_end end = trace_once(c, *w, f, below, out);
+    for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !is_strict(c, *w); i++) {
+        if ((*w)->again == 0 || (*w)->again >= (*w)->stop_at)
             break;
         world *next = world_new();
         if (next == NULL)
             break;
         c->restarts++;
-        world_again(next, w);
-        world_free(w);
-        w = next;
-        end = trace_once(c, w, f, below, out);
+        world_again(next, *w);
+        world_free(*w);
+        *w = next;
+        end = trace_once(c, *w, f, below, out);
         out->last = true;
     }
+    return end;
+}
+
+static world *new_world(const compiler *c) {
+    world *w = world_new();
+    if (w == NULL)
+        return NULL;
+    w->whole = c->fullgraph;
+    w->replayed = c->backend == Py_None;
+    w->handling = py_is_handling();
+    w->asked_before = compiler_asked;
+    w->showing = py_is_showing();
+    return w;
+}
+
+static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out) {
+    world *w = new_world(c);
+    if (w == NULL)
+        return OUTCOME_ERROR;
+    w->varying = k->varying;
+    w->varying_count = k->varying_count;
+    force_break(c, k, w);
+    trace_end end = trace_until(c, &w, f, below, out);
     outcome how = OUTCOME_DONE;
     // What was in the way may be in the frames below, or that they are there: it is traced alone.
     if (end == TRACE_BROKE && below > 0 && !is_strict(c, w) &&
@@ -406,6 +417,187 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
                                    c, k, (PyCodeObject *)PyFunction_GET_CODE(f->function), "trace");
     py_raised aside = py_put_aside();
     world_free(w);
+    py_put_on(aside);
+    return how;
+}
+
+// --- a graph that failed ---
+
+// Nothing is left of what the graph did: CPython runs the frame, and its handlers work.
+static bool is_repeatable(const graph_failure *failure) {
+    return !((failure->done | failure->raised) & EFFECTS_LASTING) &&
+           PyErr_ExceptionMatches(PyExc_Exception);
+}
+
+// Whether an exception comes from what the machine has left, not from what the operation was given.
+static bool is_accident(PyObject *exception) {
+    if (!PyExceptionInstance_Check(exception) ||
+        PyErr_GivenExceptionMatches(exception, PyExc_MemoryError))
+        return true;
+    PyObject *mro = Py_TYPE(exception)->tp_mro;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+        const char *name = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_name;
+        size_t length = strlen(name), own = strlen("OutOfMemoryError");
+        if (length >= own && strcmp(name + length - own, "OutOfMemoryError") == 0)
+            return true;
+    }
+    return !PyErr_GivenExceptionMatches(exception, PyExc_Exception);
+}
+
+// Effects of the calls from one number up to another.
+static int effects_between(const graph *g, int from, int to) {
+    int effects = 0;
+    for (Py_ssize_t i = g->inputs; i < PyList_GET_SIZE(g->nodes); i++) {
+        const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
+        if (n->number >= from && n->number < to)
+            effects |= n->effects;
+    }
+    return effects;
+}
+
+// Whether the instruction that failed may be run once more, so that it raises as it does in plain
+// Python: it has done nothing yet but compute. (Native code of one instruction may have made
+// several calls.)
+static bool may_run_again(const graph *g, const graph_failure *failure, int calls,
+                          PyObject *exception) {
+    return effects_between(g, calls, failure->number) == 0 && failure->raised == 0 &&
+           !is_accident(exception);
+}
+
+// The frames as they stood before the instruction whose call failed; what the graph has computed up
+// to there is taken. NULL without an exception if that cannot be.
+static image *frames_at_failure(entry *e, product *made, guard_frame *f, graph_failure *failure) {
+    graph *whole = plan_graph_of(e->plan);
+    PyObject **regs = PyMem_Calloc((size_t)guard_registers(made->guards) + 1, sizeof(PyObject *));
+    PyObject *result = NULL;
+    int failed;
+    if (regs != NULL && made->broke && made->calls <= failure->number &&
+        graph_begins_like(whole, plan_graph_of(made->plan), made->calls) &&
+        guard_check(made->guards, f, regs, &failed)) {
+        hook_mode before = hook_swap(HOOK_OFF);
+        result = plan_run_taken(made->plan, regs, failure->values);
+        hook_swap(before);
+    }
+    PyMem_Free(regs);
+    return (image *)result;
+}
+
+// The frame is traced once more, up to the instruction whose call failed. The guards of the entry
+// have passed, and what they look at is as it was: so is the trace.
+static bool trace_to_failure(compiler *c, const entry *e, guard_frame *f, int number,
+                             product *out) {
+    world *w = new_world(c);
+    if (w == NULL)
+        return false;
+    w->stop_call = number;
+    w->recovering = true;
+    trace_end end = trace_until(c, &w, f, e->reach, out);
+    py_raised aside = py_put_aside();
+    world_free(w);
+    py_put_on(aside);
+    return end == TRACE_DONE;
+}
+
+// Whether all that the entry's trace has seen is as it was then: the registers, to be freed, or
+// NULL.
+static PyObject **pass_again(const entry *e, guard_frame *f) {
+    PyObject **regs = PyMem_Calloc((size_t)guard_registers(e->guards) + 1, sizeof(PyObject *));
+    int failed;
+    Py_CLEAR(f->kept);
+    if (regs == NULL || guard_check(e->guards, f, regs, &failed))
+        return regs;
+    PyMem_Free(regs);
+    return NULL;
+}
+
+static bool still_passes(const entry *e, guard_frame *f) {
+    PyObject **regs = pass_again(e, f);
+    bool passes = regs != NULL;
+    PyMem_Free(regs);
+    Py_CLEAR(f->kept);
+    return passes;
+}
+
+static bool find_failure(const entry *e, guard_frame *f, bool stop, graph_failure *failure) {
+    PyObject **regs = pass_again(e, f);
+    hook_mode before = hook_swap(HOOK_OFF);
+    bool found = regs != NULL && plan_find_failure(e->plan, regs, stop, failure);
+    hook_swap(before);
+    PyMem_Free(regs);
+    return found;
+}
+
+// Each frame goes on in CPython; the innermost instruction raises, or is run for real.
+static void mark_frames(image *innermost, PyObject *raises) {
+    innermost->raises = Py_XNewRef(raises);
+    for (image *i = innermost; i != NULL; i = i->caller)
+        i->native = true;
+}
+
+// The frames as they stood where the graph failed, or NULL; no exception is set.
+static image *frames_of(compiler *c, entry *e, guard_frame *f, graph_failure *failure,
+                        product *made) {
+    image *frames = NULL;
+    if (failure->values != NULL && trace_to_failure(c, e, f, failure->number, made))
+        frames = frames_at_failure(e, made, f, failure);
+    PyErr_Clear();
+    Py_CLEAR(f->kept);
+    return frames;
+}
+
+// A compiled graph does not say where it failed: that is looked for, and the operation's own
+// exception takes the place of the backend's. If the frames cannot be had there, for lack of a
+// value that may not be computed twice, they are had where it would have been.
+static image *frames_of_compiled(compiler *c, entry *e, guard_frame *f, graph_failure *failure,
+                                 product *made, PyObject **exception) {
+    image *frames = NULL;
+    for (int stop = 0; stop < 2 && frames == NULL; stop++) {
+        bool found = find_failure(e, f, stop, failure);
+        PyObject *own = py_take_raised();
+        product_clear(made);
+        frames = found ? frames_of(c, e, f, failure, made) : NULL;
+        if (frames != NULL && own != NULL)
+            Py_SETREF(*exception, Py_NewRef(own));
+        Py_XDECREF(own);
+    }
+    return frames;
+}
+
+// What the graph did up to the failure is done and stays; the program goes on from there.
+static outcome recover(compiler *c, entry *e, guard_frame *f, graph_failure *failure,
+                       PyObject **result, int *reach) {
+    PyObject *exception = py_take_raised();
+    product made = {0};
+    image *frames = NULL;
+    if (failure->number < 0)
+        frames = frames_of_compiled(c, e, f, failure, &made, &exception);
+    else if (still_passes(e, f))
+        frames = frames_of(c, e, f, failure, &made);
+    if (frames != NULL) {
+        bool again = may_run_again(plan_graph_of(e->plan), failure, made.calls, exception);
+        mark_frames(frames, again ? NULL : exception);
+        *reach = made.reach;
+        Py_CLEAR(exception);
+    }
+    product_clear(&made);
+    py_set_raised(exception);
+    *result = (PyObject *)frames;
+    return frames != NULL ? OUTCOME_BROKE : OUTCOME_ERROR;
+}
+
+static outcome after_failure(compiler *c, entry *e, guard_frame *f, graph_failure *failure,
+                             PyObject **result, int *reach) {
+    outcome how;
+    if (is_repeatable(failure)) {
+        PyErr_Clear();
+        how = OUTCOME_NATIVE;
+        *reach = 0; // once: the frames below may have better luck
+    } else {
+        how = recover(c, e, f, failure, result, reach);
+    }
+    py_raised aside = py_put_aside();
+    Py_CLEAR(failure->values);
+    Py_CLEAR(failure->saved);
     py_put_on(aside);
     return how;
 }
@@ -512,7 +704,7 @@ outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result, i
     outcome how;
     if (e != NULL) {
         c->hits++;
-        how = run_entry(c, e, regs, result, reach);
+        how = run_entry(c, e, f, regs, result, reach);
         Py_CLEAR(f->kept);
     } else {
         Py_CLEAR(f->kept);

@@ -50,6 +50,7 @@ typedef struct drive {
     code *code;
     waiting *below;   // or NULL
     bool steps;       // its next instruction is run for real
+    bool native;      // and then CPython runs it
     long failing;     // the unit at which the current exception is to be raised, or -1
     PyObject *result; // strong, once it has ended; NULL with an exception
 } drive;
@@ -252,6 +253,39 @@ static progress wait(drive *d, resume_request *q, const image_place *at) {
     return GOES_ON;
 }
 
+static bool is_context_of(PyObject *context, PyObject *of) {
+    for (; of != NULL; of = ((PyBaseExceptionObject *)of)->context)
+        if (of == context)
+            return true;
+    return false;
+}
+
+// An exception that was raised where these frames did not stand has as its context what was handled
+// there. What the frame handles comes in between.
+static void give_context(PyObject *exception) {
+    PyObject *handled = PyErr_GetHandledException(), *last = exception;
+    while (handled != NULL && !is_context_of(((PyBaseExceptionObject *)last)->context, handled) &&
+           ((PyBaseExceptionObject *)last)->context != NULL)
+        last = ((PyBaseExceptionObject *)last)->context;
+    if (handled != NULL && !is_context_of(handled, exception))
+        PyException_SetContext(last, Py_NewRef(handled));
+    Py_XDECREF(handled);
+}
+
+// A frame that was put back: the instruction it stands before is run for real, or raises.
+static progress begin(drive *d, resume_request *q, const image_place *at) {
+    d->native = at->native;
+    d->steps = !at->awaiting && !at->raises;
+    if (at->awaiting)
+        return wait(d, q, at);
+    if (at->raises != NULL) {
+        give_context(at->raises);
+        d->failing = code_at(d->code, at->unit)->at;
+        py_set_raised(Py_NewRef(at->raises));
+    }
+    return GOES_ON;
+}
+
 static progress hand_over_all(drive *d, int reach) {
     for (waiting *w = d->below; reach > 0; reach--, w = w->below)
         w->native = true;
@@ -285,8 +319,7 @@ static progress put_back(drive *d, image *innermost, image *before) {
     image_place at = image_place_of(own);
     image_fill(own, d->ts->exc_info, d->frame);
     Py_XDECREF(before);
-    d->steps = !at.awaiting;
-    progress p = at.awaiting ? wait(d, &q, &at) : GOES_ON;
+    progress p = begin(d, &q, &at);
     interp_here.put_back = outer;
     PyMem_Free(q.chain);
     return p;
@@ -357,7 +390,10 @@ static progress go_on(drive *d) {
 
 static PyObject *drive_on(drive *d, progress p) {
     while (p == GOES_ON)
-        p = d->failing >= 0 ? throw_there(d) : d->steps ? step(d) : go_on(d);
+        p = d->failing >= 0 ? throw_there(d)
+            : d->steps      ? step(d)
+            : d->native     ? hand_over(d)
+                            : go_on(d);
     return d->result;
 }
 
@@ -365,8 +401,7 @@ static PyObject *drive_frame(PyThreadState *ts, py_frame *f, resume_request *q,
                              const image_place *at) {
     drive d = {.ts = ts, .frame = f, .failing = -1, .below = q->waiting};
     d.code = code_of(py_frame_code(f)); // an image of it was made: it is decoded
-    d.steps = !at->awaiting;
-    return drive_on(&d, at->awaiting ? wait(&d, q, at) : GOES_ON);
+    return drive_on(&d, begin(&d, q, at));
 }
 
 // --- beginnings ---

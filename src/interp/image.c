@@ -22,7 +22,8 @@ static image *image_new(PyCodeObject *code, Py_ssize_t slots) {
     i->object = NULL;
     i->caller = NULL;
     i->unit = 0;
-    i->awaiting = i->spent = i->init = i->glue = false;
+    i->awaiting = i->spent = i->init = i->glue = i->native = false;
+    i->raises = NULL;
     i->outer_handled = -1;
     memset(i->slots, 0, (size_t)slots * sizeof(PyObject *));
     return i;

@@ -23,6 +23,8 @@ struct image {
     bool init;             // what it awaits is an __init__'s None; its value lies on the stack
     bool glue;             // it stands before an operator, which calls the frame that it awaits
     bool spent;            // what it held was put back
+    bool native;           // CPython runs it from the next instruction on
+    PyObject *raises;      // strong: the instruction raises this instead of being run; or NULL
     int8_t state;          // of the generator: created, or how it is suspended
     int outer_handled;     // stack slot that gets the exception the new caller handles, or -1
     PyObject *slots[1]; // strong; locals, cells and free variables, then the stack. NULL: unbound
@@ -49,10 +51,11 @@ typedef struct resume_request {
 // Where a frame was put back.
 typedef struct image_place {
     uint32_t unit;
-    bool awaiting, init, glue; // see image
+    bool awaiting, init, glue, native; // see image
+    PyObject *raises;                  // borrowed from the image
 } image_place;
 static inline image_place image_place_of(const image *i) {
-    return (image_place){i->unit, i->awaiting, i->init, i->glue};
+    return (image_place){i->unit, i->awaiting, i->init, i->glue, i->native, i->raises};
 }
 
 // The ways back from here to a later room: the hook sees to it that frames come, and drives a frame

@@ -280,7 +280,6 @@ plan *plan_build(world *w, PyObject *result) {
         return NULL;
     }
     p->graph = (graph *)Py_NewRef(w->graph);
-    p->rerunnable = !w->mutated_tensor && !w->random;
     p->breaks = Py_IS_TYPE(result, &image_type);
     builder b = {.w = w, .p = p};
     status done = build(&b, result);
@@ -301,10 +300,6 @@ graph *plan_graph_of(plan *p) {
 
 bool plan_breaks(const plan *p) {
     return p->breaks;
-}
-
-bool plan_rerunnable(const plan *p) {
-    return p->rerunnable;
 }
 
 // By register: where in the guard pass's registers a load finds it.

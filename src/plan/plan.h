@@ -24,9 +24,17 @@ void plan_free(plan *p);
 
 // `regs` as the guard pass left them, borrowed; strong references to what is needed are taken
 // first. New reference to the result, or NULL with an exception; then nothing was written, unless
-// it is the MemoryError of a written container that cannot grow. *graph_failed says that the graph
-// raised.
-PyObject *plan_run(plan *p, PyObject *const *regs, bool *graph_failed);
+// it is the MemoryError of a written container that cannot grow. `failure` says whether it was the
+// graph that raised, and how far it came; its values are the caller's.
+PyObject *plan_run(plan *p, PyObject *const *regs, graph_failure *failure);
+// The same for a plan whose graph is the beginning of one that has failed: the values that are
+// there are taken, and nothing is computed. NULL without an exception if one is missing.
+PyObject *plan_run_taken(plan *p, PyObject *const *regs, PyObject *values);
+// A compiled graph has failed, nobody knows where, and left something behind: its operations are
+// run one by one, on copies of the inputs that it writes to, or on these, if what it wrote was
+// undone. Whether one of them fails: `failure` says where, and the exception is set; see
+// replay_probe.
+bool plan_find_failure(plan *p, PyObject *const *regs, bool stop, graph_failure *failure);
 // Each reference that the plan has to a code object: in images, and as a constant.
 typedef void (*plan_visit)(PyObject *code, void *data);
 void plan_each_code(const plan *p, plan_visit visit, void *data);
@@ -36,6 +44,3 @@ PyObject *plan_writes(const plan *p); // list of str: what is written back
 PyObject *plan_examples(const plan *p, PyObject *const *regs);
 // Whether its result is an image: the innermost of the frames that go on.
 bool plan_breaks(const plan *p);
-// Whether a graph that raised has left nothing behind: it writes to no input and draws no random
-// numbers.
-bool plan_rerunnable(const plan *p);

@@ -612,13 +612,54 @@ static int run_steps(running *r, uint32_t from, uint32_t to) {
     return 0;
 }
 
+// A function of the graph's witness, on the inputs that the graph writes to.
+static PyObject *ask_witness(const plan *p, int which, PyObject *const *inputs) {
+    PyObject *written = PyList_New(0), *args = NULL, *result = NULL;
+    for (uint32_t i = 0; written && i < p->inputs.count; i++) {
+        const node *n = (node *)PyList_GET_ITEM(p->graph->nodes, i);
+        if ((n->effects & EFFECT_OUTSIDE) && PyList_Append(written, inputs[i]) < 0)
+            Py_CLEAR(written);
+    }
+    if (written && (args = PyList_AsTuple(written)))
+        result = PyObject_Call(PyTuple_GET_ITEM(p->graph->witness, which), args, NULL);
+    Py_XDECREF(args);
+    Py_XDECREF(written);
+    return result;
+}
+
+// Whether all that the graph did was undone.
+static bool undo(const plan *p, PyObject *saved) {
+    py_raised aside = py_put_aside();
+    PyObject *all = PyObject_CallOneArg(PyTuple_GET_ITEM(p->graph->witness, 1), saved);
+    Py_XDECREF(all);
+    PyErr_Clear();
+    py_put_on(aside);
+    return all == Py_True;
+}
+
+// Where it failed, only the backend knows.
+static PyObject *call_compiled(const plan *p, PyObject *const *inputs, graph_failure *failure) {
+    PyObject *saved = p->graph->witness ? ask_witness(p, 0, inputs) : NULL;
+    if (p->graph->witness && !saved)
+        return NULL;
+    PyObject *outputs = PyObject_Vectorcall(p->how.callable, inputs, p->inputs.count, NULL);
+    if (!outputs) {
+        *failure = (graph_failure){.failed = true, .number = -1, .done = p->graph->effects};
+        if (saved && undo(p, saved))
+            failure->done &= ~(EFFECT_WRITES | EFFECT_OUTSIDE | EFFECT_RANDOM);
+        failure->saved = Py_XNewRef(saved);
+    }
+    Py_XDECREF(saved);
+    return outputs;
+}
+
 // The outputs' tuple or list; new reference.
-static PyObject *call_graph(const running *r, PyObject *const *inputs) {
+static PyObject *call_graph(const running *r, PyObject *const *inputs, graph_failure *failure) {
     const plan *p = r->p;
     if (p->how.replay)
-        return replay_run(p->how.replay, inputs);
+        return replay_run(p->how.replay, inputs, failure);
     if (p->how.callable)
-        return PyObject_Vectorcall(p->how.callable, inputs, p->inputs.count, NULL);
+        return call_compiled(p, inputs, failure);
     PyErr_SetString(PyExc_SystemError, "the plan's graph was never compiled");
     return NULL;
 }
@@ -636,7 +677,7 @@ static int take_outputs(running *r, PyObject *outputs) {
     return 0;
 }
 
-static int run_graph(running *r, bool *graph_failed) {
+static int run_graph(running *r, graph_failure *failure) {
     const plan *p = r->p;
     PyObject *few[FEW], **inputs = few;
     if (p->inputs.count > FEW && !(inputs = PyMem_New(PyObject *, p->inputs.count))) {
@@ -645,15 +686,48 @@ static int run_graph(running *r, bool *graph_failed) {
     }
     for (uint32_t i = 0; i < p->inputs.count; i++)
         inputs[i] = r->regs[p->inputs.items[i]];
-    PyObject *outputs = call_graph(r, inputs);
+    PyObject *outputs = call_graph(r, inputs, failure);
     if (inputs != few)
         PyMem_Free(inputs);
-    *graph_failed = outputs == NULL;
     int done = outputs ? take_outputs(r, outputs) : -1;
     Py_XDECREF(outputs);
     for (uint32_t i = 0; i < p->early.count; i++)
         Py_CLEAR(r->regs[p->early.items[i]]);
     return done;
+}
+
+// The value of a call, by its number; borrowed. A subscript that nobody used was taken out of the
+// graph that failed. NULL, without an exception: it is not there.
+static PyObject *value_of_call(PyObject *values, node *n) {
+    PyObject *number = PyLong_FromLong(n->number);
+    PyObject *found = number ? PyDict_GetItemWithError(values, number) : NULL;
+    Py_XDECREF(number);
+    bool item = !found && n->op == NODE_CALL_FUNCTION && PyTuple_GET_SIZE(n->args) == 2 &&
+                PyCFunction_Check(n->target) && is_node(PyTuple_GET_ITEM(n->args, 0)) &&
+                PyLong_Check(PyTuple_GET_ITEM(n->args, 1));
+    PyObject *whole = item ? value_of_call(values, (node *)PyTuple_GET_ITEM(n->args, 0)) : NULL;
+    if (whole && (PyTuple_Check(whole) || PyList_Check(whole))) {
+        Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(n->args, 1));
+        if (index >= 0 && index < PySequence_Fast_GET_SIZE(whole))
+            found = PySequence_Fast_GET_ITEM(whole, index);
+    }
+    PyErr_Clear();
+    return found;
+}
+
+static bool take_values(running *r, PyObject *values) {
+    const plan *p = r->p;
+    PyObject *nodes = p->graph->nodes;
+    node *output = (node *)PyList_GET_ITEM(nodes, PyList_GET_SIZE(nodes) - 1);
+    PyObject *outputs = PyTuple_GET_ITEM(output->args, 0);
+    assert(PyTuple_GET_SIZE(outputs) == p->outputs.count);
+    for (uint32_t i = 0; i < p->outputs.count; i++) {
+        PyObject *value = value_of_call(values, (node *)PyTuple_GET_ITEM(outputs, i));
+        if (!value)
+            return false;
+        r->regs[p->outputs.items[i]] = Py_NewRef(value);
+    }
+    return true;
 }
 
 // No code may run between the first write and the last: the collector is off on the way.
@@ -674,9 +748,12 @@ static int run_writes(running *r) {
     return done;
 }
 
-static PyObject *run_all(running *r, bool *graph_failed) {
+// `values`: taken instead of running the graph; NULL: it is run.
+static PyObject *run_all(running *r, graph_failure *failure, PyObject *values) {
     const plan *p = r->p;
-    if (p->has_graph && run_graph(r, graph_failed) < 0)
+    if (values && !take_values(r, values))
+        return NULL;
+    if (!values && p->has_graph && run_graph(r, failure) < 0)
         return NULL;
     if (run_steps(r, 0, p->writes) < 0 || run_writes(r) < 0)
         return NULL;
@@ -703,11 +780,11 @@ static void let_go(running *r) {
     PyErr_Restore(type, value, traceback);
 }
 
-PyObject *plan_run(plan *p, PyObject *const *regs, bool *graph_failed) {
+static PyObject *run_plan(plan *p, PyObject *const *regs, graph_failure *failure,
+                          PyObject *values) {
     PyObject *few[FEW];
     size_t room = (size_t)p->registers + (size_t)p->dropped;
     running r = {.p = p, .regs = room > FEW ? PyMem_New(PyObject *, room) : few};
-    *graph_failed = false;
     if (r.regs == NULL)
         return PyErr_NoMemory();
     r.dropped = r.regs + p->registers;
@@ -715,7 +792,7 @@ PyObject *plan_run(plan *p, PyObject *const *regs, bool *graph_failed) {
     for (uint32_t i = 0; i < p->loads.count; i++)
         r.regs[p->loads.items[i].to] = Py_NewRef(regs[p->loads.items[i].from]);
     p->active++;
-    PyObject *result = run_all(&r, graph_failed);
+    PyObject *result = run_all(&r, failure, values);
     if (result == NULL)
         silence(&r);
     let_go(&r);
@@ -724,4 +801,57 @@ PyObject *plan_run(plan *p, PyObject *const *regs, bool *graph_failed) {
     if (--p->active == 0 && p->dead)
         plan_free(p);
     return result;
+}
+
+PyObject *plan_run(plan *p, PyObject *const *regs, graph_failure *failure) {
+    return run_plan(p, regs, failure, NULL);
+}
+
+PyObject *plan_run_taken(plan *p, PyObject *const *regs, PyObject *values) {
+    return run_plan(p, regs, NULL, values);
+}
+
+// --- a compiled graph that failed ---
+
+// Puts the copies where the inputs are that the graph writes to. Borrowed from the list.
+static bool put_copies(const plan *p, PyObject *copies, PyObject **inputs) {
+    Py_ssize_t next = 0;
+    for (uint32_t i = 0; i < p->inputs.count; i++) {
+        const node *n = (node *)PyList_GET_ITEM(p->graph->nodes, i);
+        if ((n->effects & EFFECT_OUTSIDE) && next < PyList_GET_SIZE(copies))
+            inputs[i] = PyList_GET_ITEM(copies, next++);
+    }
+    return next == PyList_GET_SIZE(copies);
+}
+
+// On the inputs themselves, if they are as they were before the graph ran.
+static bool probe(const plan *p, PyObject *given, bool undone, bool stop, graph_failure *failure) {
+    PyObject **inputs = ((PyListObject *)given)->ob_item; // borrowed from here on
+    PyObject *copies = undone ? PyList_New(0) : ask_witness(p, 2, inputs);
+    replay *r = copies ? replay_new(p->graph) : NULL;
+    PyObject **mixed = r ? PyMem_New(PyObject *, p->inputs.count + 1) : NULL;
+    bool found = false;
+    if (mixed) {
+        memcpy(mixed, inputs, p->inputs.count * sizeof(PyObject *));
+        found = (undone || put_copies(p, copies, mixed)) && replay_probe(r, mixed, stop, failure);
+    }
+    py_raised aside = py_put_aside();
+    PyMem_Free(mixed);
+    replay_free(r);
+    Py_XDECREF(copies);
+    py_put_on(aside);
+    return found;
+}
+
+bool plan_find_failure(plan *p, PyObject *const *regs, bool stop, graph_failure *failure) {
+    bool undone = failure->saved && undo(p, failure->saved);
+    PyObject *inputs = failure->saved ? plan_examples(p, regs) : NULL;
+    bool found = inputs && probe(p, inputs, undone, stop, failure);
+    py_raised aside = py_put_aside();
+    Py_XDECREF(inputs);
+    if (found)
+        py_put_on(aside);
+    else
+        py_forget(aside);
+    return found;
 }

@@ -32,7 +32,7 @@ typedef struct load {
 
 struct plan {
     graph *graph; // strong
-    bool has_graph, rerunnable, breaks;
+    bool has_graph, breaks;
     plan_graph how;
     VEC(load) loads;
     VEC(int) inputs;  // registers that the graph takes

@@ -239,6 +239,14 @@ static void forget_calls(torch_trace *t) {
         Py_DECREF(t->calls.items[--t->calls.count].callable);
 }
 
+// Each operation that was run again has said before what it does.
+static status forget_effects(torch_trace *t) {
+    PyObject *none = PyLong_FromLong(0);
+    int failed = none ? PyObject_SetAttrString(t->mode, "stator_effects", none) : -1;
+    Py_XDECREF(none);
+    return failed < 0 ? ST_ERROR : ST_OK;
+}
+
 // The fakes without history die here: nothing may take one that comes to lie in the same place for
 // them.
 static status settle(world *w, torch_trace *t) {
@@ -249,7 +257,8 @@ static status settle(world *w, torch_trace *t) {
     if (PyObject_SetAttrString(t->mode, "stator_late", Py_False) < 0)
         return ST_ERROR;
     TRY(make_inputs(w));
-    return run_all_again(w, t);
+    TRY(run_all_again(w, t));
+    return forget_effects(t);
 }
 
 status fakes_settle(world *w) {

@@ -470,12 +470,57 @@ status record_modules(world *w, node *n) {
     return list && !modules ? ST_ERROR : ST_OK;
 }
 
+// Where native code is on its way, a break would have to be before it: by then something may have
+// lived that is gone.
+static bool is_within_native(const world *w) {
+    for (const run *r = w->run; r && r->below; r = r->below)
+        if (r->thin <= RUN_GLUE)
+            return true;
+    return false;
+}
+
+enum { SWEEP = 8 }; // calls between two looks at what the program still has
+
+// An operation of this graph has failed, and the program is to go on from here.
+static bool is_stop(world *w) {
+    if (w->stop_call != w->graph->calls)
+        return false;
+    w->stop_call = -1; // what ends the graph may still be recorded
+    world_break(w, REASON_TENSOR_ERROR, "it failed when the graph was run");
+    return true;
+}
+
+// Frames that handle an exception of the trace's own cannot be put back. Where a failure could not
+// be undone, the exception is to be one from outside by then.
+static bool is_handling_own(const world *w) {
+    PyObject *handled = PyThreadState_Get()->exc_info->exc_value;
+    return handled && handled != Py_None && !record_of(w, handled);
+}
+
+static bool may_not_fail(world *w) {
+    if (!w->replayed || w->whole || w->strict > 0 || w->recovering ||
+        !(w->graph->effects & EFFECTS_LASTING) || !is_handling_own(w))
+        return false;
+    world_break(w, REASON_EXCEPTION_LIVES, "an operation may fail while it is handled");
+    return true;
+}
+
 static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
                       PyObject *example) {
+    torch_trace *t = w->torch;
+    if (is_stop(w) || may_not_fail(w))
+        return NULL;
+    if (w->graph->calls % SWEEP == 0 && !is_within_native(w))
+        standins_sweep(t, w->graph->calls);
     PyObject *stack = world_stack(w);
     world_touch(w);
     node *n = stack ? graph_call(w->graph, op, target, args, kwargs, example, stack) : NULL;
     Py_XDECREF(stack);
+    if (n) {
+        n->effects = t->pending;
+        w->graph->effects |= t->pending;
+    }
+    t->pending = 0;
     if (n && record_modules(w, n) != ST_OK)
         Py_CLEAR(n);
     return n;
@@ -500,17 +545,32 @@ static PyObject *finish(world *w, const call *c, PyObject *result) {
     return wrapped;
 }
 
+// The bits that the glue has noted in the mode since the last time; -1 with an exception.
+static int take_effects(PyObject *mode) {
+    static PyObject *name, *none;
+    if (!name && !(name = PyUnicode_InternFromString("stator_effects")))
+        return -1;
+    if (!none && !(none = PyLong_FromLong(0)))
+        return -1;
+    PyObject *bits = PyObject_GetAttr(mode, name);
+    long effects = bits ? PyLong_AsLong(bits) : -1;
+    Py_XDECREF(bits);
+    if (effects > 0 && PyObject_SetAttr(mode, name, none) < 0)
+        return -1;
+    return (int)effects;
+}
+
 // What the run did, beside its result: the glue notes it in the mode.
 static status note_effects(world *w, torch_trace *t) {
     if (!t->mode)
         return ST_OK;
-    int wrote = flag_of(t->mode, "stator_wrote"), random = flag_of(t->mode, "stator_random");
-    if (wrote < 0 || random < 0)
+    int effects = take_effects(t->mode);
+    if (effects < 0)
         return ST_ERROR;
+    t->pending |= effects;
+    bool wrote = effects & EFFECT_OUTSIDE, random = effects & EFFECT_RANDOM;
     if (wrote && !w->mutated_tensor)
         inputs_guard_sharing(w);
-    if (wrote && PyObject_SetAttrString(t->mode, "stator_wrote", Py_False) < 0)
-        return ST_ERROR;
     if (wrote)
         t->written = w->clock;
     w->writes += wrote || random;
@@ -690,10 +750,14 @@ PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable
     quiet q;
     quiet_begin(&q);
     bool fine = t && convert_call(w, a, &c.given) == ST_OK;
+    if (t)
+        t->pending &= EFFECT_UNKNOWN; // the caller's word
     if (fine && t->late && changes_argument(callable, &c.given))
         fine = fakes_settle(w) == ST_OK;
     if (fine && !(t->late && by_rule(w, &c, &result)))
         result = by_torch(w, t, &c);
+    if (t)
+        t->pending = 0;
     recording_clear(&c.given);
     quiet_end(&q);
     return result;

@@ -154,6 +154,8 @@ typedef struct torch_trace {
     map standins;              // fake → standin
     map looked;                // source → rank of the input that it may become
     VEC(PyObject *) all;       // strong: every stand-in of this trace
+    VEC(PyObject *) living;    // borrowed: those of calls that the program has not let go yet
+    int pending;               // effects of the call that is about to be recorded
     struct alias_group *group; // of all inputs
     uint64_t keys[2];          // the thread's dispatch keys when it began
     void *state;               // borrowed from the guards: what the state guard compares with
@@ -198,6 +200,7 @@ typedef struct standin {
     PyTypeObject *type;         // strong: what type() says
     PyObject *attrs;            // strong: dict of what was set on one made inside, or NULL
     int rank;                   // of an input: among the inputs
+    int dies;                   // see node
     uint64_t born;              // when it was made, by the trace's clock
     struct tensor_guard *guard; // of an input: borrowed from the guards, dead once the trace is
 } standin;
@@ -219,6 +222,10 @@ world *standin_world(PyObject *o);
 void standins_sever(torch_trace *t);
 // One as traces leave them behind. New reference.
 PyObject *standin_ended(void);
+// Notes which of them the program has let go before it makes the call of this number.
+void standins_sweep(torch_trace *t, int number);
+// The trace is over: each call's value lives as long as what stands for it did.
+void standins_date(const torch_trace *t, const graph *g);
 
 // --- inputs (inputs.c) ---
 

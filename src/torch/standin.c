@@ -36,6 +36,7 @@ static standin *allocate(world *w, node *n, PyTypeObject *type) {
     s->attrs = NULL;
     s->guard = NULL;
     s->rank = 0;
+    s->dies = NODE_LIVES;
     s->born = w->clock;
     return s;
 }
@@ -50,6 +51,10 @@ PyObject *standin_new(world *w, node *n, PyTypeObject *type) {
         return NULL;
     }
     Py_INCREF(s);
+    if (!s->input && vec_push(&t->living, (PyObject *)s) != ST_OK) {
+        Py_DECREF(s);
+        return NULL;
+    }
     bool known = map_put(&t->owners, map_key(n), map_key(s)) == ST_OK;
     if (known && n->example != Py_None)
         known = map_put(&t->standins, map_key(n->example), map_key(s)) == ST_OK;
@@ -104,7 +109,44 @@ void standin_dropped(world *w, standin *s) {
     s->earlier = NULL;
 }
 
+void standins_sweep(torch_trace *t, int number) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < t->living.count; i++) {
+        standin *s = (standin *)t->living.items[i];
+        if (Py_REFCNT(s) == 1) // `all` has it
+            s->dies = number;
+        else
+            t->living.items[left++] = (PyObject *)s;
+    }
+    t->living.count = left;
+}
+
+static standin *owner_of(const torch_trace *t, node *n) {
+    uint64_t *owner = map_get(&t->owners, map_key(n));
+    return owner ? (standin *)(uintptr_t)*owner : NULL;
+}
+
+// What holds several values (a tuple) has no stand-in itself: it lives as long as any of them,
+// since those that nobody uses are taken out of the graph.
+static void date_whole(const torch_trace *t, const node *item) {
+    PyObject *of = item->target == facts.getitem ? PyTuple_GET_ITEM(item->args, 0) : NULL;
+    node *whole = of && is_node(of) && !owner_of(t, (node *)of) ? (node *)of : NULL;
+    if (whole && whole->dies < item->dies)
+        whole->dies = item->dies;
+}
+
+void standins_date(const torch_trace *t, const graph *g) {
+    for (Py_ssize_t i = g->inputs; i < PyList_GET_SIZE(g->nodes); i++) {
+        node *n = (node *)PyList_GET_ITEM(g->nodes, i);
+        standin *owner = owner_of(t, n);
+        n->dies = owner ? owner->dies : 0;
+    }
+    for (Py_ssize_t i = PyList_GET_SIZE(g->nodes) - 1; i >= g->inputs; i--)
+        date_whole(t, (node *)PyList_GET_ITEM(g->nodes, i));
+}
+
 void standins_sever(torch_trace *t) {
+    vec_free(&t->living);
     while (t->moved.count > 0)
         Py_DECREF(t->moved.items[--t->moved.count].was);
     vec_free(&t->moved);

@@ -338,8 +338,23 @@ static PyObject *call_getter(world *w, PyObject *wrapper, call_args a, bool *han
     return result;
 }
 
+// 1, 0, -1.
+static int is_torchs_own(PyObject *operation) {
+    PyObject *known = PyObject_CallOneArg(glue_function("is_known"), operation);
+    Py_XDECREF(known);
+    return known ? known == Py_True : -1;
+}
+
 // An operation of torch.ops, an instance of a Python class; or what a user wants in the graph.
-static PyObject *call_overload(world *w, PyObject *callable, call_args a) {
+static PyObject *call_overload(world *w, PyObject *callable, bool overload, call_args a) {
+    torch_trace *t = trace_of(w);
+    quiet q;
+    quiet_begin(&q);
+    int known = t && overload ? is_torchs_own(callable) : 0;
+    quiet_end(&q);
+    if (!t || known < 0)
+        return NULL;
+    t->pending = known ? 0 : EFFECT_UNKNOWN;
     return record_call(w, NODE_CALL_FUNCTION, callable, callable, a);
 }
 
@@ -398,7 +413,7 @@ PyObject *table_call(world *w, PyObject *callable, PyObject *const *args, size_t
     if (r)
         return call_row(w, r, a);
     if (overload || allowed)
-        return call_overload(w, callable, a);
+        return call_overload(w, callable, overload, a);
     const char *number = PyType_Check(callable) ? number_method(callable, a) : NULL;
     if (number) {
         *handled = true;

@@ -49,6 +49,46 @@ static status keep_state(graph *g, const torch_trace *t) {
     return g->keeper ? ST_OK : ST_ERROR;
 }
 
+// The inputs that the graph writes to are marked.
+static status mark_written(world *w, const torch_trace *t) {
+    for (int i = 0; i < w->graph->inputs; i++) {
+        node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
+        PyObject *args[] = {t->mode, n->example};
+        PyObject *written = PyObject_Vectorcall(glue_function("is_written"), args, 2, NULL);
+        if (!written)
+            return ST_ERROR;
+        n->effects = written == Py_True ? EFFECT_OUTSIDE : 0;
+        Py_DECREF(written);
+    }
+    return ST_OK;
+}
+
+static PyObject *examples_of(const graph *g) {
+    PyObject *list = PyList_New(0);
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(g->nodes); i++)
+        if (PyList_Append(list, ((node *)PyList_GET_ITEM(g->nodes, i))->example) < 0)
+            Py_CLEAR(list);
+    return list;
+}
+
+// A compiled graph that fails is either undone or found again step by step; where operations are
+// run one by one, it is known how far they came.
+static status add_witness(world *w, const torch_trace *t) {
+    graph *g = w->graph;
+    if (w->replayed || w->recovering || !(g->effects & EFFECTS_LASTING))
+        return ST_OK;
+    quiet q;
+    quiet_begin(&q);
+    status done = t->mode ? mark_written(w, t) : ST_OK;
+    PyObject *random = g->effects & EFFECT_RANDOM ? Py_True : Py_False;
+    PyObject *args[] = {random, done == ST_OK ? examples_of(g) : NULL};
+    if (args[1])
+        g->witness = PyObject_Vectorcall(glue_function("witness"), args, 2, NULL);
+    Py_XDECREF(args[1]);
+    quiet_end(&q);
+    return g->witness ? ST_OK : ST_ERROR;
+}
+
 // The memory of a bytearray may be a tensor's (torch.frombuffer): the twin does not see what the
 // graph writes there, nor the graph what is held back.
 static status check_bytes(world *w, const torch_trace *t) {
@@ -72,6 +112,8 @@ static status end(world *w) {
     TRY(check_bytes(w, t));
     TRY(hooks_end(w));
     TRY(fakes_complete(w));
+    standins_date(t, w->graph);
+    TRY(add_witness(w, t));
     TRY(inputs_sort(w));
     w->graph->literal = inputs_overlap(t);
     if (!t->before)

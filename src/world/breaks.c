@@ -249,6 +249,8 @@ void world_again(world *w, world *before) {
     w->varying = before->varying;
     w->varying_count = before->varying_count;
     w->replayed = before->replayed;
+    w->recovering = before->recovering;
+    w->whole = before->whole;
     w->stop_at = before->again;
     w->stop_reason = before->reason;
     w->stop_detail = Py_XNewRef(before->detail);

@@ -40,6 +40,7 @@ world *world_new(void) {
         return NULL;
     }
     w->stop_at = MOST_INSTRUCTIONS;
+    w->stop_call = -1;
     w->stop_reason = REASON_LONG;
     w->guards = guards_new();
     w->graph = w->guards ? graph_new() : NULL;

@@ -143,6 +143,8 @@ typedef struct world {
     uint64_t clock;
     uint64_t touched;      // when something inside was last changed, or native code last ran
     uint64_t stop_at;      // break before the instruction that begins then
+    int stop_call;         // break before the instruction that records the call of this number; -1
+    bool recovering;       // all this is for a graph that failed: nobody asked for the break
     uint64_t writes;       // how often something outside was written, tensors and torch's state too
     uint64_t raised_at;    // when the current exception was raised
     map born;              // object that may not survive a break → when it came to be

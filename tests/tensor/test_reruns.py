@@ -1,5 +1,5 @@
 # ruff: noqa: E402
-"""A graph that raises when it runs: the program itself runs again, if nothing was left behind."""
+"""A graph that raises when it runs: the program goes on as if it had never been compiled."""
 
 import traceback
 
@@ -68,9 +68,8 @@ def test_nothing_is_done_twice(name):
     fast(x(), torch.tensor([0]), [])
     torch.manual_seed(0)
     mine, log = x(), []
-    with pytest.raises(IndexError):
-        fast(mine, torch.tensor([99]), log)
-    assert log == []
+    fast(mine, torch.tensor([99]), log)
+    assert log == ["begin", "caught"]
     once = x()
     torch.manual_seed(0)
     LEAVES_SOMETHING[name](once)
@@ -126,10 +125,10 @@ def test_an_assertion_is_a_node():
     assert node.args[1] == "not positive"
 
 
-def test_a_whole_graph_asserts_what_it_may_not_run_twice():
+def test_a_whole_graph_asserts_as_plain_python_does():
     fast = compiled(asserting.then_writes)
     assert fast(torch.ones(3)).sum() == 12
     x = -torch.ones(3)
-    with pytest.raises(RuntimeError, match="not positive"):
+    with pytest.raises(AssertionError, match="not positive"):
         fast(x)
     assert x.sum() == -3
