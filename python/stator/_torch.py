@@ -757,6 +757,8 @@ _NO_OPERATIONS = _words("""
 _METHODS: dict[str, Row] = {
     "__iter__": ("iterate", None),
     "storage_offset": ("offset", "storage_offset"),
+    "stride": ("stride", "stride"),
+    "dim_order": ("stride", "dim_order"),
     "register_hook": ("hook", True),
     "register_post_accumulate_grad_hook": ("hook", "leaf"),
     "retain_grad": ("hook", False),

@@ -1,0 +1,90 @@
+# ruff: noqa: E402
+"""Dimensions of one element or none: kernels give them strides that neither rules nor fakes know for
+certain. What a program sees of strides and of decisions that rest on them is eager's."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F
+
+import stator
+from tests.tensor.helpers import assert_same
+
+LAYOUTS = {
+    "row": ((1, 4), (4, 1)),
+    "row, far": ((1, 4), (7, 1)),
+    "row, still": ((1, 4), (0, 1)),
+    "row, turned": ((1, 4), (1, 1)),
+    "column": ((4, 1), (1, 1)),
+    "column, far": ((4, 1), (1, 9)),
+    "column of a table": ((4, 1), (3, 1)),
+    "inner": ((2, 1, 3), (3, 100, 1)),
+    "one channel": ((2, 1, 4, 4), (16, 16, 4, 1)),
+    "one channel, last": ((2, 1, 4, 4), (16, 1, 4, 1)),
+    "points": ((2, 3, 1, 1), (3, 1, 3, 3)),
+    "one image": ((1, 3, 2, 2), (1, 4, 2, 1)),
+    "none": ((0, 3), (5, 7)),
+    "one": ((1,), (5,)),
+}
+
+OPERATIONS = {
+    "nothing": lambda x: x,
+    "add": lambda x: x + 1,
+    "relu": lambda x: x.relu(),
+    "clone": lambda x: x.clone(),
+    "turned": lambda x: x.transpose(0, -1),
+    "unsqueezed": lambda x: x.unsqueeze(-1),
+    "viewed": lambda x: x.view(1, *x.shape, 1),
+    "sliced": lambda x: x[..., ::2],
+    "like": torch.zeros_like,
+    "flipped": lambda x: x.flip(0),
+    "sorted": lambda x: x.sort(-1)[0],
+    "chosen": lambda x: torch.where(x > 0, x, 1.0),
+    "joined": lambda x: torch.cat([x, x]),
+    "summed": lambda x: x.sum(-1, keepdim=True),
+    "normed": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "promoted": lambda x: x + torch.ones((), dtype=torch.float64),
+    "broadcast": lambda x: x + torch.ones(x.shape[-1]),
+    "powers": lambda x: 2**x,
+}
+
+
+def told(x, operate):
+    y = operate(x)
+    z = y.contiguous()
+    after = (y + 1).stride()
+    whole = y.is_contiguous(), z is y, y is x, y.dim_order(ambiguity_check=False)
+    one = [y.stride(i) for i in range(y.dim())]
+    return y, y.stride(), one, whole, z.stride(), after, y.reshape(-1).stride()
+
+
+def laid_out(layout):
+    return torch.arange(240.0).as_strided(*LAYOUTS[layout])
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_strides_are_those_of_the_tensor(operation):
+    operate = OPERATIONS[operation]
+    for layout in LAYOUTS:
+        x = laid_out(layout)
+        assert_same(stator.compile(told, backend="eager")(x, operate), told(x, operate))
+
+
+def test_other_strides_are_other_inputs():
+    fast = stator.compile(told, backend="eager")
+    for _ in range(2):
+        for layout in ("row", "row, far", "row, still", "row, turned"):
+            x = laid_out(layout)
+            assert_same(fast(x, OPERATIONS["add"]), told(x, OPERATIONS["add"]))
+
+
+def test_certain_strides_make_no_break():
+    def f(x):
+        y = (x * 2).unsqueeze(1)
+        return y, y.stride(0), y.stride(dim=-1), x.stride(), (x + 1).stride()
+
+    x = torch.ones(2, 3)
+    assert_same(stator.compile(f, fullgraph=True)(x), f(x))
+    with pytest.raises(stator.Unsupported, match="one element"):
+        stator.compile(lambda x: (x * 2).unsqueeze(1).stride(1), fullgraph=True)(x)
