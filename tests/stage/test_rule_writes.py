@@ -14,6 +14,7 @@ import operator
 import struct
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -115,6 +116,7 @@ VALUES = {
     "types.SimpleNamespace": Value("types.SimpleNamespace(x=1)", "dict(vars(b))"),
     "functools.partial": Value("with_x(partial(max, 1))", "dict(vars(b))"),
     "_struct.Struct": Value("struct.Struct('i')", "b.size, b.format"),
+    "_contextvars.ContextVar": Value("ContextVar('v')", "b.get(0)"),
     "generator": Value("numbers()", "list(b)"),
     "builtins": Value("P(1)", "dict(vars(b))"),
     "_operator": Value("Kept(1)", "dict(vars(b))"),
@@ -149,6 +151,7 @@ WRITES: dict[str, tuple[str, str | None]] = {
     "close": ("", None), "add_note": ("'n'", None), "with_traceback": ("None", None),
     "setitem": ("0, 7", "0, 3"), "delitem": ("0", None), "iconcat": ("[7]", None),
     "ixor": ("{7}", "{7}"), "ior": ("{7: 7}", None), "iadd": ("[7]", None),
+    "set": ("7", "0"),
     "heappush": ("0", None), "heappushpop": ("4", None), "heappop": ("", None),
     "heapreplace": ("0", "1"), "heapify": ("", None), "_heappop_max": ("", None),
     "_heapify_max": ("", None), "_heapreplace_max": ("0", None), "insort_left": ("2", None),
