@@ -511,6 +511,14 @@ HANDLED = {
     ("sys.exception", "RAISED"): "type(sys.exception()).__name__",
     ("_thread.get_ident", "THREAD"): "threading.get_ident()",
     ("_contextvars.ContextVar.get", "CONTEXT"): "VARIABLE.get()",
+    (
+        "_contextvars.ContextVar.set",
+        "CONTEXT",
+    ): "(VARIABLE.get(), VARIABLE.set(9), VARIABLE.get())[::2]",
+    (
+        "_contextvars.ContextVar.reset",
+        "CONTEXT",
+    ): "VARIABLE.reset(VARIABLE.set(9)) or VARIABLE.get()",
     ("_abc._abc_instancecheck", "ABSTRACT"): "isinstance(Concrete(), Abstract)",
     ("_abc._abc_subclasscheck", "ABSTRACT"): "issubclass(Concrete, Abstract)",
 }
