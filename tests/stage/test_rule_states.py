@@ -514,7 +514,7 @@ HANDLED = {
     (
         "_contextvars.ContextVar.set",
         "CONTEXT",
-    ): "(VARIABLE.get(), VARIABLE.set(9), VARIABLE.get())[::2]",
+    ): "(VARIABLE.get(), VARIABLE.set(9), VARIABLE.get(), VARIABLE.set(1))[:3:2]",
     (
         "_contextvars.ContextVar.reset",
         "CONTEXT",
