@@ -38,7 +38,7 @@ class _Settle(Exception):
 
 
 # What an operation leaves behind beside its result: node_effects of src/graph/graph.h.
-_WRITES, _OUTSIDE, _RANDOM, _UNKNOWN = 1, 2, 4, 8
+WRITES, OUTSIDE, RANDOM, UNKNOWN = 1, 2, 4, 8
 
 # Operations of torch's own, which do what their schemas say. Others may do anything, once.
 _KNOWN_NAMESPACES = frozenset({"aten", "prim", "prims"})
@@ -86,18 +86,18 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
             if self.stator_late and not storages.isdisjoint(self.stator_made | self.stator_inputs):
                 raise _Settle
             if storages:
-                self.stator_effects |= _WRITES
+                self.stator_effects |= WRITES
             if not storages.isdisjoint(self.stator_inputs):
-                self.stator_effects |= _OUTSIDE
+                self.stator_effects |= OUTSIDE
                 self.stator_outside |= storages & self.stator_inputs
             self.stator_written |= storages
             if not storages.isdisjoint(self.stator_hooked):
                 self.stator_overwrites = True
                 raise RuntimeError("a tensor is written to that has got a hook")
         if torch.Tag.nondeterministic_seeded in func.tags:
-            self.stator_effects |= _RANDOM
+            self.stator_effects |= RANDOM
         if func.namespace not in _KNOWN_NAMESPACES:
-            self.stator_effects |= _UNKNOWN
+            self.stator_effects |= UNKNOWN
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 

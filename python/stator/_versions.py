@@ -97,16 +97,18 @@ def _fakes_are_like_tensors(glue: dict[str, Any]) -> Iterator[str]:
 
 
 def _writes_and_draws_are_seen(glue: dict[str, Any]) -> Iterator[str]:
+    from stator._torch import OUTSIDE, RANDOM
+
     mode = glue["make_mode"](False)
     fake = glue["fake_of"](mode, torch.empty(2))
     if glue["run"](mode, torch.Tensor.add_, (fake, 1), None) is not fake:
         yield "an operation in place gives another fake"
-    if not mode.stator_wrote:
+    if not mode.stator_effects & OUTSIDE:
         yield "a fake mode does not see that an operation writes"
-    if mode.stator_random:
+    if mode.stator_effects & RANDOM:
         yield "a fake mode takes an addition for a draw of random numbers"
     glue["run"](mode, torch.bernoulli, (fake,), None)
-    if not mode.stator_random:
+    if not mode.stator_effects & RANDOM:
         yield "a fake mode does not see that an operation draws random numbers"
 
 

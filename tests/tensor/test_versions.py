@@ -184,7 +184,7 @@ GLUE = {name: getattr(_torch, name) for name in ("make_mode", "fake_of", "run")}
 
 
 class BlindMode(private.FakeTensorMode):
-    stator_wrote = stator_random = False
+    stator_effects = 0
 
     def __init__(self):
         super().__init__(static_shapes=True)
