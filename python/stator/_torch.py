@@ -249,7 +249,25 @@ def _log_filter(record: logging.LogRecord) -> bool:
 private.fake_log.addFilter(_log_filter)
 
 
+# Give back their argument where they have nothing to do. Compiled ahead of time they give a copy.
+_DROPOUTS = frozenset({torch.dropout, torch.nn.functional.dropout})
+
+
+def _drops_nothing(
+    input: Any, p: float = 0.5, train: bool = True, inplace: bool = False, **more: Any
+) -> bool:
+    return not inplace and (p == 0 or not more.get("training", train) or input.numel() == 0)
+
+
 def run(mode: _Mode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+    if function in _DROPOUTS:
+        # In inference mode, and of its tensors, torch's fakes make a copy where tensors give back
+        # the argument, or an alias of it.
+        given = dict(zip(("input", "p", "train", "inplace"), args, strict=False), **(kwargs or {}))
+        if torch.is_inference_mode_enabled() and _drops_nothing(**given):
+            return given["input"]
+        if given["input"].is_inference():
+            raise NotImplementedError("dropout of a tensor made in inference mode")
     _running.fakes = True
     try:
         with mode:
@@ -808,7 +826,7 @@ _FUNCTION_REASONS = {
 # What becomes of a tensor's attributes that are getsets; others stop the trace.
 _ATTRIBUTES: dict[str, Any] = {
     **dict.fromkeys(
-        ("shape", "dtype", "device", "layout", "ndim", "itemsize", "nbytes", "requires_grad",
+        ("shape", "dtype", "device", "layout", "ndim", "itemsize", "nbytes",
          "is_cpu", "is_cuda", "is_ipu", "is_maia", "is_meta", "is_mkldnn", "is_mps", "is_mtia",
          "is_nested", "is_quantized", "is_sparse", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu",
          "_has_symbolic_sizes_strides", "names"),
@@ -817,6 +835,7 @@ _ATTRIBUTES: dict[str, Any] = {
     **dict.fromkeys(("T", "H", "mT", "mH", "real", "imag"), "node"),
     **dict.fromkeys(("grad", "_grad"), "grad"),
     **dict.fromkeys(("_version", "_cdata"), "value"),
+    "requires_grad": "needs gradient",
     "is_leaf": "leaf",
     "grad_fn": "no history",
     "retains_grad": "no record",
@@ -882,7 +901,6 @@ _WHILE_TRACED: dict[str, Any] = {
 
 _CONSTANTS: dict[str, Any] = {
     "torch.jit.is_scripting": False,
-    "torch.jit._script.is_scripting": False,
     "torch._jit_internal.is_scripting": False,
     "torch._C._log_api_usage_once": None,
     "torch._C._log_api_usage_metadata": None,
@@ -1232,7 +1250,7 @@ def settings() -> dict[str, Any]:
         "samples": _samples(),
         "check": _versions.check,
         "get_default_dtype": torch.get_default_dtype,
-        "copying": frozenset({torch.dropout, torch.nn.functional.dropout}),
+        "copying": _DROPOUTS,
         "dtypes": _dtypes(),
         "devices": [
             (torch.device("cpu"), 0, -1),

@@ -41,6 +41,17 @@ static PyObject *fold(world *w, standin *s, PyObject *name) {
     return value || PyErr_Occurred() || w->broken ? value : from_fake(w, s, name);
 }
 
+// In inference mode torch's fakes take some operations apart, and lose that a view requires a
+// gradient: a False is believed of tensors from outside only.
+static PyObject *needs_gradient(world *w, standin *s, PyObject *name) {
+    PyObject *value = fold(w, s, name);
+    const torch_trace *t = w->torch;
+    if (value != Py_False || is_as_it_came(s) || !(facts.inference() || t->inference))
+        return value;
+    Py_DECREF(value);
+    return world_break(w, REASON_TENSOR_VALUE, "requires_grad in inference mode");
+}
+
 static PyObject *from_history(world *w, standin *s, PyObject *name) {
     return fakes_settle(w) == ST_OK ? from_fake(w, s, name) : NULL;
 }
@@ -96,6 +107,8 @@ static PyObject *gradient(world *w, standin *s, PyObject *name) {
 static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) {
     if (is_text(how, "fold"))
         return fold(w, s, name);
+    if (is_text(how, "needs gradient"))
+        return needs_gradient(w, s, name);
     if (is_text(how, "node"))
         return from_node(w, s, name);
     if (is_text(how, "leaf"))

@@ -64,7 +64,8 @@ void meta_of_tensor(PyObject *tensor, meta *m) {
 void meta_of_fake(PyObject *fake, meta *m) {
     seen s;
     bool fine = facts.rules_on && PyObject_TypeCheck(fake, facts.fake) && read_tensor(fake, &s) &&
-                take_seen(&s, m) && take_device(fake, "fake_device", m);
+                (s.keys & facts.usual_keys) && take_seen(&s, m) &&
+                take_device(fake, "fake_device", m);
     if (!fine)
         m->dims = -1;
 }

@@ -220,6 +220,10 @@ void standin_dropped(world *w, standin *s);
 // NULL and an exception if its trace has ended.
 world *standin_world(PyObject *o);
 void standins_sever(torch_trace *t);
+// Of a tensor from outside that no operation has given back since.
+static inline bool is_as_it_came(const standin *s) {
+    return s->input && s->node == s->input;
+}
 // One as traces leave them behind. New reference.
 PyObject *standin_ended(void);
 // Notes which of them the program has let go before it makes the call of this number.

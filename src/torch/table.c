@@ -155,39 +155,6 @@ static PyObject *call_offset(world *w, const row *r, call_args a) {
     return result;
 }
 
-// Whether torch's fakes take operations on the tensor apart, as they do in inference mode and for
-// its tensors; -1: a break or an exception.
-static int is_taken_apart(world *w, PyObject *o) {
-    if (facts.inference())
-        return 1;
-    o = door_open(w, o);
-    if (!o || !is_tensor_standin(o))
-        return o ? 0 : -1;
-    PyObject *fake = fake_of(w, ((standin *)o)->node);
-    quiet q;
-    quiet_begin(&q);
-    PyObject *answer = fake ? PyObject_CallMethod(fake, "is_inference", NULL) : NULL;
-    quiet_end(&q);
-    Py_XDECREF(answer); // a bool
-    return answer ? answer == Py_True : -1;
-}
-
-// A dropout that does nothing gives its argument, of which fakes that take it apart make a copy.
-static PyObject *call_operation(world *w, const row *r, call_args a) {
-    if (r->extra != Py_None && state_matters(w, r->extra) != ST_OK)
-        return NULL;
-    int gives_argument = a.given > 0 ? PySet_Contains(facts.copying, r->callable) : 0;
-    int apart = gives_argument > 0 ? is_taken_apart(w, a.args[0]) : gives_argument;
-    if (apart > 0)
-        return world_break(w, REASON_TENSOR_OPERATION, "dropout in inference mode");
-    return apart < 0 ? NULL : device_call(w, r, a);
-}
-
-// Of a tensor from outside that no operation has given back since.
-static bool is_as_it_came(const standin *s) {
-    return s->input && s->node == s->input;
-}
-
 // Whether all dimensions, or the one at `at`, have more than one element; -1: an exception.
 static int has_fixed_strides(PyObject *sizes, PyObject *at) {
     Py_ssize_t dims = PyTuple_GET_SIZE(sizes), only = at ? PyNumber_AsSsize_t(at, NULL) : 0;
@@ -203,11 +170,20 @@ static int has_fixed_strides(PyObject *sizes, PyObject *at) {
     return fixed && !empty;
 }
 
+// By torch.zeros, x.new_empty and their like: no kernel chose the strides.
+static bool is_made_of_sizes(const node *n) {
+    if (n->op == NODE_CALL_METHOD)
+        return strncmp(PyUnicode_AsUTF8(n->target), "new_", strlen("new_")) == 0;
+    return n->op == NODE_CALL_FUNCTION &&
+           PySet_Contains(glue_function("constructors"), n->target) == 1;
+}
+
 // A kernel may give a dimension of one element any stride, and torch's fakes and our rules do not
 // always say which. The tensor itself is asked, behind a break.
 static PyObject *call_stride(world *w, const row *r, call_args a) {
     PyObject *self = a.given > 0 ? door_open(w, a.args[0]) : NULL;
-    if (!self || !is_tensor_standin(self) || is_as_it_came((standin *)self))
+    if (!self || !is_tensor_standin(self) || is_as_it_came((standin *)self) ||
+        is_made_of_sizes(((standin *)self)->node))
         return self ? call_method(w, r, a) : NULL;
     PyObject *dim = a.given > 1 ? a.args[1] : handler_keyword(a.args, a.given, a.keywords, "dim");
     PyObject *at = dim ? plain_value(w, dim) : NULL;
@@ -285,7 +261,9 @@ static PyObject *refuse(world *w, const row *r, reason usual) {
 static PyObject *call_row(world *w, const row *r, call_args a) {
     switch (r->kind) {
     case KIND_OPERATION:
-        return call_operation(w, r, a);
+        if (r->extra != Py_None && state_matters(w, r->extra) != ST_OK)
+            return NULL;
+        return device_call(w, r, a);
     case KIND_METHOD:
         return call_method(w, r, a);
     case KIND_CONSTANT:
