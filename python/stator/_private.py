@@ -124,8 +124,6 @@ push_function_mode = get("torch._C._push_on_torch_function_stack")
 pop_function_mode = get("torch._C._pop_torch_function_stack")
 no_dispatch_modes = get("torch.utils._python_dispatch._disable_current_modes")
 pop_saved_tensors_hooks = get("torch._C._autograd._pop_saved_tensors_default_hooks")
-enter_dual_level = get("torch._C._enter_dual_level")
-exit_dual_level = get("torch._C._exit_dual_level")
 deterministic = get("torch._C._get_deterministic_algorithms")
 deterministic_warns = get("torch._C._get_deterministic_algorithms_warn_only")
 set_deterministic = get("torch._C._set_deterministic_algorithms")
@@ -144,9 +142,14 @@ sdp_backend: Any = _C._SDPBackend  # a class of pybind11's
 node_creation_hook: Any = getattr(torch.autograd.graph, "node_creation_hook", None)
 
 
-def fx_tracing() -> bool:
-    """Whether torch.fx traces, without the warning that `is_fx_tracing` logs."""
+def _fx_flag() -> bool:
     return fx_trace._is_fx_tracing_flag
+
+
+# Whether torch.fx traces, without the warning that `is_fx_tracing` logs. Since 2.15 each thread has
+# a flag of its own.
+fx_tracing: Callable[[], bool] = getattr(fx_trace, "_get_is_fx_tracing", _fx_flag)
+fx_tracing()  # else an error that says what is missing
 
 
 def forward_ad_level() -> int:
