@@ -23,6 +23,12 @@ static void append_ascii(PyObject **text, const char *piece) {
     append(text, PyUnicode_FromString(piece));
 }
 
+// Of CPython's own types. PyObject_Repr looks for signals first, and with the text the exception of
+// a handler would be lost.
+static PyObject *repr_of(PyObject *o) {
+    return Py_TYPE(o)->tp_repr(o);
+}
+
 static PyObject *shorten(PyObject *text) {
     if (!text || PyUnicode_GET_LENGTH(text) <= LONGEST)
         return text;
@@ -36,14 +42,14 @@ static PyObject *long_text(PyObject *o) {
     size_t bits = _PyLong_NumBits(o);
     if (bits > MOST_BITS)
         return PyUnicode_FromFormat("<int of %zu bits>", bits);
-    return shorten(PyObject_Repr(o));
+    return shorten(repr_of(o));
 }
 
 static PyObject *string_text(PyObject *o) {
     if (PyUnicode_GET_LENGTH(o) <= LONGEST)
-        return PyObject_Repr(o);
+        return repr_of(o);
     PyObject *start = PyUnicode_Substring(o, 0, LONGEST);
-    PyObject *text = start ? PyObject_Repr(start) : NULL;
+    PyObject *text = start ? repr_of(start) : NULL;
     Py_XDECREF(start);
     append_ascii(&text, "...");
     return text;
@@ -51,7 +57,7 @@ static PyObject *string_text(PyObject *o) {
 
 static PyObject *bytes_text(const char *bytes, Py_ssize_t size) {
     PyObject *start = PyBytes_FromStringAndSize(bytes, size < LONGEST ? size : LONGEST);
-    PyObject *text = start ? PyObject_Repr(start) : NULL;
+    PyObject *text = start ? repr_of(start) : NULL;
     Py_XDECREF(start);
     if (size > LONGEST)
         append_ascii(&text, "...");
@@ -201,7 +207,7 @@ static bool is_container(PyTypeObject *type) {
 static PyObject *text_of(PyObject *o, int depth) {
     PyTypeObject *type = Py_TYPE(o);
     if (is_plain(type))
-        return shorten(PyObject_Repr(o));
+        return shorten(repr_of(o));
     if (type == &PyLong_Type)
         return long_text(o);
     if (type == &PyUnicode_Type)
@@ -238,7 +244,7 @@ static bool shows_itself(PyObject *o) {
 }
 
 PyObject *callable_text(PyObject *o) {
-    return shows_itself(o) ? PyObject_Str(o) : object_text(o);
+    return shows_itself(o) ? repr_of(o) : object_text(o);
 }
 
 // --- patterns ---

@@ -118,7 +118,8 @@ static void note_exception(world *w) {
 
 static trace_end how_it_ended(world *w, PyObject *result) {
     if (w->interrupted) {
-        if (!PyErr_Occurred()) // native code swallowed what the signal's handler raised
+        // Native code may have swallowed what the signal's handler raised.
+        if (!PyErr_Occurred() || PyErr_ExceptionMatches(world_break_error))
             PyErr_SetNone(PyExc_KeyboardInterrupt);
         return TRACE_ERROR;
     }

@@ -281,13 +281,28 @@ static reason reason_if_asked(const world *w, reason why) {
     return raises && w->asked && !w->asked_before && !w->whole ? REASON_IS_COMPILING : why;
 }
 
+// Where a text is made, CPython may look for signals. What a handler raises is the user's, and goes
+// before the break. (SIGINT's usual handler makes no frame, by which a trace would know it.)
+static bool is_interrupted(world *w) {
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+        w->interrupted = true;
+    return w->interrupted && PyErr_Occurred();
+}
+
 static void break_with(world *w, reason why, const char *format, va_list arguments) {
+    if (w->interrupted && PyErr_Occurred())
+        return;
     PyErr_Clear();
     if (!w->broken) {
+        PyObject *detail = PyUnicode_FromFormatV(format, arguments);
+        if (is_interrupted(w)) {
+            Py_XDECREF(detail);
+            return;
+        }
         w->broken = true;
         w->reason = reason_if_asked(w, why);
         w->strict_break = w->strict > 0;
-        w->detail = PyUnicode_FromFormatV(format, arguments);
+        w->detail = detail;
         w->stack = world_stack(w);
         PyErr_Clear(); // a break without its text is still a break
         look(w);
