@@ -12,7 +12,7 @@ import time
 import types
 
 import pytest
-from test_compiled import busy, in_threads, run_python  # noqa: F401
+from test_compiled import PATIENCE, busy, in_threads, run_python  # noqa: F401
 
 from stator import _engine
 from tests.interrupts import Interrupted, alarm, ring  # noqa: F401
@@ -97,7 +97,11 @@ def spend_and_check(compiled, number, step):
 @pytest.mark.parametrize("every", [0, 1, 7])
 def test_eight_threads_call_one_function_in_pieces(busy, every):  # noqa: F811
     compiled = breaking(spend, every)
-    in_threads(8, lambda number, step: spend_and_check(compiled, number, step))
+    in_threads(
+        8,
+        lambda number, step: spend_and_check(compiled, number, step),
+        enough=lambda: compiled.metrics["hits"],
+    )
     assert compiled.metrics["hits"]
 
 
@@ -147,9 +151,9 @@ def test_threads_wait_for_one_another_in_a_broken_frame(busy):  # noqa: F811
 
     def f(log, name):
         log.append(name)
-        meet.wait(30)
+        meet.wait(PATIENCE)
         seen = len(log)
-        meet.wait(30)
+        meet.wait(PATIENCE)
         log.append(seen)
         return seen
 
@@ -430,7 +434,7 @@ PROGRAM = """
 
 
 WAITS = [
-    "time.sleep(30)",
+    "time.sleep(3600)",
     "while True: pass",
     "os.read(os.pipe()[0], 1)",
     "sum(1 for _ in iter(int, 1))",

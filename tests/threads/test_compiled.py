@@ -47,15 +47,18 @@ def keep(f):
     return stator.compile(f, backend="eager", _keep_empty=True)
 
 
-def in_threads(count, work, seconds=SECONDS):
-    """Each of them calls `work(number, turn)` until the time is over and each had a turn; their errors
-    are raised."""
+def in_threads(count, work, enough=lambda: True, seconds=SECONDS):
+    """Each of them calls `work(number, turn)` until the time is over, each had a turn and it is
+    `enough`, however long that takes; their errors are raised."""
     errors, turns = [], [0] * count
     end = time.monotonic() + seconds
+    latest = end + PATIENCE / 2
 
     def run(number):
         try:
-            while (time.monotonic() < end or not turns[number]) and not errors:
+            while time.monotonic() < end or not turns[number] or not enough():
+                if errors or time.monotonic() > latest:
+                    return
                 work(number, turns[number])
                 turns[number] += 1
         except BaseException as error:
@@ -107,7 +110,11 @@ def spend_and_check(compiled, number, turn):
 
 def test_eight_threads_compile_and_call_one_function(busy):
     compiled = keep(spend)
-    in_threads(8, lambda number, turn: spend_and_check(compiled, number, turn))
+    in_threads(
+        8,
+        lambda number, turn: spend_and_check(compiled, number, turn),
+        enough=lambda: compiled.metrics["hits"],
+    )
     assert compiled.metrics["hits"] and not compiled.metrics["drops"]
 
 
@@ -149,7 +156,7 @@ def test_writes_of_an_entry_are_seen_together(busy):
             a, b = pair[:]
             assert a == -b
 
-    in_threads(4, work)
+    in_threads(4, work, enough=lambda: compiled.metrics["hits"])
     assert compiled.metrics["hits"]
 
 
