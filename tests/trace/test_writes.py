@@ -150,11 +150,13 @@ def test_graph_that_raises_leaves_everything_unwritten():
     assert runs
 
 
-def test_graph_that_raises_and_has_written_to_an_input_raises():
+def test_graph_that_raises_and_may_have_written_to_an_input_is_done_again():
+    """By CPython, on the inputs as they were: what the graph did to them is undone."""
     torch = pytest.importorskip("torch")
 
     def backend(graph, examples):
         def run(*inputs):
+            inputs[0].add_(5)
             raise ValueError("the graph")
 
         return run
@@ -167,9 +169,8 @@ def test_graph_that_raises_and_has_written_to_an_input_raises():
     o = Holder()
     f_compiled = compiled(f, backend=backend)
     for _ in range(2):
-        with pytest.raises(ValueError, match="the graph"):
-            f_compiled(o, torch.ones(1))
-        assert not hasattr(o, "n")
+        x = torch.ones(1)
+        assert f_compiled(o, x).item() == 3 and x.item() == 2 and o.n == 1
 
 
 def test_graph_with_the_wrong_number_of_outputs_is_an_error():
