@@ -61,21 +61,39 @@ static bool same_argument(PyObject *a, PyObject *b) {
     return same_constant(a, b);
 }
 
+// Methods are bound anew each time (`apply` of an autograd.Function, which some versions of torch
+// have in C).
+static bool same_bound(PyObject *a, PyObject *b) {
+    if (a == b)
+        return true;
+    if (!a || !b || Py_TYPE(a) != Py_TYPE(b))
+        return false;
+    if (PyMethod_Check(a))
+        return PyMethod_GET_SELF(a) == PyMethod_GET_SELF(b) &&
+               PyMethod_GET_FUNCTION(a) == PyMethod_GET_FUNCTION(b);
+    return PyCFunction_Check(a) && PyCFunction_GET_SELF(a) == PyCFunction_GET_SELF(b) &&
+           ((PyCFunctionObject *)a)->m_ml == ((PyCFunctionObject *)b)->m_ml;
+}
+
+static bool same_variables(PyObject *mine, PyObject *other) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mine); i++)
+        if (!same_bound(PyCell_GET(PyTuple_GET_ITEM(mine, i)),
+                        PyCell_GET(PyTuple_GET_ITEM(other, i))))
+            return false;
+    return true;
+}
+
 // Of what the glue makes anew in each trace (it calls a function of the program's) the code and the
 // variables.
 static bool same_target(PyObject *a, PyObject *b) {
+    if (a == b)
+        return true;
     if (PyFunction_Check(a) && PyFunction_Check(b)) {
         PyObject *mine = PyFunction_GET_CLOSURE(a), *other = PyFunction_GET_CLOSURE(b);
-        if (a == b)
-            return true;
-        if (PyFunction_GET_CODE(a) != PyFunction_GET_CODE(b) || !mine || !other)
-            return false;
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mine); i++)
-            if (PyCell_GET(PyTuple_GET_ITEM(mine, i)) != PyCell_GET(PyTuple_GET_ITEM(other, i)))
-                return false;
-        return true;
+        return PyFunction_GET_CODE(a) == PyFunction_GET_CODE(b) && mine && other &&
+               same_variables(mine, other);
     }
-    return a == b || (PyUnicode_Check(a) && PyUnicode_Check(b) && PyUnicode_Compare(a, b) == 0);
+    return PyUnicode_Check(a) && PyUnicode_Check(b) && PyUnicode_Compare(a, b) == 0;
 }
 
 static bool same_call(const node *a, const node *b) {
