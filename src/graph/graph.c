@@ -448,13 +448,31 @@ static status count_uses(graph *g, int *uses) {
     return ST_OK;
 }
 
+static status has_node(node *n, void *data) {
+    (void)n;
+    *(bool *)data = true;
+    return ST_OK;
+}
+
+// A subscript by a tensor may fail when the graph runs, and a value of its own may be asked for by
+// a failure behind something lasting. What takes an operation's results apart does neither.
+static bool is_needless(const graph *g, const node *n) {
+    if (n->op != NODE_CALL_FUNCTION || n->target != getitem || PyTuple_GET_SIZE(n->args) != 2)
+        return false;
+    PyObject *of = PyTuple_GET_ITEM(n->args, 0);
+    PyObject *example = is_node(of) ? ((node *)of)->example : Py_None;
+    if (PyTuple_Check(example) || PyList_Check(example))
+        return true;
+    bool by_node = false;
+    node_walk(PyTuple_GET_ITEM(n->args, 1), has_node, &by_node);
+    return !by_node && !(g->effects & EFFECTS_LASTING);
+}
+
 // Marks with -1 what goes: inputs without users, and subscripts, whose going may free others.
 static status mark_unused(graph *g, int *uses) {
     for (Py_ssize_t i = PyList_GET_SIZE(g->nodes) - 1; i >= 0; i--) {
         node *n = node_at(g, i);
-        bool goes =
-            n->op == NODE_PLACEHOLDER || (n->op == NODE_CALL_FUNCTION && n->target == getitem);
-        if (!goes || uses[i] > 0)
+        if (uses[i] > 0 || (n->op != NODE_PLACEHOLDER && !is_needless(g, n)))
             continue;
         TRY(walk_node(n, uncount_use, uses));
         uses[i] = -1;

@@ -96,7 +96,7 @@ void graph_sort_inputs(graph *g, int *ranks);
 status graph_rename(graph *g, node *n, PyObject *name);
 // What comes out is given out; `outputs` is a tuple of nodes. Placeholders that nothing uses are
 // taken out: `used[i]` (may be NULL) says whether the i-th input stayed. So are subscripts nobody
-// uses.
+// uses, unless they may fail or a failure may ask for them.
 status graph_close(graph *g, PyObject *outputs, bool *used);
 // Number of nodes that compute something.
 Py_ssize_t graph_operations(const graph *g);

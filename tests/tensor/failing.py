@@ -133,6 +133,7 @@ EFFECTS = {
     "allowed": "v = allowed(s.x); s.log.append(v)",
     "own": "v = torch.zeros(3); v.add_(1); s.buf.add_(v)",
     "tuple": "v, w = torch.rand(4).chunk(2); s.log.append(w)",
+    "function of a value": "v = Doubled.apply(s.x * 2); s.buf.add_(1); s.log.append(v)",
     "function": "v = Doubled.apply(s.x); s.buf.add_(1); s.log.append(v)",
     "no_grad": "\nwith torch.no_grad():\n    s.buf.add_(1)",
     "nothing": "v = s.x + 1; s.log.append('nothing')",
@@ -293,6 +294,14 @@ CONTEXTS = {
         except Exception:
             return y, kept
         return r
+    """,
+    "only the handler's": """
+        a, rows, b = s.x[0], list(s.x * 2), torch.max(s.x, 0)
+        EFFECT
+        try:
+            return FAIL
+        except Exception:
+            return a, rows[1], b
     """,
     "dropped": """
         y = s.x * 2

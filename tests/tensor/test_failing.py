@@ -28,6 +28,10 @@ def few(*parts):
     return list(zip(*(itertools.islice(itertools.cycle(part), longest) for part in parts)))
 
 
+def forward(module, examples):
+    return module.forward
+
+
 def check(effect, fail, context, backend="eager", grad=False, fullgraph=False):
     plain = failing.program(effect, fail, context)
     fast = stator.compile(plain, backend=backend, fullgraph=fullgraph)
@@ -64,6 +68,18 @@ def test_with_gradients(effect, fail, context):
     check(effect, fail, context, grad=True)
 
 
+UNUSED = ["s.x[s.i]", "s.x[:, s.i]", "s.x[1, s.i]", "s.x.index_select(0, s.i)", "s.table(s.i)"]
+
+
+@pytest.mark.parametrize("fail", UNUSED)
+@pytest.mark.parametrize("effect", ["nothing", "dict"])
+def test_what_nobody_uses_may_fail(effect, fail, monkeypatch):
+    monkeypatch.setitem(failing.FAILS, "unused", fail)
+    monkeypatch.setitem(failing.CONTEXTS, "unused", "EFFECT\nFAIL\ns.log.append('after')")
+    check(effect, "unused", "unused")
+    check(effect, "unused", "unused", forward)
+
+
 def test_the_good_calls_are_compiled():
     fast = check("list", "index_select", "except", fullgraph=True)
     assert count(fast) == 1
@@ -72,11 +88,6 @@ def test_the_good_calls_are_compiled():
 
 
 # -- compiled backends --
-
-
-def forward(module, examples):
-    return module.forward
-
 
 # What AOTAutograd finds unused it does not run: random numbers of all but the last time round.
 COMPILED = [
