@@ -206,6 +206,14 @@ static int held_back(world *w, PyTypeObject *type, PyObject *name, PyObject **va
     return deleted;
 }
 
+// What a C class has is the same in each call and needs no guard; but an outside place can hold it,
+// too (datetime.timezone.utc), and that is asked by value_could_be_outside.
+static PyObject *found_on_c_class(world *w, PyObject *raw) {
+    if (raw == NULL || Py_TYPE(raw)->tp_descr_get || value_could_be_outside(w, raw))
+        return raw;
+    return map_put(&w->fixed, map_key(raw), 1) == ST_OK ? raw : NULL;
+}
+
 static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
     switch (raw_type_get(type, name, raw)) {
     case RAW_UNSURE:
@@ -216,8 +224,10 @@ static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject 
     case RAW_FOUND:
         break;
     }
-    if (!raw_is_python_class(type) || type_is_made(w, type))
+    if (type_is_made(w, type))
         return *raw;
+    if (!raw_is_python_class(type))
+        return found_on_c_class(w, *raw);
     source *s = type_source(w, type);
     if (s == NULL)
         return NULL;

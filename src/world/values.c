@@ -67,7 +67,8 @@ static bool is_descriptor(PyObject *o) {
 bool value_could_be_outside(const world *w, PyObject *o) {
     if (PyFunction_Check(o) || PyType_Check(o))
         return map_get(&w->made, map_key(o)) == NULL;
-    return PyCFunction_Check(o) || PyModule_Check(o) || is_descriptor(o) || value_immutable(o);
+    return PyCFunction_Check(o) || PyModule_Check(o) || is_descriptor(o) || value_immutable(o) ||
+           map_get(&w->fixed, map_key(o)) != NULL;
 }
 
 // Whether CPython has only one object of this value.

@@ -206,6 +206,7 @@ void world_free(world *w) {
     map_clear(&w->values);
     map_clear(&w->lookups);
     map_clear(&w->made);
+    map_clear(&w->fixed);
     map_clear(&w->born);
     map_clear(&w->sealed);
     vec_free(&w->calls);

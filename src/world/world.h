@@ -130,8 +130,9 @@ typedef struct world {
     struct value *nans;    // where an opened NaN came from: containers compare by identity first
     struct value *holders; // and tuples and frozensets: their items are found when asked for
     map lookups;           // (type, name) → struct lookup *
-    map made; // functions, mappingproxies, … made inside: pointer → 1, kept by the arena, and
-              // generators; classes: pointer → MADE_CLASS
+    map made;  // functions, mappingproxies, … made inside: pointer → 1, kept by the arena, and
+               // generators; classes: pointer → MADE_CLASS
+    map fixed; // data found on C classes, which have it for good: pointer → 1, kept by the class
     VEC(PyObject *)
     generators;           // weak references to those made inside; the living are severed at the end
     VEC(held_call) calls; // held back, in order

@@ -1,5 +1,7 @@
 """Which objects are one and the same: outcome of `is`, aliasing, distinctness."""
 
+import contextvars
+import datetime
 import typing
 
 
@@ -43,6 +45,23 @@ def same_immutables_after_native_use(call):
     call(f, one, one)
     call(f, one, two)
     call(f, one, one)
+
+
+def is_data_of_a_c_class(call):
+    def f(x):
+        return x is datetime.timezone.utc, contextvars.Token.MISSING is not x
+
+    for x in (5, datetime.timezone.utc, contextvars.Token.MISSING, datetime.timezone.max, [], 5):
+        call(f, x)
+
+
+def data_of_a_c_class_as_a_key(call):
+    def f(d):
+        return contextvars.Token.MISSING in d, d.get(contextvars.Token.MISSING)
+
+    missing = contextvars.Token.MISSING
+    for d in ({}, {missing: 5}, {}, {1: 1, missing: 6}):
+        call(f, d)
 
 
 def is_a_global_object(call):
