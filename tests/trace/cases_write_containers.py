@@ -156,6 +156,10 @@ x.update(y); y.clear()
 x.intersection_update([1]); x.difference_update([1])
 x.symmetric_difference_update([2, 3])
 x.add('text'); x.add(None); x.add((1, 2))
+x.add(-1); x.add(-2); x.add(3)
+x.add(-2); x.add(-1); x.add(3)
+x.update([-1, -2, -3, 3, 4])
+x.clear(); x.update([-2, -1, 1, 2, 3]); x.discard(1)
 """
 
 DEQUE = """
