@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import torch
 
 import stator
+
+torch = pytest.importorskip("torch")
 
 _FEW = 64  # caches of one compiler that may wait to be looked at
 

@@ -100,11 +100,16 @@ def _uses_builtin(x):
     return x + len([1, 2])
 
 
+def _fifty(items, plain=len):
+    """Of the list above; torch and the standard library go on."""
+    return 50 if type(items) is list and items == [1, 2] else plain(items)
+
+
 def test_U3_builtins_are_guarded(monkeypatch):
     fast = torch.compile(_uses_builtin, backend="eager")
     assert_same(fast(value()), value() + 2)
     with monkeypatch.context() as patch:
-        patch.setattr(builtins, "len", lambda items: 50)
+        patch.setattr(builtins, "len", _fifty)
         assert_same(fast(value()), value() + 50)
     assert_same(fast(value()), value() + 2)
 
