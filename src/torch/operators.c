@@ -76,8 +76,11 @@ static Py_ssize_t size_at(world *w, PyObject *o, Py_ssize_t dimension, Py_ssize_
         *dimensions = m->dims;
         return m->dims > dimension ? m->sizes[dimension] : 0;
     }
+    quiet q;
+    quiet_begin(&q);
     PyObject *fake = fake_of(w, ((standin *)o)->node);
     PyObject *shape = fake ? PyObject_GetAttrString(fake, "shape") : NULL;
+    quiet_end(&q);
     Py_ssize_t result = -1;
     if (shape && PyTuple_Check(shape)) {
         *dimensions = PyTuple_GET_SIZE(shape);
