@@ -136,7 +136,7 @@ static status end_look(world *w, torch_trace *t, const look *l, call_args a) {
     if (drop_nodes(w->graph, w->graph->inputs + l->operations) < 0)
         return ST_ERROR;
     if (l->stateless && t->before && state_unchanged(t))
-        Py_CLEAR(t->before);
+        state_restore(t);
     return ST_OK;
 }
 

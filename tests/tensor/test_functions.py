@@ -433,3 +433,15 @@ def test_a_second_backward():
         (grad,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
         results.append([grad, torch.autograd.grad(grad.sum(), x)[0]])
     assert_same(*results)
+
+
+def test_a_look_at_a_function_leaves_no_autocast_context_open():
+    def depth():
+        torch.autocast_increment_nesting()
+        return torch.autocast_decrement_nesting()
+
+    before = depth()
+    f = compiled(lambda x: Product.apply(x, x, 2) + 1)
+    f(torch.ones(2))
+    f(torch.ones(3))
+    assert depth() == before
