@@ -137,6 +137,6 @@ void replay_free(replay *r);
 PyObject *replay_run(const replay *r, PyObject *const *inputs, graph_failure *failure);
 // Looks for the call that fails, of a graph that has failed otherwise; all values are kept. What
 // may do anything (EFFECT_UNKNOWN) is not run, nor what needs its value: so the first of these
-// calls may be the one. With `stop` that is taken for granted. False, without an exception: none
-// fails. Else its exception is set, or none if it was not run.
+// calls may be the one. With `stop`, or if it writes, that is taken for granted. False, without an
+// exception: none fails. Else its exception is set, or none if it was not run.
 bool replay_probe(const replay *r, PyObject *const *inputs, bool stop, graph_failure *failure);

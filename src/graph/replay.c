@@ -474,7 +474,9 @@ static bool probe_steps(const replay *r, PyObject **values, PyObject **args, boo
         bool runs = !(s->effects & EFFECT_UNKNOWN) && has_values(s, values);
         if (runs)
             values[s->result] = s->flat ? run_flat(s, values, args) : run_deep(s, values, args);
-        if (!values[s->result] && (runs || stop)) {
+        // Nothing is known of what a call that was not run has written, nor of what reads it.
+        bool ends = runs || stop || (s->effects & (EFFECT_WRITES | EFFECT_RANDOM));
+        if (!values[s->result] && ends) {
             tell(r, values, i, failure);
             return true;
         }

@@ -37,6 +37,17 @@ def refuses(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
+@torch.library.custom_op("stator_failing::fills", mutates_args=("x",))
+def fills(x: torch.Tensor) -> None:
+    counts["seen"] += 1
+    x.fill_(counts["seen"])
+
+
+@fills.register_fake
+def _(x: torch.Tensor) -> None:
+    return None
+
+
 @refuses.register_fake
 def _(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x)
@@ -130,6 +141,7 @@ EFFECTS = {
     "randn": "v = torch.randn(3); s.log.append(v)",
     "random used": "v = torch.rand(3) + 1; v = v * 2; s.mark = v",
     "custom": "v = seen(s.x); s.log.append(v)",
+    "custom, in place": "fills(s.buf); v = s.buf + 1; s.log.append(v)",
     "allowed": "v = allowed(s.x); s.log.append(v)",
     "own": "v = torch.zeros(3); v.add_(1); s.buf.add_(v)",
     "tuple": "v, w = torch.rand(4).chunk(2); s.log.append(w)",

@@ -138,6 +138,29 @@ def test_a_custom_operation_is_not_run_twice(backend, effect, fail):
     assert got[0] == want[0] | {"versions": got[0]["versions"]}
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", forward])
+def test_what_a_custom_operation_wrote_is_not_left_out(backend):
+    """The exception is raised where it is called: a handler gets no values without its write."""
+    plain = failing.program("custom, in place", "index_select", "except")
+    want = failing.outcomes(plain)
+    got = failing.outcomes(stator.compile(plain, backend=backend))
+    for mine, theirs in zip(got, want, strict=True):
+        assert mine["counts"] == theirs["counts"]
+        known = [row for row in mine["log"] if row in theirs["log"]]
+        assert mine["log"] == known
+
+
+def test_inference_mode_without_a_later_operation_is_one_graph():
+    def f(s):
+        with torch.inference_mode():
+            s.buf.add_(1)
+        return s.buf * 2
+
+    fast = stator.compile(f, backend="eager", fullgraph=False)
+    fast(failing.State())
+    assert fast.metrics["breaks"] == []
+
+
 def test_python_sees_what_it_did_before_a_large_write():
     """Of inputs that are too large to be copied each time, what was written is not known."""
 
