@@ -479,7 +479,12 @@ static bool is_within_native(const world *w) {
     return false;
 }
 
-enum { SWEEP = 8 }; // calls between two looks at what the program still has
+// Whether it is time to look what the program still has: before each call, unless it has so much
+// that looking would take longer than tracing.
+static bool is_time_to_sweep(const torch_trace *t, int calls) {
+    enum { QUICK = 64 };
+    return calls % (1 + (int)(t->living.count / QUICK)) == 0;
+}
 
 // An operation of this graph has failed, and the program is to go on from here.
 static bool is_stop(world *w) {
@@ -510,7 +515,7 @@ static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, Py
     torch_trace *t = w->torch;
     if (is_stop(w) || may_not_fail(w))
         return NULL;
-    if (w->graph->calls % SWEEP == 0 && !is_within_native(w))
+    if (is_time_to_sweep(t, w->graph->calls) && !is_within_native(w))
         standins_sweep(t, w->graph->calls);
     PyObject *stack = world_stack(w);
     world_touch(w);
