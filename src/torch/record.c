@@ -502,18 +502,36 @@ static bool is_handling_own(const world *w) {
     return handled && handled != Py_None && !record_of(w, handled);
 }
 
+// Of the calls since inference mode was entered: the program cannot go on in the middle of it.
+static int effects_in_inference(const world *w) {
+    const node *entered = inference_entered(w->torch);
+    int effects = 0;
+    for (Py_ssize_t i = PyList_GET_SIZE(w->graph->nodes) - 1; entered && i >= 0; i--) {
+        const node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
+        if (n == entered)
+            break;
+        effects |= n->effects;
+    }
+    return effects;
+}
+
 static bool may_not_fail(world *w) {
     if (!w->replayed || w->whole || w->strict > 0 || w->recovering ||
-        !(w->graph->effects & EFFECTS_LASTING) || !is_handling_own(w))
+        !(w->graph->effects & EFFECTS_LASTING))
         return false;
-    world_break(w, REASON_EXCEPTION_LIVES, "an operation may fail while it is handled");
+    if (is_handling_own(w))
+        world_break(w, REASON_EXCEPTION_LIVES, "an operation may fail while it is handled");
+    else if (effects_in_inference(w) & EFFECTS_LASTING)
+        world_break(w, REASON_TORCH_STATE, "an operation may fail in inference mode");
+    else
+        return false;
     return true;
 }
 
-static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
+static node *add_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
                       PyObject *example) {
     torch_trace *t = w->torch;
-    if (is_stop(w) || may_not_fail(w))
+    if (is_stop(w))
         return NULL;
     if (is_time_to_sweep(t, w->graph->calls) && !is_within_native(w))
         standins_sweep(t, w->graph->calls);
@@ -529,6 +547,11 @@ static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, Py
     if (n && record_modules(w, n) != ST_OK)
         Py_CLEAR(n);
     return n;
+}
+
+static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
+                      PyObject *example) {
+    return may_not_fail(w) ? NULL : add_call(w, op, target, args, kwargs, example);
 }
 
 static PyObject *finish(world *w, const call *c, PyObject *result) {
@@ -772,6 +795,7 @@ PyObject *record_function(world *w, PyObject *function, PyObject *const *args, s
     return record_call(w, NODE_CALL_FUNCTION, function, function, (call_args){args, given, NULL});
 }
 
+// Torch's own switches do not fail.
 node *record_setter(world *w, PyObject *function, PyObject *args) {
-    return new_call(w, NODE_CALL_FUNCTION, function, args, NULL, NULL);
+    return add_call(w, NODE_CALL_FUNCTION, function, args, NULL, NULL);
 }

@@ -367,6 +367,8 @@ status state_save(torch_trace *t);
 PyObject *autocast_dtype(world *w, const row *r, call_args a);
 PyObject *autocast_enter(world *w, const row *r, call_args a);
 PyObject *autocast_exit(world *w, const row *r, call_args a);
+// The node that enters the outermost inference mode the trace is in; borrowed, or NULL.
+const node *inference_entered(const torch_trace *t);
 PyObject *inference_enter(world *w, const row *r, call_args a);
 PyObject *inference_exit(world *w, const row *r, call_args a);
 // Whether torch's state is as it was when the trace began.

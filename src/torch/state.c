@@ -756,6 +756,10 @@ static PyObject *inference_top(const torch_trace *t) {
     return count ? PyList_GET_ITEM(t->inference, count - 1) : NULL;
 }
 
+const node *inference_entered(const torch_trace *t) {
+    return inference_top(t) ? (node *)PyTuple_GET_ITEM(PyList_GET_ITEM(t->inference, 0), 2) : NULL;
+}
+
 // What __enter__ keeps in the object is torch's own guard, which nobody could make again: a trace
 // that ends before the mode is left is done again, and breaks before it is entered.
 static status inference_begin(world *w, torch_trace *t, PyObject *function, PyObject *self,

@@ -224,6 +224,17 @@ CONTEXTS = {
                 s.log.append(torch.is_grad_enabled())
         return r, y
     """,
+    "inference mode": """
+        try:
+            with torch.inference_mode():
+                EFFECT
+                y = s.p * 2
+                r = FAIL
+                s.log.append("after")
+        except Exception:
+            return y.is_inference(), torch.is_inference_mode_enabled()
+        return r
+    """,
     "retries": """
         for attempt in range(3):
             EFFECT
