@@ -448,14 +448,22 @@ static status count_uses(graph *g, int *uses) {
     return ST_OK;
 }
 
-static status has_node(node *n, void *data) {
-    (void)n;
-    *(bool *)data = true;
-    return ST_OK;
+// Numbers, slices, None and `...`, checked when they were recorded.
+static bool is_basic(PyObject *index) {
+    for (Py_ssize_t i = 0; PyTuple_CheckExact(index) && i < PyTuple_GET_SIZE(index); i++)
+        if (PyTuple_CheckExact(PyTuple_GET_ITEM(index, i)) || !is_basic(PyTuple_GET_ITEM(index, i)))
+            return false;
+    if (PySlice_Check(index)) {
+        const PySliceObject *slice = (PySliceObject *)index;
+        return !is_node(slice->start) && !is_node(slice->stop) && !is_node(slice->step);
+    }
+    return PyLong_Check(index) || PyTuple_CheckExact(index) || index == Py_None ||
+           index == Py_Ellipsis;
 }
 
-// A subscript by a tensor may fail when the graph runs, and a value of its own may be asked for by
-// a failure behind something lasting. What takes an operation's results apart does neither.
+// A subscript by a tensor, or by a list of numbers, may fail when the graph runs, and a value of
+// its own may be asked for by a failure behind something lasting. What takes an operation's results
+// apart does neither.
 static bool is_needless(const graph *g, const node *n) {
     if (n->op != NODE_CALL_FUNCTION || n->target != getitem || PyTuple_GET_SIZE(n->args) != 2)
         return false;
@@ -463,9 +471,7 @@ static bool is_needless(const graph *g, const node *n) {
     PyObject *example = is_node(of) ? ((node *)of)->example : Py_None;
     if (PyTuple_Check(example) || PyList_Check(example))
         return true;
-    bool by_node = false;
-    node_walk(PyTuple_GET_ITEM(n->args, 1), has_node, &by_node);
-    return !by_node && !(g->effects & EFFECTS_LASTING);
+    return is_basic(PyTuple_GET_ITEM(n->args, 1)) && !(g->effects & EFFECTS_LASTING);
 }
 
 // Marks with -1 what goes: inputs without users, and subscripts, whose going may free others.
