@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -24,6 +26,22 @@ class Recorder:
         self.graphs.append(module)
         self.examples.append(examples)
         return module.forward
+
+
+# The wider ones first: to set one sets those within it.
+_PRECISIONS = (
+    ("generic", "all"),
+    *((home, what) for home in ("cuda", "mkldnn") for what in ("all", "conv", "rnn", "matmul")),
+)
+
+
+@contextlib.contextmanager
+def same_precisions() -> Iterator[None]:
+    """What a test sets is put back: torch's own code asks, and raises where two do not agree."""
+    before = [torch._C._get_fp32_precision_getter(*which) for which in _PRECISIONS]
+    yield
+    for which, value in zip(_PRECISIONS, before, strict=True):
+        torch._C._set_fp32_precision_setter(*which, value)
 
 
 def count(function) -> int:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import stator
 from stator import _engine, _torch
-from tests.tensor.helpers import assert_same
+from tests.tensor.helpers import assert_same, same_precisions
 from tests.tensor.test_state_table import SETTINGS
 
 _torch.attach()
@@ -27,7 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(autouse=True)
 def usual_state():
-    yield
+    with same_precisions():
+        yield
     torch.set_default_device(None)
     torch.use_deterministic_algorithms(False)
 

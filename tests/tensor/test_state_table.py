@@ -14,7 +14,7 @@ import torch.utils.deterministic
 import stator
 from stator import _torch
 from stator._versions import private
-from tests.tensor.helpers import assert_same
+from tests.tensor.helpers import assert_same, same_precisions
 
 _torch.attach()
 
@@ -293,7 +293,8 @@ def outcomes(f, name, program):
 
 @pytest.fixture(autouse=True)
 def usual_state():
-    yield
+    with same_precisions():
+        yield
     torch.set_default_device(None)
     torch.set_default_dtype(torch.float32)
     torch.use_deterministic_algorithms(False)
