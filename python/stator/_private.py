@@ -9,6 +9,7 @@ an AttributeError, which `_versions` turns into a message about versions that wo
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator
@@ -147,8 +148,14 @@ def _fx_flag() -> bool:
 
 
 # Whether torch.fx traces, without the warning that `is_fx_tracing` logs. Since 2.15 each thread has
-# a flag of its own.
+# a flag of its own, which can be asked for without Python code.
 fx_tracing: Callable[[], bool] = getattr(fx_trace, "_get_is_fx_tracing", _fx_flag)
+fx_flag: Any = None
+if fx_tracing is not _fx_flag:
+    fx_flag = functools.partial(
+        getattr, get("torch.fx._symbolic_trace._is_fx_tracing_tls"), "flag", False
+    )
+    fx_flag.__name__ = fx_tracing.__name__  # for the texts of guards
 fx_tracing()  # else an error that says what is missing
 
 

@@ -1022,6 +1022,8 @@ def _listed() -> Iterator[tuple[Any, Row]]:
     yield private.attention, ("operation", questions)
     for path, device in _AUTOCAST_DTYPES.items():
         yield private.find(path), ("autocast_dtype", device)
+    if private.fx_flag is not None:
+        yield private.fx_tracing, ("asked", private.fx_flag)
     for path in _COMPILING:
         yield private.find(path), ("compiling", True)
     for path, value in _CONSTANTS.items():

@@ -436,10 +436,12 @@ static status guard_answer(world *w, PyObject *call, PyObject *answer) {
     return guard_add_custom(w->guards, NULL, &asked_custom, s);
 }
 
-// New tuple: the function, then its arguments as plain values.
+// New tuple: the function, or the C callable that its row has for it, then its arguments as plain
+// values.
 static PyObject *question_of(world *w, const row *r, call_args a) {
     PyObject *args = plain_tuple(w, a.args, a.given);
-    PyObject *function = args ? PyTuple_Pack(1, r->callable) : NULL;
+    PyObject *asked = PyCallable_Check(r->extra) ? r->extra : r->callable;
+    PyObject *function = args ? PyTuple_Pack(1, asked) : NULL;
     PyObject *call = function ? PySequence_Concat(function, args) : NULL;
     Py_XDECREF(args);
     Py_XDECREF(function);
