@@ -51,8 +51,18 @@ static PyObject *set_attribute(world *w, PyObject *const *args, PyObject *value,
     return name && set(w, args[0], name, value) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
+// PyObject_SetAttr interns the name: the str that becomes a key is the same in each call.
+static int set_interned(world *w, PyObject *o, PyObject *name, PyObject *value) {
+    PyObject *interned = Py_NewRef(name);
+    if (PyUnicode_CheckExact(name))
+        PyUnicode_InternInPlace(&interned);
+    int done = attr_set(w, o, interned, value);
+    Py_DECREF(interned);
+    return done;
+}
+
 HANDLER(setattr) {
-    return handler_takes(given, keywords, 3, 3) ? set_attribute(w, args, args[2], attr_set)
+    return handler_takes(given, keywords, 3, 3) ? set_attribute(w, args, args[2], set_interned)
                                                 : MISUSE();
 }
 

@@ -138,7 +138,8 @@ static status key_of(builder *b, const target *t, PyObject *key, step *s) {
 }
 
 static status check_name(builder *b, const target *t, PyObject *key) {
-    if (!PyUnicode_CheckExact(key))
+    // Of a name that is not interned the next call has another str, and shows which one is a key.
+    if (!PyUnicode_CheckExact(key) || !PyUnicode_CHECK_INTERNED(key))
         return cannot_write(b, t, key);
     if (t->set == STEP_CLASS_SET && has_data_descriptor(Py_TYPE(t->names->owner), key))
         return world_break_status(b->w, REASON_CLASS_WRITE, "%U", key);

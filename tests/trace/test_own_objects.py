@@ -158,6 +158,28 @@ def test_names_of_instances(f):
         assert seen(g(o), own) == seen(f(o), own)
 
 
+UPDATES = {
+    "update": lambda o, k: vars(o).update({k: 1}),
+    "keywords": lambda o, k: vars(o).update(**{k: 1}),
+    "pairs": lambda o, k: vars(o).update([(k, 1)]),
+    "or": lambda o, k: vars(o).__ior__({k: 1}),
+    "item": lambda o, k: vars(o).__setitem__(k, 1),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_names_that_are_written_to_instances(name):
+    f, found = UPDATES[name], []
+    for g in (f, compiled(f)):
+        kind = type("Kind", (), {})
+        found.append([])
+        for i in range(4):
+            o, key = kind(), text(7)
+            g(o, key)
+            found[-1].append([k is key for k in vars(o)])
+    assert found[0] == found[1]
+
+
 def test_interned_and_other_keys_are_told_apart():
     g = compiled(lambda d: [k for k in d])
     for keys in (["abc"], ["".join(["a", "bc"])], ["abc"], ["".join(["ab", "c"])]):
