@@ -4,12 +4,15 @@
 In `make test` each part of the table is met in a few of the others; the full run tries them all.
 """
 
+import functools
 import itertools
 import os
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch._functorch.aot_autograd import aot_function
 
 import stator
 from tests.tensor import failing
@@ -102,12 +105,24 @@ COMPILED = [
 ]
 
 
+@functools.cache
+def aot_checks_factors():
+    """Whether AOTAutograd keeps the check of linalg's functions; older versions drop it as unused."""
+    traced = []
+    aot_function(torch.linalg.cholesky, lambda graph, _: traced.append(graph.code) or graph)(
+        torch.eye(2)
+    )
+    return "_linalg_check_errors" in traced[0]
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", forward])
 @pytest.mark.parametrize("context", failing.CONTEXTS)
 def test_what_a_compiled_graph_did_is_undone(backend, context):
     names = list(failing.CONTEXTS)
     which = COMPILED if FULL else [COMPILED[names.index(context) % len(COMPILED)]]
     for effect, fail in which:
+        if (backend, fail) == ("aot_eager", "cholesky") and not aot_checks_factors():
+            continue
         check(effect, fail, context, backend)
 
 
