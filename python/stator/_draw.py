@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import linecache
 import os
+import sys
 import sysconfig
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
@@ -128,6 +129,9 @@ def _is_installed(file: str) -> bool:
         return True
     paths = sysconfig.get_paths()
     homes = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.__file__:  # it may lie anywhere
+        homes.append(os.path.dirname(torch.__file__))
     parts = file.split(os.sep)
     return (
         file.startswith(_HERE)
