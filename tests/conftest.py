@@ -1,5 +1,6 @@
 """Says which build is tested, and leaves tests marked `full` to runs with STATOR_FULL=1."""
 
+import ctypes
 import gc
 import os
 import re
@@ -41,6 +42,17 @@ def pytest_collection_finish() -> None:
     """What the tests themselves are made of is no garbage: tests that collect need not look at it."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_teardown() -> None:
+    """A compile of stock Dynamo's that failed leaves its eval function (PEP 523) in place, and with
+    it CPython calls Python functions in another way: they no longer own their arguments."""
+    if "torch._dynamo" in sys.modules and not _engine.hook_installed():
+        api = ctypes.pythonapi
+        api.PyInterpreterState_Get.restype = ctypes.c_void_p
+        default = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p)
+        interpreter = ctypes.c_void_p(api.PyInterpreterState_Get())
+        api._PyInterpreterState_SetEvalFrameFunc(interpreter, default)
 
 
 # Each trace compares what its rules said of results with torch's fakes.
