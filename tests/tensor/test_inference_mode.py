@@ -2,10 +2,11 @@
 plain Python."""
 
 import pytest
-import torch
-import torch.nn.functional as F
 
 import stator
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 MAKERS = {
     "T": lambda x: x.T,

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
 
 import stator
+
+torch = pytest.importorskip("torch")
 
 # -- who tells --
 

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import torch
-from torch.nn.modules import module as torch_module
 
 import stator
+
+torch = pytest.importorskip("torch")
+torch_module = torch.nn.modules.module
 
 log: list[Any] = []
 undo: list[Callable[[], Any]] = []

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import torch
 
 import stator
+
+torch = pytest.importorskip("torch")
 
 _KINDS = Path(__file__).parents[2] / "src" / "guard" / "kinds.def"
 
