@@ -20,10 +20,11 @@
 
 #include "src/torch/torch.h"
 
-#include "src/hook/compile.h"
+#include "src/compile/compiled.h"
+#include "src/compile/watch.h"
+
 #include "src/hook/hook.h"
 #include "src/hook/methods.h"
-#include "src/hook/watch.h"
 
 // One row per room that has something to set up or to offer, in the order of rooms. Each part may
 // be missing; the functions return 0, or -1 with an exception.
@@ -43,9 +44,9 @@ static const struct room {
     {.setup = marks_setup, .methods = marks_methods},
     {.setup = trace_setup},
     {.add = torch_setup, .methods = torch_methods},
-    {.setup = hook_setup, .methods = hook_methods},
     {.add = compile_setup, .methods = compile_methods},
     {.methods = watch_methods},
+    {.setup = hook_setup, .methods = hook_methods},
 };
 
 static int room_open(const struct room *room, PyObject *module) {

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = [
     *("base", "report", "py", "code", "interp", "graph", "guard", "world"),
-    *("call", "trace", "torch", "plan", "cache", "hook"),
+    *("call", "trace", "torch", "plan", "cache", "compile", "hook"),
 ]
 INCLUDE = re.compile(r'\s*#\s*include\s+(?:"(?P<own>[^"]+)"|<(?P<system>[^>]+)>)')
 VERSION = re.compile(r"\bPY_(VERSION_HEX|MAJOR_VERSION|MINOR_VERSION|MICRO_VERSION)\b")

@@ -29,7 +29,7 @@ extern PyObject *(*call_function)(world *w, PyObject *function, PyObject *const 
                                   PyObject *keywords);
 
 // Objects that stand in a Python function's place, and the function of one (borrowed): what calls
-// them calls the function. Set by src/hook, whose objects they are.
+// them calls the function. Set by src/compile, whose objects they are.
 extern PyTypeObject *call_compiled_type;
 extern PyObject *(*call_compiled_function)(PyObject *compiled);
 extern bool (*call_compiled_strict)(PyObject *compiled); // its breaks are errors

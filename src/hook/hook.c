@@ -1,5 +1,4 @@
-// The eval hook (PEP 523): decides for each Python frame who runs it. Installed only while some
-// thread is in a scope, on top of whatever hook was there, and taken off again.
+// Decides for each Python frame that comes to the eval hook who runs it.
 #include "src/py/natives.h"
 #include "src/py/raised.h"
 
@@ -12,100 +11,11 @@
 
 #include "src/trace/trace.h"
 
-#include "src/hook/compile.h"
+#include "src/compile/compiled.h"
+
 #include "src/hook/hook.h"
 
 #include <pthread.h>
-
-// --- installation ---
-
-static _PyFrameEvalFunction previous_eval; // what was there when the hook was put on
-static long scopes;                        // in all threads; guarded by the GIL
-static __attribute__((tls_model("initial-exec"))) _Thread_local hook_mode mode;
-static __attribute__((tls_model("initial-exec"))) _Thread_local long scopes_here;
-static bool helper_seen; // a frame that is CPython's by rule came by; guarded by the GIL
-
-static PyObject *hook_eval(PyThreadState *ts, py_frame *f, int throwing);
-
-static bool on; // ours is in the chain: on top, or below a hook that someone put on later
-
-static bool is_default(_PyFrameEvalFunction eval) {
-    return eval == NULL || eval == _PyEval_EvalFrameDefault;
-}
-
-// Whether the hook on top passes frames down to ours; asked by a function that does nothing.
-static bool frames_come(void) {
-    py_raised aside = py_put_aside();
-    helper_seen = false;
-    if (py_call_helper() < 0)
-        PyErr_Clear();
-    py_put_on(aside);
-    return helper_seen;
-}
-
-// Never twice: a hook above ours passes frames down to it, and ours must not pass them up again.
-// (If CPython's own eval is back, someone has put the state of before ours back.)
-static void install(PyInterpreterState *interp) {
-    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interp);
-    if (current == hook_eval || (on && !is_default(current) && frames_come()))
-        return;
-    previous_eval = current;
-    _PyInterpreterState_SetEvalFrameFunc(interp, hook_eval);
-    on = true;
-}
-
-// Someone may have put a hook on top of ours, and calls it: then it stays, and passes everything
-// on.
-static void uninstall(PyInterpreterState *interp) {
-    if (_PyInterpreterState_GetEvalFrameFunc(interp) != hook_eval)
-        return;
-    _PyInterpreterState_SetEvalFrameFunc(interp, previous_eval);
-    on = false;
-}
-
-// Frames that are to be filled must come here, or a user's function would run on dummies; a watched
-// frame may have taken the hook off for its own time.
-static void ensure(void) {
-    install(PyInterpreterState_Get());
-}
-
-void hook_enter(hook_scope *before, hook_mode wanted) {
-    before->mode = mode;
-    mode = wanted;
-    scopes_here++;
-    scopes++;
-    install(PyInterpreterState_Get());
-}
-
-void hook_leave(const hook_scope *before) {
-    mode = before->mode;
-    scopes_here--;
-    if (--scopes == 0)
-        uninstall(PyInterpreterState_Get());
-}
-
-bool hook_compiles(void) {
-    return mode == HOOK_COMPILE;
-}
-
-hook_mode hook_swap(hook_mode wanted) {
-    hook_mode before = mode;
-    mode = wanted;
-    return before;
-}
-
-// Only the forking thread lives on in the child; what the others had asked for is gone with them.
-static void after_fork_in_child(void) {
-    scopes = scopes_here;
-    PyThreadState *ts = _PyThreadState_UncheckedGet();
-    if (ts == NULL)
-        return;
-    trace_after_fork();
-    if (scopes == 0)
-        uninstall(ts->interp);
-}
-
-// --- who gets a frame ---
 
 // Code whose frames are not compiled: how far that reaches, plus one; keys are strong.
 static map skips;
@@ -138,41 +48,19 @@ static int reach_of(PyThreadState *ts, py_frame *f) {
     return marked == MARK_NOT ? -1 : marked == MARK_BELOW ? HOOK_ALL_BELOW : HOOK_FRAME;
 }
 
-// To the hook that was there, or CPython's own eval. What CPython runs itself between Python
-// functions costs it no C recursion; only the hook turned it into evals.
-static PyObject *pass_on(PyThreadState *ts, py_frame *f, int throwing) {
-    if (is_default(previous_eval))
-        return py_eval_default(ts, f, throwing, true);
-    return previous_eval(ts, f, throwing);
-}
-
 static PyObject *pass_on_off(PyThreadState *ts, py_frame *f, int throwing) {
     hook_mode before = hook_swap(HOOK_OFF);
-    PyObject *result = pass_on(ts, f, throwing);
+    PyObject *result = hook_pass_on(ts, f, throwing);
     hook_swap(before);
-    return result;
-}
-
-// A watched frame runs with no hook at all, as long as it runs: CPython takes other ways through
-// its instructions under a hook, and tools can see that (a coroutine's end raises StopIteration
-// then).
-static PyObject *run_watched(PyThreadState *ts, py_frame *f, int throwing) {
-    if (!PY_HOOK_SHOWS)
-        return pass_on(ts, f, throwing);
-    PyInterpreterState *interp = ts->interp;
-    uninstall(interp);
-    PyObject *result = pass_on(ts, f, throwing);
-    if (scopes > 0)
-        install(interp);
     return result;
 }
 
 static bool wants(PyThreadState *ts, py_frame *f, int throwing) {
     if (UNLIKELY(py_is_native_helper(py_frame_code(f)))) {
-        helper_seen = true;
+        hook_saw_helper();
         return false;
     }
-    if (mode != HOOK_EVALUATE || !interp_can_run(ts, f))
+    if (hook_here != HOOK_EVALUATE || !interp_can_run(ts, f))
         return false;
     py_raised thrown = {0}; // on its way into the frame
     if (throwing)
@@ -195,7 +83,7 @@ static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bo
         // A generator comes here at each resumption: some are CPython's, and the next ones ours
         // again.
         if (py_frame_in_generator(f) && t->every && image_next_hop(t) % 4 == 0)
-            return pass_on(ts, f, throwing);
+            return hook_pass_on(ts, f, throwing);
         left = image_next_hop(t);
         return interp_eval(ts, f, throwing, thin, t->every ? &left : &t->left);
     default:
@@ -205,14 +93,14 @@ static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bo
 
 // Frames of torch's own Python code, imports and signal handlers are no part of a trace.
 static bool traced(py_frame *f) {
-    return mode == HOOK_TRACE && world_here != NULL && world_here->quiet == 0 &&
+    return hook_here == HOOK_TRACE && world_here != NULL && world_here->quiet == 0 &&
            !py_is_native_helper(py_frame_code(f));
 }
 
 static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
     if (traced(f))
         return trace_eval(ts, f, throwing);
-    int reach = mode == HOOK_COMPILE && !throwing ? reach_of(ts, f) : HOOK_FRAME;
+    int reach = hook_here == HOOK_COMPILE && !throwing ? reach_of(ts, f) : HOOK_FRAME;
     if (reach == HOOK_ALL_BELOW)
         return pass_on_off(ts, f, throwing);
     if (reach < 0) {
@@ -227,7 +115,7 @@ static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
         return image_arrived(ts, f);
     if (!wants(ts, f, throwing)) {
         bool watched = py_tools_on(ts, py_frame_code(f));
-        return watched ? run_watched(ts, f, throwing) : pass_on(ts, f, throwing);
+        return watched ? hook_pass_on_watched(ts, f, throwing) : hook_pass_on(ts, f, throwing);
     }
     return evaluate_frame(ts, f, throwing, thin);
 }
@@ -238,8 +126,12 @@ static PyObject *hook_eval(PyThreadState *ts, py_frame *f, int throwing) {
     return route(ts, f, throwing);
 }
 
-bool hook_installed(void) {
-    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == hook_eval;
+// Only the forking thread lives on in the child; what the others had asked for is gone with them.
+static void after_fork_in_child(void) {
+    PyThreadState *ts = _PyThreadState_UncheckedGet();
+    if (ts != NULL)
+        trace_after_fork();
+    hook_after_fork(ts);
 }
 
 int hook_setup(void) {
@@ -249,7 +141,6 @@ int hook_setup(void) {
         return -1;
     }
     done = true;
-    image_ensure_hook = ensure;
-    interp_eval_watched = run_watched;
+    hook_use(hook_eval);
     return 0;
 }

@@ -1,5 +1,6 @@
 // Takes what a frame holds at a boundary out of it, and puts it into a fresh frame that CPython
 // made by calling the frame's own code; hops and abandoned frames stand on these two.
+#include "src/py/evalhook.h"
 #include "src/py/functions.h"
 #include "src/py/raised.h"
 
@@ -7,7 +8,6 @@
 #include "src/interp/interp.h"
 
 PyObject *image_abandoned_error;
-void (*image_ensure_hook)(void);
 PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, resume_request *q, const image_place *at);
 
 // --- taking ---
@@ -378,7 +378,7 @@ PyObject *image_arrived(PyThreadState *ts, py_frame *f) {
 
 void image_expect(resume_request *q) {
     image *next = q->chain[++q->depth];
-    image_ensure_hook();
+    hook_ensure();
     q->collecting = PyGC_Disable(); // a finalizer may be of the same code
     q->code = next->code;
     q->function = next->function;
@@ -422,7 +422,7 @@ static PyObject *call_code(resume_request *q) {
     interp_thread *t = &interp_here;
     PyFunctionObject *original = (PyFunctionObject *)q->chain[q->depth]->function;
     PyCodeObject *co = q->chain[q->depth]->code;
-    image_ensure_hook();
+    hook_ensure();
     PyObject *function = PyFunction_New((PyObject *)co, original->func_globals);
     if (function == NULL)
         return NULL;

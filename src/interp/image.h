@@ -58,9 +58,7 @@ static inline image_place image_place_of(const image *i) {
     return (image_place){i->unit, i->awaiting, i->init, i->glue, i->native, i->raises};
 }
 
-// The ways back from here to a later room: the hook sees to it that frames come, and drives a frame
-// that was put back.
-extern void (*image_ensure_hook)(void);
+// Drives a frame that was put back. src/compile sets it.
 extern PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, resume_request *q,
                                 const image_place *at);
 

@@ -20,9 +20,6 @@ PyObject *interp_run(run *r, bool throwing);
 // One run of the loop, for a frame whose end is the caller's affair.
 run_end interp_loop(run *r, bool throwing);
 
-// The hook's way of running a frame that a tool watches, set by that room.
-extern _PyFrameEvalFunction interp_eval_watched;
-
 // Leaves a frame at rest: to CPython's own eval, whose result is returned; or for good, with an
 // exception.
 PyObject *interp_hand_over(run *r);

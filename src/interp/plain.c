@@ -1,5 +1,6 @@
 // The plain build of the interpreter: every operation is CPython's own, nothing is tracked. Turns a
 // frame into its result, or into a frame at rest where the countdown ends.
+#include "src/py/evalhook.h"
 #include "src/py/frame.h"
 #include "src/py/natives.h"
 #include "src/py/operators.h"
@@ -203,12 +204,10 @@ bool interp_can_run(PyThreadState *ts, py_frame *f) {
     return !py_tools_on(ts, co);
 }
 
-_PyFrameEvalFunction interp_eval_watched;
-
 PyObject *interp_hand_over(run *r) {
     py_leave_handed_over(r->ts, r->frame, &r->entry);
     if (py_tools_on(r->ts, r->code->py))
-        return interp_eval_watched(r->ts, r->frame, 0);
+        return hook_pass_on_watched(r->ts, r->frame, 0);
     return py_eval_default(r->ts, r->frame, 0, true);
 }
 

@@ -8,7 +8,7 @@
 
 #include "src/trace/roots.h"
 
-#include "src/hook/drive.h"
+#include "src/compile/drive.h"
 
 __attribute__((tls_model("initial-exec"))) _Thread_local compiler *drive_compiler;
 

@@ -1,7 +1,7 @@
 // Binds the arguments of a vectorcall to the slots of a Python function, without making its frame.
 #include "src/py/raw.h"
 
-#include "src/hook/bind.h"
+#include "src/compile/bind.h"
 
 void bind_drop(PyObject **slots, Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < count; i++)

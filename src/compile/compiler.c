@@ -1,5 +1,6 @@
 // From a call to an entry: the cache is asked; on a miss the call is traced, its graph handed to
 // the backend, its guards sealed and tried, its plan run.
+#include "src/py/evalhook.h"
 #include "src/py/raised.h"
 #include "src/py/shown.h"
 
@@ -13,10 +14,9 @@
 
 #include "src/cache/cache.h"
 
-#include "src/hook/compiler.h"
-#include "src/hook/hook.h"
-#include "src/hook/policy.h"
-#include "src/hook/watch.h"
+#include "src/compile/compiler.h"
+#include "src/compile/policy.h"
+#include "src/compile/watch.h"
 
 #define REGISTERS_ON_STACK 128
 #define MOST_RESTARTS 100
@@ -157,7 +157,7 @@ static outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const 
     if (e->empty && !c->keep_empty)
         return OUTCOME_NATIVE;
     graph_failure failure = {0};
-    if (e->asked && (hook_compiles() || plan_breaks(e->plan)))
+    if (e->asked && (hook_here == HOOK_COMPILE || plan_breaks(e->plan)))
         compiler_asked = true;
     cache_hold(e);
     hook_mode before = hook_swap(HOOK_OFF); // torch's own Python code is not the program's

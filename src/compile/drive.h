@@ -2,11 +2,12 @@
 // there are some, by one instruction run for real where the trace broke.
 #pragma once
 
+#include "src/py/evalhook.h"
+
 #include "src/interp/image.h"
 
-#include "src/hook/compiler.h"
-#include "src/hook/compile.h"
-#include "src/hook/hook.h"
+#include "src/compile/compiler.h"
+#include "src/compile/compiled.h"
 
 // Under whose settings this thread's frames may be compiled, or NULL.
 extern __attribute__((tls_model("initial-exec"))) _Thread_local compiler *drive_compiler;

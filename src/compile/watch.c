@@ -1,10 +1,10 @@
 // Whether a tool that watches the thread keeps calls from being compiled; the setting that says
 // otherwise, and the one line in the log.
-#include "src/hook/watch.h"
+#include "src/compile/watch.h"
 
 #include "src/py/raised.h"
 
-#include "src/hook/policy.h"
+#include "src/compile/policy.h"
 
 static bool ignored; // calls are compiled nevertheless; guarded by the GIL
 static bool said;    // in the log

@@ -10,12 +10,11 @@
 
 #include "src/torch/torch.h"
 
-#include "src/hook/bind.h"
-#include "src/hook/compile.h"
-#include "src/hook/compiler.h"
-#include "src/hook/drive.h"
-#include "src/hook/hook.h"
-#include "src/hook/watch.h"
+#include "src/compile/bind.h"
+#include "src/compile/compiled.h"
+#include "src/compile/compiler.h"
+#include "src/compile/drive.h"
+#include "src/compile/watch.h"
 
 #define SLOTS_ON_STACK 32
 
@@ -476,7 +475,7 @@ static PyObject *set_chooser(PyObject *Py_UNUSED(module), PyObject *callable) {
 }
 
 static PyObject *within(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
-    return PyBool_FromLong(hook_compiles() || world_here != NULL);
+    return PyBool_FromLong(hook_here == HOOK_COMPILE || world_here != NULL);
 }
 
 PyMethodDef compile_methods[] = {

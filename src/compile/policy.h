@@ -2,7 +2,7 @@
 // settings. Its methods run with the hook off, when the trace is over.
 #pragma once
 
-#include "src/hook/compiler.h"
+#include "src/compile/compiler.h"
 
 // A break, as far as a policy wants to know it. References are strong.
 typedef struct policy_break {

@@ -4,7 +4,7 @@
 
 #include "src/py/frame.h"
 
-#include "src/hook/compiler.h"
+#include "src/compile/compiler.h"
 
 // Whether a call of this code is CPython's because of a tool. Says so in the log, once.
 bool watch_leaves(compiler *c, PyThreadState *ts, PyCodeObject *co);

@@ -1,9 +1,9 @@
 // Asks a policy and tells it: one method a question.
+#include "src/py/evalhook.h"
 #include "src/py/raised.h"
 #include "src/py/signals.h"
 
-#include "src/hook/hook.h"
-#include "src/hook/policy.h"
+#include "src/compile/policy.h"
 
 static PyObject *ask(compiler *c, const char *method, const char *format, ...) {
     va_list values;
