@@ -23,36 +23,20 @@ static const row rows[256] = {
     ROW_BAD,
 #define RAW(raw, shape, number, op) [raw] = {RAW_##shape, number, OP_##op, 0},
 #define PAIR(raw, first, second) [raw] = {RAW_PAIR, 0, OP_##first, OP_##second},
-#define UNARY(raw, number, op)
-#define BINARY(raw, number, op)
-#include PY_OPCODES_TABLE
-#undef RAW
-#undef PAIR
-#undef UNARY
-#undef BINARY
+#include "src/py/raw_opcodes.def"
 };
 
-#define RAW(raw, shape, number, op)
-#define PAIR(raw, first, second)
 static const row unary_rows[PY_UNARY_COUNT] = {
     ROW_BAD,
 #define UNARY(raw, number, op) [raw] = {RAW_NONE, number, OP_##op, 0},
-#define BINARY(raw, number, op)
-#include PY_OPCODES_TABLE
-#undef UNARY
-#undef BINARY
+#include "src/py/raw_opcodes.def"
 };
 
 static const row binary_rows[PY_BINARY_COUNT] = {
     ROW_BAD,
-#define UNARY(raw, number, op)
 #define BINARY(raw, number, op) [raw] = {RAW_NONE, number, OP_##op, 0},
-#include PY_OPCODES_TABLE
-#undef UNARY
-#undef BINARY
+#include "src/py/raw_opcodes.def"
 };
-#undef RAW
-#undef PAIR
 
 typedef struct decoder {
     code *c;

@@ -1,26 +1,20 @@
-// How the running Python's raw opcodes become canonical instructions: one table per version, chosen
-// here, whose rows name a shape, the canonical instruction, and a number that the shape explains.
+// How the running Python's raw opcodes become canonical instructions: one table per version, whose
+// rows name a shape, the canonical instruction, and a number that the shape explains.
 //
 //   RAW(opcode, shape, number, canonical)    PAIR(opcode, first, second): two in one
 //   UNARY(intrinsic, number, canonical) and BINARY(intrinsic, number, canonical): what the two
 //   CALL_INTRINSIC opcodes become, by their argument; no row: INTRINSIC_1 and INTRINSIC_2
 //
-// The includer defines these four macros (canonical names are src/code's) and includes
-// PY_OPCODES_TABLE. <opcode.h> defines names like CALL and COPY: include this late, in few places.
+// raw_opcodes.def is the running version's table. <opcode.h> defines names like CALL and COPY:
+// include this late, in few places.
 #pragma once
 
 #include "src/py/py.h"
 
 #include <opcode.h>
 
-#if PY_VERSION_HEX < 0x030c0000
-#define PY_OPCODES_TABLE "src/py/opcodes_311.def"
-#elif PY_VERSION_HEX < 0x030d0000
+#if PY_VERSION_HEX >= 0x030c0000
 #include <internal/pycore_intrinsics.h>
-#define PY_OPCODES_TABLE "src/py/opcodes_312.def"
-#else
-#include <internal/pycore_intrinsics.h>
-#define PY_OPCODES_TABLE "src/py/opcodes_313.def"
 #endif
 
 #ifdef MAX_INTRINSIC_1
