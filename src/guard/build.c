@@ -79,8 +79,7 @@ static source *known_source(source_node *n, source_kind kind, source *parent, Py
                             Py_ssize_t index) {
     for (; n; n = n->next) {
         source *s = &n->source;
-        // FIXED is about the very object.
-        bool same = kind == SOURCE_FIXED ? s->key == key : same_object(s->key, key);
+        bool same = s->key == key || (!step_by_identity((int32_t)kind) && same_object(s->key, key));
         if (s->kind == kind && s->parent == parent && s->index == index && same)
             return s;
     }
@@ -186,7 +185,8 @@ static bool said_before(const guards *g, const step *s, bool by_value, int32_t a
     return false;
 }
 
-static status add(guards *g, step s, bool by_value) {
+static status add(guards *g, step s) {
+    bool by_value = !step_by_identity(s.op);
     uint64_t hash = said_hash(&s, by_value);
     uint64_t *newest = map_get(&g->said, hash);
     int32_t older = newest ? (int32_t)*newest : -1;
@@ -200,10 +200,6 @@ static status add(guards *g, step s, bool by_value) {
 
 static status own(guards *g, PyObject *o) {
     return o ? arena_own(&g->arena, Py_NewRef(o)) : ST_OK;
-}
-
-static bool about_identity(guard_kind kind) {
-    return kind == GUARD_IS || kind == GUARD_IS_NOT || kind == GUARD_TYPE || kind == GUARD_CODE;
 }
 
 // The number a slot must hold, taken out of its PyLong once.
@@ -229,7 +225,7 @@ status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *obj
     if (kind == GUARD_TYPE_FLAGS)
         TRY(slot_hint(&s, &s.hint));
     TRY(own(g, object));
-    return add(g, s, !about_identity(kind));
+    return add(g, s);
 }
 
 status guard_add_lookup(guards *g, source *type, PyObject *name, PyObject *found) {
@@ -239,7 +235,7 @@ status guard_add_lookup(guards *g, source *type, PyObject *name, PyObject *found
     s.second = found;
     TRY(own(g, name));
     TRY(own(g, found));
-    return add(g, s, true);
+    return add(g, s);
 }
 
 static status add_custom(guards *g, source *a, const guard_custom *custom, void *data) {
@@ -325,30 +321,27 @@ static status keep_items(guard_program *p, map *known, step *s) {
 }
 
 static status keep_objects(guard_program *p, map *known, step *s) {
-    switch (s->op) {
-    case STEP_CHECK + GUARD_KEYS:
-    case STEP_CHECK + GUARD_SET_ITEMS:
-    case STEP_CHECK + GUARD_MRO:
-        return keep_items(p, known, s);
-    case SOURCE_ITEM:
-    case SOURCE_TENSOR_ITEM:
-    case STEP_CHECK + GUARD_ABSENT:
-    case STEP_CHECK + GUARD_TYPE:
-    case STEP_CHECK + GUARD_IS:
-    case STEP_CHECK + GUARD_CODE:
-    case STEP_CHECK + GUARD_IS_NOT:
+    switch (step_rows[s->op].holds) {
+    case HOLD_NONE:
+        return ST_OK;
+    case HOLD_STRONG:
+    case HOLD_FIXED:
+        return keep_strongly(p, s->object);
+    case HOLD_VALUE:
+        if (!PyCode_Check(s->object))
+            return keep_strongly(p, s->object);
+        // fall through
+    case HOLD_KEY:
+    case HOLD_VERY:
+    case HOLD_OTHER:
         return keep_weakly(p, known, s->object);
-    case STEP_CHECK + GUARD_TYPE_LOOKUP:
+    case HOLD_ITEMS:
+        return keep_items(p, known, s);
+    case HOLD_FOUND:
         TRY(keep_found(p, known, s->second));
         return keep_strongly(p, s->object);
-    case STEP_CHECK + GUARD_CUSTOM:
-        return ST_OK;
-    case STEP_CHECK + GUARD_VALUE: // only code is compared by identity
-        return PyCode_Check(s->object) ? keep_weakly(p, known, s->object)
-                                       : keep_strongly(p, s->object);
-    default:
-        return keep_strongly(p, s->object);
     }
+    Py_UNREACHABLE();
 }
 
 static status keep_all(guard_program *p) {

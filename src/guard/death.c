@@ -9,36 +9,31 @@ typedef struct death {
     guard_program *program; // NULL once it is gone
 } death;
 
+static bool forget_in(PyObject **all, Py_ssize_t count, PyObject *o) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (all[i] == o)
+            return all[i] = NULL, true;
+    return false;
+}
+
 // Nothing may point to what has died: its address may soon be another object's.
 static bool forget_object(step *s, PyObject *o) {
-    switch (s->op) {
-    case SOURCE_ITEM:
-    case SOURCE_TENSOR_ITEM:
-    case STEP_CHECK + GUARD_ABSENT:
-    case STEP_CHECK + GUARD_TYPE:
-    case STEP_CHECK + GUARD_IS:
-    case STEP_CHECK + GUARD_CODE:
-    case STEP_CHECK + GUARD_VALUE:
-    case STEP_CHECK + GUARD_IS_NOT:
-        if (s->object != o)
-            return false;
-        s->object = NULL;
-        return true;
-    case STEP_CHECK + GUARD_TYPE_LOOKUP:
-        if (s->second != o)
-            return false;
-        s->second = NULL;
-        return true;
-    case STEP_CHECK + GUARD_MRO:
-    case STEP_CHECK + GUARD_KEYS:
-    case STEP_CHECK + GUARD_SET_ITEMS:
-        for (Py_ssize_t i = 0; i < s->index; i++)
-            if (s->items[i] == o)
-                return s->items[i] = NULL, true;
-        return false;
-    default:
+    switch (step_rows[s->op].holds) {
+    case HOLD_VALUE:
+    case HOLD_KEY:
+    case HOLD_VERY:
+    case HOLD_OTHER:
+        return forget_in(&s->object, 1, o);
+    case HOLD_ITEMS:
+        return forget_in(s->items, s->index, o);
+    case HOLD_FOUND:
+        return forget_in(&s->second, 1, o);
+    case HOLD_NONE:
+    case HOLD_STRONG:
+    case HOLD_FIXED:
         return false;
     }
+    Py_UNREACHABLE();
 }
 
 // What can never pass again keeps nothing of the classes it looked at. Dropping may run any code,
@@ -47,7 +42,7 @@ static void drop_found(guard_program *p) {
     found_list found = p->found;
     p->found = (found_list){0};
     for (int32_t i = 0; found.count && i < p->count; i++)
-        if (p->steps[i].op == STEP_CHECK + GUARD_TYPE_LOOKUP)
+        if (step_rows[p->steps[i].op].holds == HOLD_FOUND)
             p->steps[i].second = NULL;
     for (uint32_t i = 0; i < found.count; i++)
         Py_DECREF(found.items[i]);
@@ -60,7 +55,7 @@ static void object_died(guard_program *p, hold *h) {
     for (int32_t i = 0; o && i < p->count; i++) {
         bool meant = forget_object(&p->steps[i], o);
         // What must not be the object that died never will be.
-        if (meant && !p->dead && p->steps[i].op != STEP_CHECK + GUARD_IS_NOT) {
+        if (meant && !p->dead && step_rows[p->steps[i].op].holds != HOLD_OTHER) {
             p->dead = true;
             p->dead_step = i;
         }

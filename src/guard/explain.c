@@ -6,18 +6,13 @@
 #include "src/guard/program.h"
 #include "src/guard/value.h"
 
-static const char *const guard_patterns[GUARD_COUNT] = {
-#define GUARD(name, text) [GUARD_##name] = text,
-#include "src/guard/kinds.def"
-#undef GUARD
-};
-
 static PyObject *register_text(const guard_program *p, int32_t reg) {
     const step *s = &p->steps[p->loads[reg]];
     PyObject *parent = s->a >= 0 ? register_text(p, s->a) : NULL;
     if (s->a >= 0 && !parent)
         return NULL;
-    PyObject *key = s->op == SOURCE_ITEM && !s->object ? Py_Ellipsis : s->object; // it died
+    bool died = step_rows[s->op].holds == HOLD_KEY && !s->object;
+    PyObject *key = died ? Py_Ellipsis : s->object;
     PyObject *text = place_text((source_kind)s->op, parent, key, s->index);
     Py_XDECREF(parent);
     return text;
@@ -45,28 +40,13 @@ static PyObject *custom_text(const step *s, PyObject *first) {
 static PyObject *lookup_text(const step *s, PyObject *first) {
     PyObject *found = s->second ? object_text(s->second) : PyUnicode_FromString("absent");
     pattern_texts texts = {.first = first, .second = found, .object = s->object};
-    PyObject *text = found ? pattern_fill(guard_patterns[GUARD_TYPE_LOOKUP], &texts) : NULL;
+    PyObject *text = found ? pattern_fill(step_rows[s->op].text, &texts) : NULL;
     Py_XDECREF(found);
     return text;
 }
 
 static PyObject *empty_text(const step *s, PyObject *first) {
     return PyUnicode_FromFormat("bool(len(%U)) is %s", first, s->index ? "False" : "True");
-}
-
-static bool has_object(int guard) {
-    switch (guard) {
-    case GUARD_SAME:
-    case GUARD_NOT_SAME:
-    case GUARD_LENGTH:
-    case GUARD_MRO:
-    case GUARD_TYPE_FLAGS:
-    case GUARD_DISTINCT:
-    case GUARD_BOUND:
-        return false;
-    default:
-        return true;
-    }
 }
 
 // What was expected, of a guard that has several objects.
@@ -83,14 +63,15 @@ static PyObject *items_text(const step *s) {
 }
 
 static PyObject *plain_text(const guard_program *p, const step *s, PyObject *first) {
-    int guard = s->op - STEP_CHECK;
-    bool many = guard == GUARD_KEYS || guard == GUARD_SET_ITEMS;
-    PyObject *object = many ? items_text(s) : has_object(guard) ? text_or_dead(s->object) : NULL;
+    const step_row *row = &step_rows[s->op];
+    PyObject *object = strstr(row->text, "%o") == NULL ? NULL
+                       : row->holds == HOLD_ITEMS      ? items_text(s)
+                                                       : text_or_dead(s->object);
     PyObject *second = s->b >= 0 ? register_text(p, s->b) : NULL;
     PyObject *text = NULL;
     pattern_texts texts = {first, second, object, NULL, s->index};
     if (!PyErr_Occurred())
-        text = pattern_fill(guard_patterns[guard], &texts);
+        text = pattern_fill(row->text, &texts);
     Py_XDECREF(object);
     Py_XDECREF(second);
     return text;

@@ -12,18 +12,38 @@
 #include "src/py/py.h"
 
 typedef enum source_kind {
-#define SOURCE(name, text) SOURCE_##name,
+#define SOURCE(name, ...) SOURCE_##name,
 #include "src/guard/sources.def"
-#undef SOURCE
     SOURCE_COUNT,
 } source_kind;
 
 typedef enum guard_kind {
-#define GUARD(name, text) GUARD_##name,
+#define GUARD(name, ...) GUARD_##name,
 #include "src/guard/kinds.def"
-#undef GUARD
     GUARD_COUNT,
 } guard_kind;
+
+// What a step keeps of the objects it names: a column of both tables. "Weakly" is where the object
+// can be held weakly; its death then ends the program.
+typedef enum step_holds {
+    HOLD_NONE,   // no object
+    HOLD_STRONG, // its object or key strongly, if it has one
+    HOLD_FIXED,  // its key strongly; an equal object is another key
+    HOLD_VALUE,  // its object strongly, but weakly a code object, which is compared by identity
+    HOLD_KEY,    // a key of a dict, weakly
+    HOLD_VERY,   // its object weakly; compared by identity
+    HOLD_OTHER,  // its object weakly; compared by identity. The program outlives it
+    HOLD_ITEMS,  // each item of its tuple weakly, and not the tuple
+    HOLD_FOUND,  // its name strongly, what the lookup found weakly
+} step_holds;
+
+// What lies in a place: a column of sources.def.
+typedef enum source_gives {
+    GIVES_PART,  // an object that the parent holds
+    GIVES_DICT,  // the same, and it is a dict of names or of keyword defaults
+    GIVES_LOOSE, // an object that the parent may not hold: it may die while the parent lives
+} source_gives;
+source_gives source_what(source_kind kind);
 
 // Hash-consed: one source for one place, so sources are compared by pointer. Lives as long as the
 // `guards` that made it.

@@ -5,27 +5,20 @@
 #include "src/py/raw.h"
 
 #include "src/guard/methods.h"
+#include "src/guard/program.h"
 
 // --- from names to kinds ---
 
-static const char *const source_names[SOURCE_COUNT] = {
-#define SOURCE(name, text) [SOURCE_##name] = #name,
-#include "src/guard/sources.def"
-#undef SOURCE
-};
-
-static const char *const guard_names[GUARD_COUNT] = {
-#define GUARD(name, text) [GUARD_##name] = #name,
-#include "src/guard/kinds.def"
-#undef GUARD
-};
-
-static int find_name(const char *const *names, int count, const char *name) {
+static int find_name(const step_row *rows, int count, const char *name) {
     for (int i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
+        if (strcmp(rows[i].name, name) == 0)
             return i;
     PyErr_Format(PyExc_ValueError, "no such kind: %s", name);
     return -1;
+}
+
+static int find_source(const char *name) {
+    return find_name(step_rows, SOURCE_COUNT, name);
 }
 
 static PyObject *or_null(PyObject *o) {
@@ -45,7 +38,7 @@ static source *source_of(guards *g, PyObject *path) {
         Py_ssize_t index;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(path, i), "sOn", &name, &key, &index))
             return NULL;
-        int kind = find_name(source_names, SOURCE_COUNT, name);
+        int kind = find_source(name);
         s = kind < 0 ? NULL : guard_source(g, (source_kind)kind, s, key, index);
         if (!s)
             return NULL;
@@ -80,7 +73,7 @@ static status add_named(guards *g, const char *name, source *a, source *b, PyObj
     int reg, kind;
     if (strcmp(name, "NEED") == 0)
         return guard_need(g, a, &reg);
-    if ((kind = find_name(guard_names, GUARD_COUNT, name)) < 0)
+    if ((kind = find_name(step_rows + STEP_CHECK, GUARD_COUNT, name)) < 0)
         return ST_ERROR;
     switch (kind) {
     case GUARD_DISTINCT:
@@ -299,7 +292,7 @@ static PyObject *method_read(PyObject *module, PyObject *args) {
     (void)module;
     if (!PyArg_ParseTuple(args, "sO|On:source_read", &name, &parent, &key, &index))
         return NULL;
-    int kind = guard_setup() == 0 ? find_name(source_names, SOURCE_COUNT, name) : -1;
+    int kind = guard_setup() == 0 ? find_source(name) : -1;
     if (kind < 0)
         return NULL;
     PyObject *o = source_read((source_kind)kind, parent, key, index, &kept);
@@ -308,10 +301,10 @@ static PyObject *method_read(PyObject *module, PyObject *args) {
     return result;
 }
 
-static PyObject *names_tuple(const char *const *names, int count) {
+static PyObject *names_tuple(const step_row *rows, int count) {
     PyObject *tuple = PyTuple_New(count);
     for (int i = 0; tuple && i < count; i++) {
-        PyObject *name = PyUnicode_FromString(names[i]);
+        PyObject *name = PyUnicode_FromString(rows[i].name);
         if (name)
             PyTuple_SET_ITEM(tuple, i, name);
         else
@@ -321,8 +314,8 @@ static PyObject *names_tuple(const char *const *names, int count) {
 }
 
 static PyObject *method_kinds(PyObject *module, PyObject *ignored) {
-    PyObject *sources = names_tuple(source_names, SOURCE_COUNT);
-    PyObject *guards = sources ? names_tuple(guard_names, GUARD_COUNT) : NULL;
+    PyObject *sources = names_tuple(step_rows, SOURCE_COUNT);
+    PyObject *guards = sources ? names_tuple(step_rows + STEP_CHECK, GUARD_COUNT) : NULL;
     (void)module, (void)ignored;
     if (guards)
         return Py_BuildValue("(NN)", sources, guards);

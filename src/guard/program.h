@@ -31,6 +31,19 @@ static inline bool step_is_load(const step *s) {
     return s->op < STEP_CHECK;
 }
 
+// What the tables say of a step, by its op.
+typedef struct step_row {
+    const char *name, *text;
+    step_holds holds;
+} step_row;
+extern const step_row step_rows[SOURCE_COUNT + GUARD_COUNT];
+
+// Whether two objects are the same to a step only if they are one object.
+static inline bool step_by_identity(int32_t op) {
+    step_holds holds = step_rows[op].holds;
+    return holds == HOLD_FIXED || holds == HOLD_VERY || holds == HOLD_OTHER;
+}
+
 // Where the user's program was when a step was noted.
 typedef struct origin {
     int32_t code;   // index into the codes, -1 for none

@@ -320,12 +320,6 @@ PyObject *source_read(source_kind kind, PyObject *parent, PyObject *key, Py_ssiz
 
 // --- text ---
 
-static const char *const source_patterns[SOURCE_COUNT] = {
-#define SOURCE(name, text) [SOURCE_##name] = text,
-#include "src/guard/sources.def"
-#undef SOURCE
-};
-
 PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index) {
     PyObject *object = key ? object_text(key) : NULL;
     if (key && !object)
@@ -335,7 +329,7 @@ PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize
     if (kind == SOURCE_FIELD && is_field(key))
         name = PyDescr_NAME(key);
     pattern_texts texts = {.first = parent, .object = object, .name = name, .index = index};
-    PyObject *text = pattern_fill(source_patterns[kind], &texts);
+    PyObject *text = pattern_fill(step_rows[kind].text, &texts);
     Py_XDECREF(object);
     return text;
 }

@@ -210,8 +210,7 @@ static status list_roots(builder *b, root_list *going) {
 // A weak reference gives out what may have died meanwhile, and so may what C code makes.
 static bool is_held_by_path(const source *s) {
     for (; s; s = s->parent)
-        if (s->kind == SOURCE_WEAKREF || s->kind == SOURCE_FIELD || s->kind == SOURCE_TENSOR_GRAD ||
-            s->kind == SOURCE_TENSOR_ATTR)
+        if (source_what(s->kind) == GIVES_LOOSE)
             return false;
     return true;
 }

@@ -74,21 +74,9 @@ names *names_of_object(world *w, record *r) {
     return *place;
 }
 
-static bool is_dict_source(const source *s) {
-    switch (s->kind) {
-    case SOURCE_GLOBALS:
-    case SOURCE_BUILTINS:
-    case SOURCE_MODULE_DICT:
-    case SOURCE_DICT:
-    case SOURCE_KWDEFAULTS:
-        return true;
-    default:
-        return false;
-    }
-}
-
 names *names_of_globals(world *w, source *s, PyObject *globals) {
-    source *at = is_dict_source(s) ? s : guard_source(w->guards, SOURCE_GLOBALS, s, NULL, 0);
+    bool is_dict = source_what(s->kind) == GIVES_DICT;
+    source *at = is_dict ? s : guard_source(w->guards, SOURCE_GLOBALS, s, NULL, 0);
     if (at == NULL)
         return NULL;
     record *r = record_of(w, globals);
