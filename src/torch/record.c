@@ -673,15 +673,26 @@ static meta_way way_of(const call *c) {
     return operators ? META_OPERATOR : META_FUNCTION;
 }
 
+// What the rule of a callable says of its result; unknown if there is no rule.
+static meta_answer infer(const call *c, meta_call *m) {
+    uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
+    if (!rule)
+        return META_UNKNOWN;
+    meta_asked asked = {way_of(c), facts.grad_enabled(), default_dtype, rule_dtype, rule_device};
+    const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
+    return meta_infer(r, &asked, c->given.args, c->given.kwargs, m);
+}
+
+meta_answer record_ask(PyObject *callable, PyObject *args, PyObject *kwargs, meta_call *m) {
+    bool method = Py_TYPE(callable) == &PyMethodDescr_Type;
+    call c = {method ? NODE_CALL_METHOD : NODE_CALL_FUNCTION, callable, callable, {args, kwargs}};
+    return infer(&c, m);
+}
+
 // Whether a rule knows the answer, which then is in *result; NULL in it is an exception or a break.
 static bool by_rule(world *w, const call *c, PyObject **result) {
-    uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
-    if (!rule || !state_is_plain())
-        return false;
-    meta_asked asked = {way_of(c), facts.grad_enabled(), default_dtype, rule_dtype, rule_device};
     meta_call m;
-    const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
-    switch (meta_infer(r, &asked, c->given.args, c->given.kwargs, &m)) {
+    switch (state_is_plain() ? infer(c, &m) : META_UNKNOWN) {
     case META_UNKNOWN:
         return false;
     case META_TENSOR:

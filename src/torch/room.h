@@ -116,6 +116,8 @@ bool rule_device(PyObject *o, int32_t *type, int32_t *index);
 
 // torch_record(function, tensors), see stage.c.
 PyObject *stage_record(PyObject *module, PyObject *args);
+// torch_ask_rule(callable, args, kwargs), likewise.
+PyObject *stage_ask_rule(PyObject *module, PyObject *args);
 
 // --- the trace's own part ---
 
@@ -294,6 +296,8 @@ typedef struct call_args {
 PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable, call_args a);
 // The same for a fixed number of positional arguments.
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given);
+// What the rule of a callable says of a call whose tensors are nodes; for tests of rules alone.
+meta_answer record_ask(PyObject *callable, PyObject *args, PyObject *kwargs, meta_call *m);
 // A node of a setter: no fakes, plain arguments, no value.
 node *record_setter(world *w, PyObject *function, PyObject *args);
 // Notes whose modules' calls the node is part of.

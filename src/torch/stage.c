@@ -1,5 +1,6 @@
 // The room alone, for tests: a function is run by CPython on stand-ins of real tensors, and all
-// that reaches the graph came through native code that met them.
+// that reaches the graph came through native code that met them. Rules are asked alone, too, of
+// calls that no trace makes.
 #include "src/torch/room.h"
 
 // Stand-ins for the tensors of a tuple, each as the local of that number. New tuple.
@@ -69,5 +70,103 @@ PyObject *stage_record(PyObject *module, PyObject *args) {
     PyObject *answer = run_in(w, function, tensors);
     world_here = NULL;
     world_free(w);
+    return answer;
+}
+
+// --- rules alone ---
+
+static PyObject *as_nodes(graph *g, PyObject *value);
+
+static PyObject *node_like(graph *g, PyObject *tensor) {
+    PyObject *name = PyUnicode_FromString("a");
+    node *n = name ? graph_input(g, name, name, NULL) : NULL;
+    if (n)
+        meta_of_tensor(tensor, &n->meta);
+    Py_XDECREF(name);
+    return (PyObject *)n;
+}
+
+static PyObject *items_as_nodes(graph *g, PyObject *items) {
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    PyObject *found = PyTuple_New(count), *list = NULL;
+    for (Py_ssize_t i = 0; found && i < count; i++) {
+        PyObject *item = as_nodes(g, PySequence_Fast_GET_ITEM(items, i));
+        if (item)
+            PyTuple_SET_ITEM(found, i, item);
+        else
+            Py_CLEAR(found);
+    }
+    if (!found || PyTuple_Check(items))
+        return found;
+    list = PySequence_List(found);
+    Py_DECREF(found);
+    return list;
+}
+
+static PyObject *dict_as_nodes(graph *g, PyObject *dict) {
+    Py_ssize_t at = 0;
+    PyObject *found = PyDict_New(), *key, *value;
+    while (found && PyDict_Next(dict, &at, &key, &value)) {
+        PyObject *item = as_nodes(g, value);
+        if (!item || PyDict_SetItem(found, key, item) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(item);
+    }
+    return found;
+}
+
+// Tensors replaced by nodes that are like them, as in the arguments of a node. New reference.
+static PyObject *as_nodes(graph *g, PyObject *value) {
+    if (torch_ops.is_tensor(value))
+        return node_like(g, value);
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
+        return items_as_nodes(g, value);
+    return PyDict_CheckExact(value) ? dict_as_nodes(g, value) : Py_NewRef(value);
+}
+
+static PyObject *facts_of(const meta *m) {
+    PyObject *dtype = dtype_object(m->dtype), *device = device_object(m);
+    return Py_BuildValue("(ONNNO)", dtype ? dtype : Py_None, int_tuple(m->sizes, m->dims),
+                         int_tuple(m->strides, m->dims), PyBool_FromLong(m->requires_grad),
+                         device ? device : Py_None);
+}
+
+static PyObject *told(meta_answer answer, const meta_call *m) {
+    static const char *const words[] = {
+        [META_UNKNOWN] = "unknown", [META_TENSOR] = "tensor", [META_SAME] = "same",
+        [META_TENSORS] = "tensors", [META_SIZES] = "sizes",   [META_STRIDES] = "strides",
+        [META_NUMBER] = "number",   [META_TRUTH] = "truth",
+    };
+    bool number = answer == META_NUMBER || answer == META_TRUTH;
+    int count = answer == META_UNKNOWN ? 0 : m->count;
+    PyObject *results = PyList_New(count);
+    for (int i = 0; results && i < count; i++) {
+        PyObject *item = facts_of(&m->results[i]);
+        if (item)
+            PyList_SET_ITEM(results, i, item);
+        else
+            Py_CLEAR(results);
+    }
+    return results ? Py_BuildValue("(sNL)", words[answer], results, number ? m->number : 0) : NULL;
+}
+
+PyObject *stage_ask_rule(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *callable, *given, *kwargs;
+    if (!PyArg_ParseTuple(args, "OO!O!", &callable, &PyTuple_Type, &given, &PyDict_Type, &kwargs))
+        return NULL;
+    if (!world_tensors) {
+        PyErr_SetString(PyExc_RuntimeError, "torch is not attached");
+        return NULL;
+    }
+    graph *g = graph_new();
+    PyObject *positional = g ? as_nodes(g, given) : NULL;
+    PyObject *named = positional ? as_nodes(g, kwargs) : NULL, *answer = NULL;
+    meta_call m;
+    if (named)
+        answer = told(record_ask(callable, positional, named, &m), &m);
+    Py_XDECREF(named);
+    Py_XDECREF(positional);
+    Py_XDECREF(g);
     return answer;
 }

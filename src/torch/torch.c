@@ -297,6 +297,9 @@ PyMethodDef torch_methods[] = {
      "torch_check_rules(on): whether each trace compares what rules said with torch's fakes."},
     {"torch_record", stage_record, METH_VARARGS,
      "torch_record(function, tensors): runs it on stand-ins; the graph, or why there is none."},
+    {"torch_ask_rule", stage_ask_rule, METH_VARARGS,
+     "torch_ask_rule(callable, args, kwargs): what its rule says of a call with these tensors: the "
+     "kind of answer, (dtype, sizes, strides, requires_grad, device) of each result, a number."},
     {0},
 };
 
