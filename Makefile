@@ -87,7 +87,7 @@ comma := ,
 SPREAD := -n $(JOBS) --dist worksteal
 PYTEST := PYTHONPATH=$(CURDIR)/$(TEST)/lib$(addprefix :,$(WITH)) $(PY) -m pytest $(SPREAD)
 
-demo: $(VENV)/.stator ## a program run by the interpreter next to CPython
+demo: $(VENV)/.stator ## a model compiled by Stator, next to torch's own Dynamo
 	$(PY) -m stator.demo $(ARGS)
 
 bench: $(VENV)/.stator ## times against CPython's own eval, as ratios
