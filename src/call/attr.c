@@ -13,7 +13,7 @@
 
 // PyObject_GetAttr tells an AttributeError what was asked for, whoever raised it.
 static void note_asked(world *w, PyObject *o, PyObject *name) {
-    if (w->broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (w->stop.broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return;
     PyObject *raised = py_take_raised();
     PyAttributeErrorObject *error = (PyAttributeErrorObject *)raised;
@@ -195,7 +195,7 @@ static PyObject *get_hooked(world *w, PyObject *o, PyTypeObject *type, PyObject 
         value = way_call(w, &get, args, 2);
     if (missing) // no error is made only to be dropped
         return way_call(w, &hook, args, 2);
-    if (value != NULL || hook.found == NULL || w->broken ||
+    if (value != NULL || hook.found == NULL || w->stop.broken ||
         !PyErr_ExceptionMatches(PyExc_AttributeError))
         return value;
     PyErr_Clear();
@@ -250,7 +250,7 @@ static PyObject *get(world *w, PyObject *o, PyObject *name, bool *method) {
     PyObject *value = raw_is_python_class(type)
                           ? get_hooked(w, o, type, name, method)
                           : get_by_native(w, o, type, name, type->tp_getattro, method);
-    if (w->broken)
+    if (w->stop.broken)
         Py_CLEAR(value);
     else if (value == NULL && (o = door_open(w, o)) != NULL)
         note_asked(w, o, name);
@@ -285,7 +285,7 @@ PyObject *attr_special(world *w, PyObject *o, PyObject *name) {
         return NULL;
     if (is_standin(o)) {
         PyObject *value = world_tensors->get(w, o, name);
-        if (value == NULL && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+        if (value == NULL && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
             PyErr_Clear();
         return value;
     }

@@ -35,7 +35,7 @@ static int has_own(world *w, PyTypeObject *class, PyObject *name) {
     names *own = r ? names_of_object(w, r) : NULL;
     value = own ? names_get(w, own, name) : NULL;
     if (value == NULL)
-        return w->broken || PyErr_Occurred() ? -1 : 0;
+        return w->stop.broken || PyErr_Occurred() ? -1 : 0;
     Py_DECREF(value);
     return 1;
 }

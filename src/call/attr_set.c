@@ -76,7 +76,7 @@ static int is_data(world *w, PyObject *value) {
     for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
         if (type_lookup(w, type, names[i], NULL) != NULL)
             return 0;
-        if (w->broken || PyErr_Occurred())
+        if (w->stop.broken || PyErr_Occurred())
             return -1;
     }
     return 1;
@@ -104,16 +104,16 @@ int attr_set_class(world *w, PyObject *class, PyObject *name, PyObject *value) {
         return set_made(w, class, name, value);
     if (is_dunder(name) || descr_find(w, (PyTypeObject *)class, name, &now) != ST_OK || now.gets ||
         now.data)
-        return w->broken ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);
+        return w->stop.broken ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);
     int data = value ? is_data(w, value) : 1;
     record *r = data > 0 && class_value(w, (PyTypeObject *)class) ? record_of(w, class) : NULL;
     names *own = r ? names_of_object(w, r) : NULL;
     // A namespace that was met as a dict of its own no longer tells the class about changes.
     if (own == NULL || !own->instance)
-        return w->broken || PyErr_Occurred() ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);
+        return w->stop.broken || PyErr_Occurred() ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);
     PyObject *old = value ? NULL : names_get(w, own, name);
     if (value == NULL && old == NULL)
-        return w->broken || PyErr_Occurred() ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);
+        return w->stop.broken || PyErr_Occurred() ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);
     Py_XDECREF(old);
     return names_set(w, own, name, value) == ST_OK ? 0 : -1;
 }
@@ -162,7 +162,7 @@ int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value) {
     int failed = raw_is_python_class(Py_TYPE(o))
                      ? set_hooked(w, o, name, value)
                      : set_by_native(w, o, name, value, Py_TYPE(o)->tp_setattro);
-    return w->broken ? -1 : failed;
+    return w->stop.broken ? -1 : failed;
 }
 
 int attr_set_generic(world *w, PyObject *o, PyObject *name, PyObject *value) {

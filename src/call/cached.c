@@ -59,7 +59,7 @@ static status key_put(world *w, cached_call *c, PyObject *list, PyObject *arg) {
     PyObject *part = key_part(w, c, arg);
     int failed = part ? PyList_Append(list, part) : -1;
     Py_XDECREF(part);
-    return failed < 0 ? (w->broken ? ST_BREAK : ST_ERROR) : ST_OK;
+    return failed < 0 ? (w->stop.broken ? ST_BREAK : ST_ERROR) : ST_OK;
 }
 
 // The mark is the cache's own for good.
@@ -73,7 +73,7 @@ static status key_put_types(world *w, PyObject *list, PyObject *const *args, siz
     for (size_t i = 0; i < count; i++) {
         PyTypeObject *type = door_type(w, args[i]);
         if (type == NULL || PyList_Append(list, (PyObject *)type) < 0)
-            return w->broken ? ST_BREAK : ST_ERROR;
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
     }
     return ST_OK;
 }
@@ -134,8 +134,8 @@ static int same_key(PyObject *a, PyObject *b) {
 // A second call would find what the first one left in the cache; borrowed. NULL without an
 // exception: there was none.
 static PyObject *result_before(world *w, const cached_call *c) {
-    for (Py_ssize_t i = 0; w->cached != NULL && i < PyList_GET_SIZE(w->cached); i++) {
-        PyObject *call = PyList_GET_ITEM(w->cached, i);
+    for (Py_ssize_t i = 0; w->held.cached != NULL && i < PyList_GET_SIZE(w->held.cached); i++) {
+        PyObject *call = PyList_GET_ITEM(w->held.cached, i);
         if (PyTuple_GET_ITEM(call, 0) != c->self)
             continue;
         int same = same_key(PyTuple_GET_ITEM(call, 1), c->key);
@@ -148,10 +148,10 @@ static PyObject *result_before(world *w, const cached_call *c) {
 }
 
 static status note_result(world *w, const cached_call *c, PyObject *result) {
-    if (w->cached == NULL && (w->cached = world_keep(w, PyList_New(0))) == NULL)
+    if (w->held.cached == NULL && (w->held.cached = world_keep(w, PyList_New(0))) == NULL)
         return ST_ERROR;
     PyObject *call = PyTuple_Pack(3, c->self, c->key, result);
-    int failed = call ? PyList_Append(w->cached, call) : -1;
+    int failed = call ? PyList_Append(w->held.cached, call) : -1;
     Py_XDECREF(call);
     return failed < 0 ? ST_ERROR : ST_OK;
 }
@@ -167,7 +167,7 @@ static PyObject *fixed(world *w, PyObject *o) {
 static status note_hit(world *w, const cached_call *c, source *link) {
     const record *r = record_of(w, c->self);
     source *s = r ? r->source : guard_source(w->guards, SOURCE_FIXED, NULL, c->self, 0);
-    return s ? vec_push(&w->hits, ((cache_hit){s, link})) : ST_ERROR;
+    return s ? vec_push(&w->in.hits, ((cache_hit){s, link})) : ST_ERROR;
 }
 
 // What the cache has under the key, guarded either way; NULL without an exception: nothing.
@@ -221,11 +221,11 @@ static bool can_be_kept(world *w, PyObject *o) {
 // native.)
 static PyObject *call_and_note(world *w, const cached_call *c, PyObject *const *args, size_t given,
                                PyObject *keywords) {
-    uint64_t writes = w->writes;
+    uint64_t writes = w->held.writes;
     PyObject *result = call_behind(w, c, args, given, keywords);
     if (result == NULL)
         return NULL;
-    if (w->writes != writes || !can_be_kept(w, result)) {
+    if (w->held.writes != writes || !can_be_kept(w, result)) {
         Py_DECREF(result);
         world_touch(w);
         return refuse(w, c);
@@ -238,12 +238,12 @@ static PyObject *call_and_note(world *w, const cached_call *c, PyObject *const *
 static PyObject *call_by_key(world *w, const cached_call *c, PyObject *const *args, size_t given,
                              PyObject *keywords) {
     PyObject *before = result_before(w, c);
-    if (before != NULL || w->broken || PyErr_Occurred())
+    if (before != NULL || w->stop.broken || PyErr_Occurred())
         return Py_XNewRef(before);
     PyObject *kept = c->unseen || c->fresh ? NULL : result_kept(w, c);
-    if (kept != NULL || w->broken || PyErr_Occurred())
+    if (kept != NULL || w->stop.broken || PyErr_Occurred())
         return kept;
-    if (!w->whole) // the real one is called, and keeps the result: the next trace finds it
+    if (!w->terms.whole) // the real one is called, and keeps the result: the next trace finds it
         return refuse(w, c);
     return call_and_note(w, c, args, given, keywords);
 }
@@ -280,7 +280,7 @@ static HANDLER(cached_property_get) {
     int whole = given == 3 && !keywords ? door_is(w, args[1], Py_None) : 1;
     PyObject *name = whole == 0 ? handler_attr(w, args[0], "attrname") : NULL;
     int known = name ? !door_is(w, name, Py_None) : 0;
-    if (whole < 0 || w->broken || PyErr_Occurred()) {
+    if (whole < 0 || w->stop.broken || PyErr_Occurred()) {
         Py_XDECREF(name);
         return NULL;
     }

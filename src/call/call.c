@@ -91,7 +91,7 @@ PyObject *call_native(world *w, PyObject *callable, PyObject *const *args, size_
 // --- Python functions ---
 
 static bool is_known(const world *w, PyObject *function) {
-    return map_get(&w->made, map_key(function)) != NULL || record_of(w, function) != NULL;
+    return map_get(&w->made.objects, map_key(function)) != NULL || record_of(w, function) != NULL;
 }
 
 static PyObject *call_python(world *w, PyObject *function, PyObject *const *args, size_t given,
@@ -100,7 +100,7 @@ static PyObject *call_python(world *w, PyObject *function, PyObject *const *args
     int thin = w->tail;
     if (row != NULL && (row->applies == NULL || row->applies(w, args, PyVectorcall_NARGS(given))))
         return rule_call(w, row, function, args, given, keywords);
-    if (w->broken || PyErr_Occurred())
+    if (w->stop.broken || PyErr_Occurred())
         return NULL;
     w->tail = thin; // looking may have run code
     if (!is_known(w, function))
@@ -240,9 +240,9 @@ static PyObject *call_compiled(world *w, PyObject *o, PyObject *const *args, siz
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
     PyObject *opened = s ? door_bring(w, s, function) : NULL;
     bool strict = call_compiled_strict(o);
-    w->strict += strict;
+    w->inside.strict += strict;
     PyObject *result = opened ? call_python(w, opened, args, given, keywords) : NULL;
-    w->strict -= strict;
+    w->inside.strict -= strict;
     return result;
 }
 
@@ -332,7 +332,7 @@ PyObject *call_any(world *w, PyObject *callable, PyObject *const *args, size_t g
     w->tail = thin; // torch may have run code
     if (!handled && !PyErr_Occurred())
         result = call_by_kind(w, callable, args, given, keywords);
-    if (w->broken)
+    if (w->stop.broken)
         Py_CLEAR(result);
     else if (result != NULL && !PyFunction_Check(callable))
         native_made(w, result);
@@ -366,7 +366,7 @@ static PyObject *star_keywords(world *w, PyObject *callable, PyObject *keywords)
     if (dict == NULL || op_dict_update(w, dict, opened, true) == 0)
         return dict;
     Py_DECREF(dict);
-    if (!w->broken)
+    if (!w->stop.broken)
         error_dict_merge(callable, opened);
     return NULL;
 }

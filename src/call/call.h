@@ -1,5 +1,5 @@
 // Calls and operators of a trace. Arguments are borrowed and may be lazies; results are new
-// references; NULL or -1 comes with an exception or a break (world.broken is set then).
+// references; NULL or -1 comes with an exception or a break (world.stop.broken is set then).
 #pragma once
 
 #include "src/world/world.h"

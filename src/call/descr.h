@@ -19,7 +19,7 @@ typedef struct way {
 } way;
 
 static inline status failed(const world *w) {
-    return w->broken ? ST_BREAK : ST_ERROR;
+    return w->stop.broken ? ST_BREAK : ST_ERROR;
 }
 
 status descr_find(world *w, PyTypeObject *type, PyObject *name, descr *d);

@@ -146,7 +146,7 @@ static PyObject *read_outside(world *w, const descr *d, record *r) {
     bool known = value != Py_None && find_place(owner, name, &kind);
     source *s = guard_source(w->guards, kind, r->source, known ? NULL : d->raw, 0);
     // Some getters make a new object each time; the first one stands for all of them.
-    uint64_t *before = s ? map_get(&w->lazies, map_key(s)) : NULL;
+    uint64_t *before = s ? map_get(&w->in.lazies, map_key(s)) : NULL;
     PyObject *loaded = NULL;
     if (before != NULL)
         loaded = Py_NewRef((PyObject *)(uintptr_t)*before);
@@ -307,7 +307,7 @@ static bool is_own_dict(world *w, PyObject *o, PyObject *value) {
 static int write_dict(world *w, const descr *d, PyObject *o, PyObject *value) {
     if (value != NULL && is_own_dict(w, o, value))
         return 0;
-    if (w->broken || PyErr_Occurred())
+    if (w->stop.broken || PyErr_Occurred())
         return -1;
     if (record_of(w, o) != NULL || PyType_Check(o) || value == NULL)
         return refuse_write(w, PyDescr_TYPE(d->raw), word.dict);

@@ -62,7 +62,7 @@ static PyTypeObject *claimed_class(world *w, PyObject *o, PyTypeObject *type) {
     if (has_plain_class(w, type) != 0)
         return NULL;
     PyObject *value = attr_get(w, o, word.class_);
-    if (!value && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (!value && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
     PyObject *class = value ? door_open(w, value) : NULL;
     if (class)
@@ -82,7 +82,7 @@ static int by_mro(world *w, const question *q, PyTypeObject *of) {
         return found;
     PyTypeObject *claimed = claimed_class(w, q->asked, type);
     if (!claimed)
-        return w->broken || PyErr_Occurred() ? -1 : 0;
+        return w->stop.broken || PyErr_Occurred() ? -1 : 0;
     return claimed == type ? 0 : is_subclass(w, claimed, of);
 }
 
@@ -109,7 +109,7 @@ static int ask_union(world *w, const question *q, PyObject *of) {
         found =
             PyType_Check(class) && class_value(w, (PyTypeObject *)class) ? ask(w, q, class) : -1;
     }
-    if (classes && found < 0 && !w->broken && !PyErr_Occurred())
+    if (classes && found < 0 && !w->stop.broken && !PyErr_Occurred())
         wrong(w, "a check against", of);
     Py_XDECREF(classes);
     return classes ? found : -1;
@@ -320,9 +320,9 @@ static PyObject *registry_says(world *w, PyObject *of, PyObject *type) {
     }
     PyObject *both[] = {of, type}, *result = NULL;
     if (function) {
-        w->quiet++;
+        w->inside.quiet++;
         result = PyObject_Vectorcall(function, both, 2, NULL);
-        w->quiet--;
+        w->inside.quiet--;
     }
     if (result && guard_abstract(w, (PyTypeObject *)of, (PyTypeObject *)type) != ST_OK)
         Py_CLEAR(result);

@@ -25,7 +25,7 @@ static int overrides(world *w, PyTypeObject *type, const char *name) {
     type_lookup(w, type, text, &raw);
     PyObject *own = _PyType_Lookup(&PyBaseObject_Type, text);
     Py_DECREF(text);
-    return w->broken || PyErr_Occurred() ? -1 : raw != own;
+    return w->stop.broken || PyErr_Occurred() ? -1 : raw != own;
 }
 
 // Whether a class of the MRO has slots. Absence is guarded; what a class statement wrote there has
@@ -148,7 +148,7 @@ static int reduces_as_dict(world *w, PyObject *o) {
         return -1;
     type_lookup(w, Py_TYPE(o), name, &raw);
     Py_DECREF(name);
-    if (w->broken || PyErr_Occurred())
+    if (w->stop.broken || PyErr_Occurred())
         return -1;
     bool c = raw && Py_IS_TYPE(raw, &PyMethodDescr_Type);
     return c && (PyDescr_TYPE(raw) == &PyODict_Type ||

@@ -12,7 +12,7 @@
 #define MISUSE() handler_misuse(w, callable, args, given, keywords)
 
 static bool went_wrong(const world *w) {
-    return w->broken || PyErr_Occurred();
+    return w->stop.broken || PyErr_Occurred();
 }
 
 // --- by key ---
@@ -224,7 +224,7 @@ static int is_mapping(world *w, PyObject *o) {
     if (is_standin(o))
         return world_break(w, REASON_NATIVE_CALL, "a dict made from a tensor"), -1;
     PyObject *keys = handler_attr(w, o, "keys");
-    if (!keys && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    if (!keys && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
         return 0;
     }
@@ -329,7 +329,7 @@ static int store_items(world *w, PyObject *dict, PyObject *method) {
 // An attribute that may be missing: NULL without an exception then.
 static PyObject *find_attr(world *w, PyObject *o, const char *name) {
     PyObject *value = handler_attr(w, o, name);
-    if (!value && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (!value && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
     return value;
 }
@@ -488,7 +488,7 @@ HANDLER(mapping_proxy) {
                            Py_TYPE(both[1])->tp_name);
     PyObject *proxy = call_native(w, callable, both + !at, at + 1, NULL, false);
     if (proxy &&
-        (!world_keep(w, Py_NewRef(proxy)) || map_put(&w->made, map_key(proxy), 1) != ST_OK))
+        (!world_keep(w, Py_NewRef(proxy)) || map_put(&w->made.objects, map_key(proxy), 1) != ST_OK))
         Py_CLEAR(proxy);
     return proxy;
 }
@@ -502,7 +502,7 @@ static PyObject *fill_from_keys(world *w, PyObject *class, PyObject *keys, PyObj
     PyObject *opened = dict ? door_open(w, dict) : NULL;
     if (opened && PyDict_CheckExact(opened)) // filled in dict's own way
         world_break(w, REASON_NATIVE_CALL, "fromkeys of a class that makes a dict");
-    if (!opened || w->broken)
+    if (!opened || w->stop.broken)
         Py_CLEAR(dict);
     PyObject *iterator = dict ? op_iter(w, keys) : NULL;
     if (!iterator)

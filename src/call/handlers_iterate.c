@@ -11,7 +11,7 @@
 
 // Whether op_next's NULL was not the end.
 static bool went_wrong(const world *w) {
-    return w->broken || PyErr_Occurred();
+    return w->stop.broken || PyErr_Occurred();
 }
 
 // --- any, all ---
@@ -321,7 +321,7 @@ HANDLER(list_sort) {
 // Any TypeError of iter(), be it the program's own, becomes reduce's.
 static PyObject *iterator_to_reduce(world *w, PyObject *iterable) {
     PyObject *iterator = op_iter(w, iterable);
-    if (!iterator && !w->broken && PyErr_ExceptionMatches(PyExc_TypeError))
+    if (!iterator && !w->stop.broken && PyErr_ExceptionMatches(PyExc_TypeError))
         PyErr_SetString(PyExc_TypeError, "reduce() arg 2 must support iteration");
     return iterator;
 }
@@ -385,7 +385,7 @@ static PyObject *next_by_slot(world *w, PyObject *iterator, PyObject *wrapper) {
     if (record_of(w, iterator) != NULL)
         return world_break(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(iterator)->tp_name);
     PyObject *item = ((iternextfunc)((PyWrapperDescrObject *)wrapper)->d_wrapped)(iterator);
-    if (w->broken)
+    if (w->stop.broken)
         Py_CLEAR(item);
     else if (!item && !PyErr_Occurred())
         PyErr_SetNone(PyExc_StopIteration);
@@ -439,7 +439,7 @@ HANDLER(next) {
     if (!handler_takes(given, keywords, 1, 2))
         return MISUSE();
     PyObject *item = next_or_stop(w, args[0]);
-    if (item || given == 1 || w->broken || !PyErr_ExceptionMatches(PyExc_StopIteration))
+    if (item || given == 1 || w->stop.broken || !PyErr_ExceptionMatches(PyExc_StopIteration))
         return item;
     PyErr_Clear();
     return Py_NewRef(args[1]);
@@ -510,7 +510,7 @@ static bool moves_outside(world *w, PyObject *const *args, Py_ssize_t given) {
     if (!self || Py_TYPE(self) != manager_type)
         return false;
     PyObject *generator = handler_attr(w, self, "gen");
-    if (!generator && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (!generator && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear(); // the function says so
     PyObject *opened = generator ? door_open(w, generator) : NULL;
     bool outside = opened && PyGen_CheckExact(opened) && record_of(w, opened);

@@ -18,7 +18,7 @@
 // --- attributes ---
 
 static bool is_missing(const world *w) {
-    return !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError);
+    return !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError);
 }
 
 HANDLER(getattr) {
@@ -137,7 +137,7 @@ static PyObject *frame_local(world *w, PyObject *slot, int kind) {
 
 static int store_local(world *w, PyObject *dict, PyObject *name, PyObject *slot, int kind) {
     PyObject *value = frame_local(w, slot, kind);
-    if (!value && (w->broken || PyErr_Occurred()))
+    if (!value && (w->stop.broken || PyErr_Occurred()))
         return -1;
     int failed = 0;
     if (value)
@@ -339,7 +339,7 @@ static PyObject *call_special(world *w, PyObject *o, const char *special) {
     PyObject *name = PyUnicode_InternFromString(special);
     PyObject *method = name ? attr_special(w, o, name) : NULL;
     PyObject *result = method ? call_any(w, method, NULL, 0, NULL) : NULL;
-    if (!method && !w->broken && !PyErr_Occurred())
+    if (!method && !w->stop.broken && !PyErr_Occurred())
         world_break(w, REASON_PROTOCOL, "%s of a %s object", special, Py_TYPE(o)->tp_name);
     Py_XDECREF(name);
     Py_XDECREF(method);
@@ -541,7 +541,7 @@ static int find_super(world *w, py_frame *frame, PyObject **type, PyObject **sel
     }
     if (*type && *self)
         return 0;
-    if (!w->broken && !PyErr_Occurred())
+    if (!w->stop.broken && !PyErr_Occurred())
         world_break(w, REASON_FRAME, "super() without a class or an argument");
     return -1;
 }
@@ -688,7 +688,7 @@ HANDLER(weakref_proxy) {
     if (given == 0)
         return MISUSE();
     PyObject *o = handler_takes(given, keywords, 1, 1) ? door_open(w, args[0]) : NULL;
-    if (w->broken || PyErr_Occurred())
+    if (w->stop.broken || PyErr_Occurred())
         return NULL;
     if (!o || record_of(w, o) || is_standin(o) || !raw_is_python_class(Py_TYPE(o)) ||
         PyType_Check(o) || PyCallable_Check(o))
@@ -716,7 +716,7 @@ HANDLER(context_get) {
         return MISUSE();
     PyObject *variable = door_open(w, args[0]);
     PyObject *value = variable ? context_get(w, variable) : NULL;
-    if (value || w->broken || PyErr_Occurred())
+    if (value || w->stop.broken || PyErr_Occurred())
         return value;
     return given == 2 ? Py_NewRef(args[1]) : context_default(w, variable);
 }
@@ -775,7 +775,7 @@ HANDLER(context_set) {
         return MISUSE();
     PyObject *variable = door_open(w, args[0]);
     PyObject *old = variable ? context_get(w, variable) : NULL;
-    if (!old && (!variable || w->broken || PyErr_Occurred()))
+    if (!old && (!variable || w->stop.broken || PyErr_Occurred()))
         return NULL;
     PyObject *token = token_new(variable, old);
     Py_XDECREF(old);

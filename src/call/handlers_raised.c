@@ -25,7 +25,7 @@ static const guard_custom nothing_handled_guard = {
     .name = "handled exception", .check = nothing_handled, .text = nothing_handled_text};
 
 status raised_nothing_outside(world *w) {
-    if (w->handling)
+    if (w->terms.handling)
         return world_break_status(w, REASON_EXCEPTION_LIVES, "the one that the caller handles");
     return guard_add_custom(w->guards, NULL, &nothing_handled_guard, NULL);
 }

@@ -177,7 +177,7 @@ static status open_replacement(world *w, const rule *row, PyObject **o) {
         return rule_open_exact(w, row, o);
     PyObject *watched = trampoline_for(w, *o, P_ATTR);
     if (!watched)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_SETREF(*o, watched);
     return ST_OK;
 }
@@ -187,9 +187,9 @@ static status open_replacement(world *w, const rule *row, PyObject **o) {
 static PyObject *substitute(world *w, PyObject *callable, PyObject *const *args, size_t given,
                             PyObject *keywords) {
     bool template = given > 1 && PyUnicode_Check(args[1]);
-    w->quiet += template;
+    w->inside.quiet += template;
     PyObject *result = call_native(w, callable, args, given, keywords, false);
-    w->quiet -= template;
+    w->inside.quiet -= template;
     return result;
 }
 
@@ -236,13 +236,13 @@ static bool compiles_quietly(PyObject *text, PyObject *flags) {
 static HANDLER(re_compile) {
     PyObject *text = handler_takes(given, keywords, 2, 2) ? door_open(w, args[0]) : NULL;
     PyObject *flags = text ? door_open(w, args[1]) : NULL, *pattern = NULL;
-    if (w->broken || PyErr_Occurred())
+    if (w->stop.broken || PyErr_Occurred())
         return NULL;
     if (flags && compiles_quietly(text, flags)) {
         PyObject *both[] = {text, flags};
-        w->quiet++;
+        w->inside.quiet++;
         pattern = PyObject_Vectorcall(callable, both, 2, NULL);
-        w->quiet--;
+        w->inside.quiet--;
         PyErr_Clear(); // what it refuses is refused in the trace again
     }
     if (!pattern)

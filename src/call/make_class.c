@@ -39,7 +39,7 @@ static status check_set_name(world *w, PyObject *value) {
         return ST_OK;
     bool told = raw_is_python_class(type) ? type_lookup(w, type, word.set_name, NULL) != NULL
                                           : _PyType_Lookup(type, word.set_name) != NULL;
-    if (w->broken || PyErr_Occurred())
+    if (w->stop.broken || PyErr_Occurred())
         return failed(w);
     bool harmless = type == &PyProperty_Type && record_of(w, value) == NULL;
     return told && !harmless ? refuse(w, "an attribute that is told its name: a", value) : ST_OK;
@@ -84,7 +84,7 @@ static PyObject *make_class(PyObject *self, PyObject *const *args, Py_ssize_t co
         return NULL;
     PyObject *class = PyObject_Vectorcall((PyObject *)&PyType_Type, args, 3, NULL);
     if (class != NULL && (world_keep(w, Py_NewRef(class)) == NULL ||
-                          map_put(&w->made, map_key(class), MADE_CLASS) != ST_OK))
+                          map_put(&w->made.objects, map_key(class), MADE_CLASS) != ST_OK))
         Py_CLEAR(class);
     return class;
 }
@@ -97,7 +97,7 @@ static PyObject *build(world *w, PyObject *callable, PyObject **items, size_t gi
     static PyObject *keywords;
     if (keywords == NULL && (keywords = Py_BuildValue("(s)", "metaclass")) == NULL)
         return NULL;
-    if (!PyFunction_Check(items[0]) || map_get(&w->made, map_key(items[0])) == NULL)
+    if (!PyFunction_Check(items[0]) || map_get(&w->made.objects, map_key(items[0])) == NULL)
         return world_break(w, REASON_CLASS_STATEMENT, "a body that was not made here");
     for (size_t i = 2; i < given; i++)
         if (check_base(w, items[i]) != ST_OK)
@@ -134,7 +134,7 @@ HANDLER(build_class) {
 // did not pass the door.
 static bool is_open_part(world *w, PyObject *o) {
     return o == Py_None || PyUnicode_CheckExact(o) ||
-           (PyFunction_Check(o) && map_get(&w->made, map_key(o)) != NULL);
+           (PyFunction_Check(o) && map_get(&w->made.objects, map_key(o)) != NULL);
 }
 
 static PyObject *wrap(world *w, PyObject *callable, PyObject *const *args, size_t given) {

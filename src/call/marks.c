@@ -101,8 +101,8 @@ static PyObject *handle_skip_frame(world *w, PyObject *callable, PyObject *const
     (void)callable, (void)args, (void)given, (void)keywords;
     world_break(w, REASON_SKIP_FRAME, "skip_frame()");
     if (w->run == w->root) {
-        Py_CLEAR(w->image);
-        w->again = 0;
+        Py_CLEAR(w->stop.image);
+        w->time.again = 0;
     }
     return NULL;
 }
@@ -145,9 +145,9 @@ static PyObject *call_constant(world *w, PyObject *function, PyObject *const *ar
     while (made < all && (values[made] = real_value(w, args[made])) != NULL)
         made++;
     if (made == all) {
-        w->quiet++;
+        w->inside.quiet++;
         value = PyObject_Vectorcall(function, values, given, keywords);
-        w->quiet--;
+        w->inside.quiet--;
     }
     while (made > 0)
         Py_DECREF(values[--made]);
@@ -177,9 +177,9 @@ static PyObject *call_marked(world *w, PyObject *function, PyObject *const *args
 static PyObject *substitute_of(world *w, PyObject *callable) {
     if (!in_set(w, marks.substituted, callable) || rule_of(callable) != NULL)
         return NULL;
-    w->quiet++;
+    w->inside.quiet++;
     PyObject *found = PyObject_CallOneArg(marks.find, outside_of(w, callable));
-    w->quiet--;
+    w->inside.quiet--;
     if (found == Py_None)
         Py_CLEAR(found);
     return found;
@@ -218,7 +218,7 @@ PyObject *mark_call(world *w, PyObject *callable, PyObject *const *args, size_t 
 
 // What a dict has under a key as the trace sees it: a held-back write counts. Borrowed, or NULL.
 static PyObject *seen(world *w, PyObject *dict, PyObject *key) {
-    uint64_t *joined = map_get(&w->dicts, map_key(dict));
+    uint64_t *joined = map_get(&w->in.dicts, map_key(dict));
     const names *n = joined ? (const names *)(uintptr_t)*joined : NULL;
     PyObject *held = n && n->twin      ? PyDict_GetItem(n->twin, key)
                      : n && n->pending ? PyDict_GetItem(n->pending, key)
@@ -229,7 +229,7 @@ static PyObject *seen(world *w, PyObject *dict, PyObject *key) {
 }
 
 bool mark_strict(world *w) {
-    if (w->strict_break)
+    if (w->stop.in_strict)
         return true;
     for (uint32_t i = 0; i < marks.strict.count; i += 2)
         if (seen(w, marks.strict.items[i], marks.strict.items[i + 1]) == Py_True)
@@ -251,7 +251,7 @@ static PyObject *graph_break(PyObject *module, PyObject *args, PyObject *keyword
 static PyObject *handle_tracing(world *w, PyObject *callable, PyObject *const *args, size_t given,
                                 PyObject *keywords) {
     (void)callable, (void)args, (void)given, (void)keywords;
-    w->asked = true;
+    w->facts.told = true;
     return Py_NewRef(Py_True);
 }
 

@@ -45,9 +45,9 @@ static void name_of_raised(char *name, size_t size) {
 
 int native_failed(world *w, bool suspicious) {
     world_touch(w);
-    if (w->broken) {
+    if (w->stop.broken) {
         if (!PyErr_Occurred() || !PyErr_ExceptionMatches(world_break_error))
-            world_break(w, w->reason, "%s", "");
+            world_break(w, w->stop.reason, "%s", "");
         return -1;
     }
     if (!suspicious || !native_born_here())

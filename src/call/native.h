@@ -7,7 +7,7 @@
 #include "src/world/world.h"
 
 static inline bool broke(world *w) {
-    return w->broken;
+    return w->stop.broken;
 }
 
 // Whether the exception that is set was born in native code just now: those that passed a frame
@@ -27,7 +27,7 @@ static inline PyObject *native_result(world *w, PyObject *result, bool suspiciou
     world_touch(w);
     if (FAULTY(false, true))
         Py_CLEAR(result);
-    if (LIKELY(result != NULL && !w->broken))
+    if (LIKELY(result != NULL && !w->stop.broken))
         return result;
     Py_XDECREF(result);
     native_failed(w, suspicious);
@@ -37,7 +37,7 @@ static inline PyObject *native_result(world *w, PyObject *result, bool suspiciou
 static inline int native_status(world *w, int result, bool suspicious) {
     world_touch(w);
     result = FAULTY(result, -1);
-    return LIKELY(result >= 0 && !w->broken) ? result : native_failed(w, suspicious);
+    return LIKELY(result >= 0 && !w->stop.broken) ? result : native_failed(w, suspicious);
 }
 
 // An opened and prepared strong reference; NULL with an exception or a break.

@@ -50,7 +50,7 @@ enum { CONVERT_NONE, CONVERT_STR, CONVERT_REPR, CONVERT_ASCII };
 static status open_text(world *w, PyObject **o, special id, unsigned protocol) {
     int python = special_is_python(w, *o, id);
     if (python < 0)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (python)
         return ST_OK;
     TRY(protocol_open(w, o, protocol));
@@ -74,7 +74,7 @@ static status format_prepare(world *w, PyObject **o, int conversion) {
 static status read_spec(world *w, PyObject *o, PyObject *spec) {
     int python = special_is_python(w, o, SPECIAL_format);
     if (python < 0)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     return python ? ST_OK : state_read_spec(w, o, spec);
 }
 

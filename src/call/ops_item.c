@@ -133,7 +133,7 @@ static PyObject *class_getitem(world *w, PyObject *class, PyObject *key) {
     PyObject *method = name ? attr_get(w, class, name) : NULL;
     Py_XDECREF(name);
     if (method == NULL) {
-        if (!w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+        if (!w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
             PyErr_Format(PyExc_TypeError, "type '%.200s' is not subscriptable",
                          ((PyTypeObject *)class)->tp_name);
         return NULL;
@@ -181,7 +181,7 @@ static PyObject *item_of_tuple(world *w, PyObject *container, PyObject *key) {
         return NULL;
     Py_ssize_t count = door_items(w, container), i = PyLong_AsSsize_t(index);
     if (count < 0 || PyErr_Occurred()) {
-        if (!w->broken && PyErr_ExceptionMatches(PyExc_OverflowError))
+        if (!w->stop.broken && PyErr_ExceptionMatches(PyExc_OverflowError))
             PyErr_Clear();
         return NULL;
     }
@@ -192,7 +192,7 @@ static PyObject *item_of_tuple(world *w, PyObject *container, PyObject *key) {
 PyObject *op_getitem(world *w, PyObject *container, PyObject *key) {
     keyed e = {0};
     PyObject *item = item_of_tuple(w, container, key);
-    if (item != NULL || w->broken || PyErr_Occurred())
+    if (item != NULL || w->stop.broken || PyErr_Occurred())
         return item;
     int by_key = keyed_of(w, container, key, &e);
     if (by_key)
@@ -272,7 +272,7 @@ static int contains_natively(world *w, PyObject *container, PyObject *value) {
     PyObject *v = c ? native_open(w, value, membership(c)) : NULL;
     int found = -1;
     if (v != NULL) {
-        w->identity_mattered |= record_of(w, v) != NULL; // asked for before equality
+        w->facts.identity_mattered |= record_of(w, v) != NULL; // asked for before equality
         found = native_status(w, PySequence_Contains(c, v), is_standin(c) || is_standin(v));
     }
     Py_XDECREF(c);
@@ -298,7 +298,7 @@ static int is_found(world *w, PyObject *item, PyObject *value) {
 static int contains_by_iteration(world *w, PyObject *container, PyObject *value) {
     PyObject *iterator = op_iter(w, container), *item;
     int found = iterator ? 0 : -1;
-    if (iterator == NULL && !w->broken && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    if (iterator == NULL && !w->stop.broken && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         world_break(w, REASON_NATIVE_ERROR, "a search in what is not iterable"); // its own words
     }

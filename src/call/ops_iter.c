@@ -179,7 +179,7 @@ static PyObject *open_iterable(world *w, PyObject *o) {
 static int unpack_values(world *w, PyObject *sequence, int count, PyObject **top) {
     Py_ssize_t length = door_items(w, sequence);
     if (length != count)
-        return w->broken || PyErr_Occurred() ? -1 : 0;
+        return w->stop.broken || PyErr_Occurred() ? -1 : 0;
     for (int i = 0; i < count; i++)
         if ((top[-1 - i] = door_item(w, sequence, i)) == NULL) {
             drop_all(top, i);

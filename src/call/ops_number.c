@@ -103,7 +103,7 @@ static status view_operand(world *w, special id, PyObject **o) {
                                       Py_TYPE(*o)->tp_name);
     PyObject *feed = feed_new(w, *o, P_HASH | P_EQ);
     if (feed == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_SETREF(*o, feed);
     return ST_OK;
 }
@@ -229,11 +229,11 @@ static int compares_identity(world *w, operands *p, int kind) {
 // A scalar cannot be the same object as what has methods of its own, so that identity says nothing.
 static status compare_prepare(world *w, operands *p, int kind) {
     unsigned protocols = kind == Py_EQ || kind == Py_NE ? P_EQ : P_ORDER;
-    bool mattered = w->identity_mattered;
+    bool mattered = w->facts.identity_mattered;
     TRY(protocol_open(w, &p->left, protocols));
     TRY(protocol_open(w, &p->right, protocols));
     if (is_scalar(p->left) || is_scalar(p->right))
-        w->identity_mattered = mattered;
+        w->facts.identity_mattered = mattered;
     return ST_OK;
 }
 

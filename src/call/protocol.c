@@ -230,11 +230,11 @@ static const guard_custom nothing_shown_guard = {
 
 // A twin has an address of its own: whether the original is being shown, native code cannot see.
 static status check_shown(world *w) {
-    if (w->showing)
+    if (w->terms.showing)
         return world_break_status(w, REASON_PROTOCOL, "repr() while one is running");
-    if (w->shows)
+    if (w->facts.shows)
         return ST_OK;
-    w->shows = true;
+    w->facts.shows = true;
     return guard_add_custom(w->guards, NULL, &nothing_shown_guard, NULL);
 }
 
@@ -322,7 +322,7 @@ static status open_callable(world *w, PyObject **o) {
         return ST_OK;
     PyObject *trampoline = trampoline_new(w, *o);
     if (trampoline == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_SETREF(*o, trampoline);
     return ST_OK;
 }
@@ -333,7 +333,7 @@ static status open_standin(world *w, PyObject *o, unsigned protocols) {
                                   protocols & P_TRUTH ? REASON_TENSOR_TRUTH : REASON_TENSOR_VALUE,
                                   "%s of a tensor", protocols & P_TRUTH ? "bool()" : "a use");
     if (protocols & (P_HASH | P_EQ))
-        w->identity_mattered = true;
+        w->facts.identity_mattered = true;
     (void)o;
     return ST_OK;
 }
@@ -347,8 +347,8 @@ static status check_attributes(world *w, PyObject *o) {
 
 // Containers ask for identity before they ask for equality, whatever __eq__ would say.
 static void note_identity(world *w, PyObject *o) {
-    if (!w->identity_mattered && record_of(w, o) != NULL)
-        w->identity_mattered = true;
+    if (!w->facts.identity_mattered && record_of(w, o) != NULL)
+        w->facts.identity_mattered = true;
 }
 
 static status open_opened(walk *k, PyObject **place, unsigned protocols) {
@@ -376,7 +376,7 @@ static status open_opened(walk *k, PyObject **place, unsigned protocols) {
 static status open_value(walk *k, PyObject **o, unsigned protocols) {
     PyObject *opened = door_open(k->w, *o);
     if (opened == NULL)
-        return k->w->broken ? ST_BREAK : ST_ERROR;
+        return k->w->stop.broken ? ST_BREAK : ST_ERROR;
     if (opened != *o)
         Py_SETREF(*o, Py_NewRef(opened));
     if (protocols & COMPARES)
@@ -388,7 +388,7 @@ static status open_value(walk *k, PyObject **o, unsigned protocols) {
 status protocol_open(world *w, PyObject **o, unsigned protocols) {
     PyObject *opened = door_open(w, *o);
     if (opened == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (opened != *o)
         Py_SETREF(*o, Py_NewRef(opened));
     if (protocols == P_NONE || (is_scalar(opened) && !(protocols & P_TEXT)))
@@ -416,7 +416,7 @@ static void note_elements(world *w, PyObject *o) {
         return;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
         if (record_of(w, PyTuple_GET_ITEM(o, i)) != NULL)
-            w->identity_mattered = true;
+            w->facts.identity_mattered = true;
 }
 
 // What native code is most likely to do: advance an iterator, order keys.

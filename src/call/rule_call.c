@@ -48,8 +48,8 @@ static status collect(ready *c, PyObject *callable, PyObject *const *args, size_
     size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0;
     c->target = rule_unbound(c->row, callable);
     PyObject *self = bound_self(c->w, callable, c->target);
-    if (!self && (PyErr_Occurred() || c->w->broken))
-        return c->w->broken ? ST_BREAK : ST_ERROR;
+    if (!self && (PyErr_Occurred() || c->w->stop.broken))
+        return c->w->stop.broken ? ST_BREAK : ST_ERROR;
     size_t first = self != NULL, all = first + given + extra;
     c->items = all <= FEW ? c->few : PyMem_New(PyObject *, all);
     if (!c->items) {
@@ -115,7 +115,7 @@ static bool gives_tuples(PyObject *o) {
 static status feed(ready *c, PyObject **o) {
     PyObject *made = feed_new(c->w, *o, c->row->elements);
     if (!made)
-        return c->w->broken ? ST_BREAK : ST_ERROR;
+        return c->w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_SETREF(*o, made);
     c->feeds = true;
     return ST_OK;
@@ -138,7 +138,7 @@ static status open_elements(ready *c, PyObject **o, unsigned mask) {
 static status watch_results(ready *c, PyObject **o) {
     PyObject *watched = trampoline_for(c->w, *o, c->row->elements);
     if (!watched)
-        return c->w->broken ? ST_BREAK : ST_ERROR;
+        return c->w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_SETREF(*o, watched);
     return ST_OK;
 }
@@ -227,7 +227,7 @@ static status check_self(ready *c, PyObject *self) {
     if (row->first & R_SELF && !Py_IS_TYPE(self, row->owner)) {
         int plain = is_plain_ordered(c, self);
         if (plain <= 0)
-            return plain == 0 ? refuse(c, self) : c->w->broken ? ST_BREAK : ST_ERROR;
+            return plain == 0 ? refuse(c, self) : c->w->stop.broken ? ST_BREAK : ST_ERROR;
     }
     // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it: they
     // must not write, and see an order that only one made inside shares with the original.
@@ -271,7 +271,7 @@ static status open_class(ready *c) {
     Py_DECREF(name);
     if (finalizer)
         return world_break_status(c->w, REASON_FINALIZER, "%s", ((PyTypeObject *)*type)->tp_name);
-    return c->w->broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
+    return c->w->stop.broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
 }
 
 // --- the order of sets ---
@@ -336,7 +336,7 @@ static status find_function(ready *c, size_t first) {
             called = is_function_name(PyTuple_GET_ITEM(c->keywords, i - c->count));
         int none = called ? door_is(c->w, c->items[i], Py_None) : 1;
         if (none < 0)
-            return c->w->broken ? ST_BREAK : ST_ERROR;
+            return c->w->stop.broken ? ST_BREAK : ST_ERROR;
         c->calls |= !none;
     }
     return ST_OK;
@@ -380,7 +380,7 @@ static PyObject *call_feeding(ready *c, bool suspicious) {
 // The text of an object is not among what was made ready: it may be an address.
 static void doubt_text(ready *c) {
     size_t shown = c->row->owner ? 1 : 0;
-    if (c->w->broken || shown >= c->count || value_immutable(c->items[shown]))
+    if (c->w->stop.broken || shown >= c->count || value_immutable(c->items[shown]))
         return;
     PyErr_Clear();
     world_break(c->w, REASON_NATIVE_ERROR, "%s, which shows a %s object", c->row->path,
@@ -406,11 +406,11 @@ static PyObject *run(ready *c) {
     note_write(c);
     bool suspicious = row->kind == RULE_STRUCT && is_suspicious(c);
     bool warning = state_makes_warning(c->target, c->items, c->count);
-    c->w->making_warning += warning;
+    c->w->inside.warning += warning;
     PyObject *result =
         c->feeds ? call_feeding(c, suspicious)
                  : call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
-    c->w->making_warning -= warning;
+    c->w->inside.warning -= warning;
     if (!result && row->first & R_SHOWN)
         doubt_text(c);
     return result && c->unordered ? check_few(c, result) : result;

@@ -129,7 +129,7 @@ static status object_special(world *w, PyObject *o, special id) {
         return hash_of(w, o);
     case SPECIAL_eq:
     case SPECIAL_ne:
-        w->identity_mattered = w->identity_mattered || record_of(w, o) != NULL;
+        w->facts.identity_mattered = w->facts.identity_mattered || record_of(w, o) != NULL;
         return ST_OK;
     case SPECIAL_repr:
         return world_break_status(w, REASON_ADDRESS, "repr of a %s object", Py_TYPE(o)->tp_name);
@@ -165,14 +165,14 @@ static status read_name(world *w, PyObject *class, const char *name) {
     bool opened = value != NULL && door_open(w, value) != NULL;
     Py_XDECREF(text);
     Py_XDECREF(value);
-    return opened ? ST_OK : w->broken ? ST_BREAK : ST_ERROR;
+    return opened ? ST_OK : w->stop.broken ? ST_BREAK : ST_ERROR;
 }
 
 // The text of a class is made of its names, of a module's C function of its name.
 static status open_repr(world *w, PyObject *o, bool *known) {
     PyObject *self = PyCFunction_CheckExact(o) ? PyCFunction_GET_SELF(o) : o;
     *known = self == NULL || (self != o && PyModule_Check(self));
-    if (!PyType_Check(o) || Py_TYPE(o)->tp_repr != PyType_Type.tp_repr || w->class_written)
+    if (!PyType_Check(o) || Py_TYPE(o)->tp_repr != PyType_Type.tp_repr || w->facts.class_written)
         return ST_OK;
     *known = true;
     if (!raw_is_python_class((PyTypeObject *)o))
@@ -213,7 +213,8 @@ static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
     if (row == NULL || !(row->protocols & protocols))
         return refuse(w, o, id);
     bool outside = record_of(w, o) != NULL;
-    bool twin = outside || map_get(&w->made, map_key(o)) != NULL; // made of what passed the door
+    bool twin =
+        outside || map_get(&w->made.objects, map_key(o)) != NULL; // made of what passed the door
     if ((row->where == INSIDE && outside) || (row->where == TWIN && !twin))
         return refuse(w, o, id);
     return protocols & (P_HASH | P_EQ) ? identity_of_parts(w, o) : ST_OK;
@@ -250,7 +251,7 @@ static status look_up(world *w, PyTypeObject *type, special id, PyObject **raw) 
         return ST_ERROR;
     *raw = NULL;
     PyObject *found = type_lookup(w, type, name, raw);
-    if (w->broken)
+    if (w->stop.broken)
         return ST_BREAK;
     if (found == NULL && PyErr_Occurred())
         return ST_ERROR;

@@ -17,10 +17,10 @@ typedef struct reading {
 
 // Whether this was not guarded yet: 1, and it is noted; 0; -1 error.
 static int is_first(world *w, PyObject *what) {
-    if (!w->states && !(w->states = world_keep(w, PySet_New(NULL))))
+    if (!w->in.states && !(w->in.states = world_keep(w, PySet_New(NULL))))
         return -1;
-    int there = PySet_Contains(w->states, what);
-    return there ? (there < 0 ? -1 : 0) : PySet_Add(w->states, what) < 0 ? -1 : 1;
+    int there = PySet_Contains(w->in.states, what);
+    return there ? (there < 0 ? -1 : 0) : PySet_Add(w->in.states, what) < 0 ? -1 : 1;
 }
 
 // --- how many digits an int may have ---
@@ -245,7 +245,7 @@ bool state_is_dated(PyObject *value) {
 // the trace's own gives its warnings.)
 static int break_warning(void) {
     world *w = world_here;
-    if (!w || w->quiet || w->broken || w->making_warning)
+    if (!w || w->inside.quiet || w->stop.broken || w->inside.warning)
         return 0;
     world_break(w, REASON_WARNING, "C code");
     return -1;

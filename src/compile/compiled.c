@@ -496,12 +496,12 @@ PyMethodDef compile_methods[] = {
 static void quiet_enter(void **state) {
     *state = world_here;
     if (world_here != NULL)
-        world_here->quiet++;
+        world_here->inside.quiet++;
 }
 
 static void quiet_leave(void **state) {
     if (*state != NULL)
-        ((world *)*state)->quiet--;
+        ((world *)*state)->inside.quiet--;
 }
 
 static PyObject *function_of(PyObject *o) {

@@ -52,11 +52,12 @@ static PyObject *chain_text(PyObject *stack) {
 }
 
 static PyObject *drop_text(const world *w, PyCodeObject *co) {
-    const reason_row *row = &reason_rows[w->reason];
-    PyObject *place = place_text(w->stack, co), *chain = chain_text(w->stack), *text = NULL;
+    const reason_row *row = &reason_rows[w->stop.reason];
+    PyObject *place = place_text(w->stop.stack, co), *chain = chain_text(w->stop.stack),
+             *text = NULL;
     if (place != NULL && chain != NULL)
-        text = PyUnicode_FromFormat("%U: %s: %V [%s]%s%s%U", place, row->sentence, w->detail, "",
-                                    row->id, *row->hint ? "\n  hint: " : "", row->hint, chain);
+        text = PyUnicode_FromFormat("%U: %s: %V [%s]%s%s%U", place, row->sentence, w->stop.detail,
+                                    "", row->id, *row->hint ? "\n  hint: " : "", row->hint, chain);
     Py_XDECREF(place);
     Py_XDECREF(chain);
     return text;
@@ -64,11 +65,11 @@ static PyObject *drop_text(const world *w, PyCodeObject *co) {
 
 // What the text says, in parts.
 static PyObject *break_row(const world *w, PyCodeObject *co) {
-    const reason_row *row = &reason_rows[w->reason];
-    PyObject *made =
-        Py_BuildValue("{s:O, s:s, s:s, s:s, s:O, s:O}", "code", co, "reason", row->id, "sentence",
-                      row->sentence, "hint", row->hint, "detail", w->detail ? w->detail : Py_None,
-                      "stack", w->stack ? w->stack : Py_None);
+    const reason_row *row = &reason_rows[w->stop.reason];
+    PyObject *made = Py_BuildValue("{s:O, s:s, s:s, s:s, s:O, s:O}", "code", co, "reason", row->id,
+                                   "sentence", row->sentence, "hint", row->hint, "detail",
+                                   w->stop.detail ? w->stop.detail : Py_None, "stack",
+                                   w->stop.stack ? w->stop.stack : Py_None);
     if (made == NULL)
         PyErr_Clear(); // a break of which less is known
     return made;
@@ -239,10 +240,10 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
 }
 
 static policy_break break_of(world *w, PyCodeObject *co) {
-    policy_break b = {.reason = reason_rows[w->reason].id,
+    policy_break b = {.reason = reason_rows[w->stop.reason].id,
                       .text = drop_text(w, co),
                       .row = break_row(w, co),
-                      .stack = Py_XNewRef(w->stack),
+                      .stack = Py_XNewRef(w->stop.stack),
                       .strict = mark_strict(w)};
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
         PyErr_Clear(); // a break without its text is still a break
@@ -257,9 +258,9 @@ static outcome drop(compiler *c, cache *k, world *w, PyCodeObject *co) {
     }
     note(c->drops, b.text);
     note(c->dropped, b.row);
-    count_drop(c, k, w->reason);
+    count_drop(c, k, w->stop.reason);
     // What it calls must not be told that it is compiled either.
-    bool off = w->reason == REASON_IS_COMPILING;
+    bool off = w->stop.reason == REASON_IS_COMPILING;
     k->off |= off && k->given_up;
     outcome how = off ? OUTCOME_OFF : OUTCOME_NATIVE;
     if (policy_is_there(c)) {
@@ -276,16 +277,16 @@ static outcome drop(compiler *c, cache *k, world *w, PyCodeObject *co) {
 // The frames of a break are a result like any other. A reason not to rebuild them takes the place
 // of the one why it broke.
 static void forget_break(world *w) {
-    w->broken = false;
-    w->again = 0;
-    Py_CLEAR(w->detail);
-    Py_CLEAR(w->stack);
+    w->stop.broken = false;
+    w->time.again = 0;
+    Py_CLEAR(w->stop.detail);
+    Py_CLEAR(w->stop.stack);
 }
 
 static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, product *out) {
     PyObject *result = value;
-    if (w->broken) {
-        result = (PyObject *)w->image;
+    if (w->stop.broken) {
+        result = (PyObject *)w->stop.image;
         out->broke = true;
         out->why = break_of(w, co);
         if (PyErr_Occurred()) { // a signal came while it was put in words
@@ -302,12 +303,12 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
     if (out->guards != NULL)
         return TRACE_DONE;
     product_clear(out);
-    return w->broken ? TRACE_BROKE : TRACE_ERROR;
+    return w->stop.broken ? TRACE_BROKE : TRACE_ERROR;
 }
 
 // A break is an error.
 static bool is_strict(const compiler *c, world *w) {
-    return !w->recovering && (c->fullgraph || mark_strict(w));
+    return !w->terms.recovering && (c->fullgraph || mark_strict(w));
 }
 
 static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, product *out) {
@@ -317,16 +318,16 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     c->traces++;
     hook_enter(&before, HOOK_TRACE);
     trace_end end = trace_function(w, f, below, &value);
-    out->reach = w->reached;
-    out->looked = w->looked;
-    out->asked = w->asked;
-    if (f->unit == 0 && (long)w->clock > c->longest)
-        c->longest = (long)w->clock;
-    if (end == TRACE_DONE || (end == TRACE_BROKE && w->image != NULL && !is_strict(c, w)))
+    out->reach = w->roots.reached;
+    out->looked = w->roots.looked;
+    out->asked = w->facts.told;
+    if (f->unit == 0 && (long)w->time.now > c->longest)
+        c->longest = (long)w->time.now;
+    if (end == TRACE_DONE || (end == TRACE_BROKE && w->stop.image != NULL && !is_strict(c, w)))
         end = make_product(w, value, co, out);
     hook_leave(&before);
-    if (end == TRACE_ERROR && !w->interrupted && PyErr_ExceptionMatches(PyExc_MemoryError)) {
-        w->again = 0;
+    if (end == TRACE_ERROR && !w->stop.interrupted && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        w->time.again = 0;
         world_break(w, REASON_RESOURCES, "MemoryError");
         end = TRACE_BROKE; // the program itself may need less
     }
@@ -341,13 +342,13 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
 
 static void force_break(compiler *c, const cache *k, world *w) {
     if (c->break_at > 0 || c->break_every > 0)
-        w->stop_reason = REASON_NONE;
+        w->time.stop_reason = REASON_NONE;
     if (c->break_at > 0 && k->unit == 0)
-        w->stop_at = (uint64_t)c->break_at;
+        w->time.stop_at = (uint64_t)c->break_at;
     if (c->break_every <= 0)
         return;
     c->random = c->random * 6364136223846793005u + 1442695040888963407u;
-    w->stop_at = 1 + (c->random >> 33) % (2 * (uint64_t)c->break_every);
+    w->time.stop_at = 1 + (c->random >> 33) % (2 * (uint64_t)c->break_every);
 }
 
 // How many of the frames below a trace may go on in. Where a place is come to from many others, it
@@ -366,7 +367,7 @@ static int frames_below(const compiler *c, const cache *k, const guard_frame *f)
 static trace_end trace_until(compiler *c, world **w, guard_frame *f, int below, product *out) {
     trace_end end = trace_once(c, *w, f, below, out);
     for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !is_strict(c, *w); i++) {
-        if ((*w)->again == 0 || (*w)->again >= (*w)->stop_at)
+        if ((*w)->time.again == 0 || (*w)->time.again >= (*w)->time.stop_at)
             break;
         world *next = world_new();
         if (next == NULL)
@@ -385,11 +386,11 @@ static world *new_world(const compiler *c) {
     world *w = world_new();
     if (w == NULL)
         return NULL;
-    w->whole = c->fullgraph;
-    w->replayed = c->backend == Py_None;
-    w->handling = py_is_handling();
-    w->asked_before = compiler_asked;
-    w->showing = py_is_showing();
+    w->terms.whole = c->fullgraph;
+    w->terms.replayed = c->backend == Py_None;
+    w->terms.handling = py_is_handling();
+    w->terms.told_before = compiler_asked;
+    w->terms.showing = py_is_showing();
     return w;
 }
 
@@ -397,14 +398,14 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     world *w = new_world(c);
     if (w == NULL)
         return OUTCOME_ERROR;
-    w->varying = k->varying;
-    w->varying_count = k->varying_count;
+    w->terms.varying = k->varying;
+    w->terms.varying_count = k->varying_count;
     force_break(c, k, w);
     trace_end end = trace_until(c, &w, f, below, out);
     outcome how = OUTCOME_DONE;
     // What was in the way may be in the frames below, or that they are there: it is traced alone.
     if (end == TRACE_BROKE && below > 0 && !is_strict(c, w) &&
-        (w->reached > 0 || w->reason == REASON_RESOURCES)) {
+        (w->roots.reached > 0 || w->stop.reason == REASON_RESOURCES)) {
         world_free(w);
         k->reaching++;
         return trace_call(c, k, f, 0, out);
@@ -412,9 +413,10 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     if (end == TRACE_BROKE)
         how = drop(c, k, w, (PyCodeObject *)PyFunction_GET_CODE(f->function));
     else if (end == TRACE_ERROR)
-        how = w->interrupted ? OUTCOME_ERROR
-                             : give_up_if_forgiven(
-                                   c, k, (PyCodeObject *)PyFunction_GET_CODE(f->function), "trace");
+        how = w->stop.interrupted
+                  ? OUTCOME_ERROR
+                  : give_up_if_forgiven(c, k, (PyCodeObject *)PyFunction_GET_CODE(f->function),
+                                        "trace");
     py_raised aside = py_put_aside();
     world_free(w);
     py_put_on(aside);
@@ -489,8 +491,8 @@ static bool trace_to_failure(compiler *c, const entry *e, guard_frame *f, int nu
     world *w = new_world(c);
     if (w == NULL)
         return false;
-    w->stop_call = number;
-    w->recovering = true;
+    w->time.stop_call = number;
+    w->terms.recovering = true;
     trace_end end = trace_until(c, &w, f, e->reach, out);
     py_raised aside = py_put_aside();
     world_free(w);

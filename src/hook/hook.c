@@ -93,7 +93,7 @@ static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bo
 
 // Frames of torch's own Python code, imports and signal handlers are no part of a trace.
 static bool traced(py_frame *f) {
-    return hook_here == HOOK_TRACE && world_here != NULL && world_here->quiet == 0 &&
+    return hook_here == HOOK_TRACE && world_here != NULL && world_here->inside.quiet == 0 &&
            !py_is_native_helper(py_frame_code(f));
 }
 

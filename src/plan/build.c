@@ -92,8 +92,8 @@ status build_step(builder *b, step_list *to, step s, const operands *more, PyObj
 
 // The graph inputs' sources: those of the tensors that came in.
 static status input_sources(builder *b, map *sources) {
-    for (uint32_t i = 0; i < b->w->all.count; i++) {
-        record *r = b->w->all.items[i];
+    for (uint32_t i = 0; i < b->w->in.all.count; i++) {
+        record *r = b->w->in.all.items[i];
         if (r->kind != RECORD_TENSOR || !r->inside || !is_standin(r->inside))
             continue;
         node *n = world_tensors->node_of(r->inside);
@@ -235,10 +235,10 @@ static status append_steps(plan *p, const step_list *steps) {
 
 // First of the writes: if it cannot be done, nothing is.
 static status build_state(builder *b) {
-    if (!b->w->switches)
+    if (!b->w->held.switches)
         return ST_OK;
     step s = step_of(STEP_STATE, -1, OPERAND_NONE, OPERAND_NONE);
-    return build_step(b, &b->writing, s, NULL, b->w->switches);
+    return build_step(b, &b->writing, s, NULL, b->w->held.switches);
 }
 
 static status build(builder *b, PyObject *result) {

@@ -80,8 +80,8 @@ static status note_constant(builder *b, PyObject *o) {
 
 // Whatever ran is code of an outside function, or nested in such.
 static status is_of_code(builder *b, PyObject *o, bool *yes) {
-    for (uint32_t i = 0; !b->constants_known && i < b->w->all.count; i++) {
-        PyObject *f = b->w->all.items[i]->outside;
+    for (uint32_t i = 0; !b->constants_known && i < b->w->in.all.count; i++) {
+        PyObject *f = b->w->in.all.items[i]->outside;
         if (PyFunction_Check(f))
             TRY(note_constant(b, PyFunction_GET_CODE(f)));
     }

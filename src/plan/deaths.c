@@ -186,21 +186,21 @@ static bool root_known(const root *r) {
 
 // It dies for real, in an instruction that is.
 static status break_before(world *w, const root *r) {
-    const uint64_t *dropped = map_get(&w->born, map_key(r->inside ? r->inside : r->outside));
-    w->again = dropped ? *dropped : 1;
+    const uint64_t *dropped = map_get(&w->time.born, map_key(r->inside ? r->inside : r->outside));
+    w->time.again = dropped ? *dropped : 1;
     return world_break_status(w, REASON_FINALIZER, "lets go of a %s", Py_TYPE(r->outside)->tp_name);
 }
 
 static status root_goes(builder *b, losses *l, const root *r) {
     if (!losses_add(l, r->outside))
         return break_before(b->w, r);
-    b->lets_go |= map_get(&b->w->dying, map_key(r->outside)) == NULL;
+    b->lets_go |= map_get(&b->w->roots.dying, map_key(r->outside)) == NULL;
     return guard_displaced(b, r->source, (displaced){.place = DEATH_ITSELF});
 }
 
 static status list_roots(builder *b, root_list *going) {
-    for (uint32_t i = 0; i < b->w->roots.count; i++) {
-        const root *r = &b->w->roots.items[i];
+    for (uint32_t i = 0; i < b->w->roots.slots.count; i++) {
+        const root *r = &b->w->roots.slots.items[i];
         if (!r->stays && !map_get(&b->sources, map_key(r->source)) && !root_known(r))
             TRY(vec_push(going, r));
     }
@@ -220,9 +220,9 @@ static bool is_held_by_path(const source *s) {
 static status keep_loaded(builder *b, losses *l) {
     for (uint32_t i = 0; i < b->loaded.count; i++) {
         source *s = b->loaded.items[i];
-        const uint64_t *known = map_get(&b->w->lazies, map_key(s));
+        const uint64_t *known = map_get(&b->w->in.lazies, map_key(s));
         PyObject *o = known ? ((lazy *)(uintptr_t)*known)->outside : NULL;
-        if (!o || !map_get(&b->w->dying, map_key(o)) || !is_held_by_path(s))
+        if (!o || !map_get(&b->w->roots.dying, map_key(o)) || !is_held_by_path(s))
             continue;
         if (!losses_keep(l, o)) {
             PyErr_NoMemory();
@@ -235,7 +235,7 @@ static status keep_loaded(builder *b, losses *l) {
 
 status deaths_of_roots(builder *b) {
     root_list going = {0};
-    losses l = {.before = &b->w->dying};
+    losses l = {.before = &b->w->roots.dying};
     status done = list_roots(b, &going);
     if (done == ST_OK && going.count > 0)
         done = keep_loaded(b, &l);
@@ -248,8 +248,8 @@ status deaths_of_roots(builder *b) {
 
 status deaths_of_generators(builder *b) {
     world *w = b->w;
-    for (uint32_t i = 0; i < w->generators.count; i++) {
-        PyObject *gen = raw_weakref_get(w->generators.items[i]);
+    for (uint32_t i = 0; i < w->made.generators.count; i++) {
+        PyObject *gen = raw_weakref_get(w->made.generators.items[i]);
         if (gen && gen != Py_None && ((PyGenObject *)gen)->gi_frame_state < FRAME_EXECUTING &&
             ((PyGenObject *)gen)->gi_frame_state != FRAME_CREATED &&
             !map_get(&b->objects, map_key(gen)))

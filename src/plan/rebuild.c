@@ -20,9 +20,9 @@ status rebuild_refuse(builder *b, PyObject *o) {
 
 // Broken off before it was made, a trace need not make it again.
 static void break_before(builder *b, PyObject *o) {
-    const uint64_t *born = map_get(&b->w->born, map_key(o));
+    const uint64_t *born = map_get(&b->w->time.born, map_key(o));
     if (born)
-        b->w->again = *born;
+        b->w->time.again = *born;
 }
 
 status rebuild_refuse_for(builder *b, PyObject *o, reason why) {

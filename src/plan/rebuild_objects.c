@@ -20,8 +20,8 @@ static status globals_source(builder *b, PyObject *globals, source **found) {
     guards *g = b->w->guards;
     record *known = record_of(b->w, globals);
     *found = known ? known->source : NULL;
-    for (uint32_t i = 0; !known && i < b->w->all.count; i++) {
-        record *r = b->w->all.items[i];
+    for (uint32_t i = 0; !known && i < b->w->in.all.count; i++) {
+        record *r = b->w->in.all.items[i];
         if (!PyFunction_Check(r->outside) || PyFunction_GET_GLOBALS(r->outside) != globals)
             continue;
         source *s = guard_source(g, SOURCE_GLOBALS, r->source, NULL, 0);

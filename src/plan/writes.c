@@ -387,7 +387,7 @@ static status change_of(const record *r, set_change *c) {
 // visited), has its gaps at another place in each call.
 static bool set_unchanged(const builder *b, const set_change *c) {
     const record *r = c->record;
-    if (b->w->addressed && r->count == 0 && PyList_GET_SIZE(c->now) == 0)
+    if (b->w->facts.addressed && r->count == 0 && PyList_GET_SIZE(c->now) == 0)
         return true;
     if (!py_set_has_layout(r->inside, c->layout_then))
         return false;
@@ -751,17 +751,17 @@ static status write_record(builder *b, const record *r) {
 
 status writes_build(builder *b) {
     world *w = b->w;
-    for (uint32_t i = 0; i < w->calls.count; i++)
-        TRY(write_call(b, &w->calls.items[i]));
-    for (uint32_t i = 0; i < w->all.count; i++)
-        TRY(write_first(b, w->all.items[i]));
-    for (uint32_t i = 0; i < w->names.count; i++) {
-        const names *n = w->names.items[i];
+    for (uint32_t i = 0; i < w->held.calls.count; i++)
+        TRY(write_call(b, &w->held.calls.items[i]));
+    for (uint32_t i = 0; i < w->in.all.count; i++)
+        TRY(write_first(b, w->in.all.items[i]));
+    for (uint32_t i = 0; i < w->in.names.count; i++) {
+        const names *n = w->in.names.items[i];
         TRY(n->twin ? write_filled(b, n) : write_pending(b, n));
     }
-    for (uint32_t i = 0; i < w->all.count; i++)
-        TRY(write_record(b, w->all.items[i]));
-    for (uint32_t i = 0; i < w->hits.count; i++)
-        TRY(write_hit(b, &w->hits.items[i]));
+    for (uint32_t i = 0; i < w->in.all.count; i++)
+        TRY(write_record(b, w->in.all.items[i]));
+    for (uint32_t i = 0; i < w->in.hits.count; i++)
+        TRY(write_hit(b, &w->in.hits.items[i]));
     return rebuild_rest(b);
 }

@@ -38,7 +38,7 @@ static PyObject *from_meta(world *w, const meta *m, PyObject *name) {
 static PyObject *fold(world *w, standin *s, PyObject *name) {
     const meta *m = meta_known(w, s->node);
     PyObject *value = m ? from_meta(w, m, name) : NULL;
-    return value || PyErr_Occurred() || w->broken ? value : from_fake(w, s, name);
+    return value || PyErr_Occurred() || w->stop.broken ? value : from_fake(w, s, name);
 }
 
 // In inference mode torch's fakes take some operations apart, and lose that a view requires a
@@ -90,7 +90,7 @@ static PyObject *gradient(world *w, standin *s, PyObject *name) {
     if (!r || s->type == NULL)
         return none_of_leaf(w, s, name);
     if (grad_pending(r)) {
-        w->met = true;
+        w->facts.met = true;
         return Py_NewRef(grad_pending(r));
     }
     source *from = guard_source(w->guards, SOURCE_TENSOR_GRAD, r->source, name, 0);
@@ -115,7 +115,7 @@ static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) 
         return leafness(w, s, name);
     if (is_text(how, "no history"))
         return none_of_leaf(w, s, name);
-    if (is_text(how, "no record") && !s->input && w->calls.count == 0)
+    if (is_text(how, "no record") && !s->input && w->held.calls.count == 0)
         return from_history(w, s, name);
     if (is_text(how, "grad"))
         return gradient(w, s, name);
@@ -151,7 +151,7 @@ static PyObject *get_dict(world *w, standin *s) {
     names *n = r ? names_of_object(w, r) : NULL;
     if (n)
         return names_as_object(w, n);
-    return PyErr_Occurred() || w->broken
+    return PyErr_Occurred() || w->stop.broken
                ? NULL
                : world_break(w, REASON_ATTRIBUTE, "__dict__ of a tensor made in the trace");
 }
@@ -195,14 +195,14 @@ PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name) {
     if (is_text(name, "__dict__"))
         return get_dict(w, s);
     PyObject *found = look_up(w, s->type, name, &raw);
-    if (!found && (PyErr_Occurred() || w->broken))
+    if (!found && (PyErr_Occurred() || w->stop.broken))
         return NULL;
     if (found && Py_TYPE(raw) == &PyGetSetDescr_Type)
         return get_getset(w, s, name, raw);
     if (found && is_data_descriptor(raw))
         return get_getset(w, s, name, raw);
     PyObject *own = get_own(w, s, name);
-    if (own || PyErr_Occurred() || w->broken)
+    if (own || PyErr_Occurred() || w->stop.broken)
         return own;
     return found ? bind(w, s, name, found, raw) : no_attribute(s, name);
 }
@@ -251,7 +251,7 @@ int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
     PyObject *raw = NULL;
     PyObject *found = look_up(w, s->type, name, &raw);
     record *r = record_of(w, o);
-    if (!found && (PyErr_Occurred() || w->broken))
+    if (!found && (PyErr_Occurred() || w->stop.broken))
         return -1;
     if (found && r && is_text(name, "grad") && Py_TYPE(raw) == &PyGetSetDescr_Type) {
         int done = set_gradient(w, s, r, value);
@@ -266,11 +266,11 @@ int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
         return set_inside(w, s, name, value);
     names *n = names_of_object(w, r);
     if (!n)
-        return PyErr_Occurred() || w->broken ? -1 : (no_attribute(s, name), -1);
+        return PyErr_Occurred() || w->stop.broken ? -1 : (no_attribute(s, name), -1);
     if (!value) {
         PyObject *old = names_get(w, n, name);
         if (!old)
-            return PyErr_Occurred() || w->broken ? -1 : (no_attribute(s, name), -1);
+            return PyErr_Occurred() || w->stop.broken ? -1 : (no_attribute(s, name), -1);
         Py_DECREF(old);
     }
     return names_set(w, n, name, value) == ST_OK ? 0 : -1;

@@ -166,7 +166,7 @@ static status make_inputs(world *w) {
         node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
         PyObject *fake = fake_of(w, n);
         if (!fake)
-            return w->broken ? ST_BREAK : ST_ERROR;
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
         TRY(know(w->torch, n, fake));
     }
     return ST_OK;
@@ -215,9 +215,9 @@ static status run_again(world *w, torch_trace *t, const late_call *call) {
     PyObject *result = NULL;
     if (args && (kwargs || !call->n->kwargs))
         result = run_fakes(t, call->callable, args, kwargs);
-    if (args && !result && !w->broken)
+    if (args && !result && !w->stop.broken)
         fake_failed(w, call->n->target);
-    status done = result ? know(t, call->n, result) : w->broken ? ST_BREAK : ST_ERROR;
+    status done = result ? know(t, call->n, result) : w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_XDECREF(args);
     Py_XDECREF(kwargs);
     Py_XDECREF(result);
@@ -301,7 +301,7 @@ static status complete(world *w, torch_trace *t) {
     for (uint32_t i = t->calls.count; i-- > 0;) {
         const late_call *call = &t->calls.items[i];
         if (!fake_of(w, call->n))
-            return w->broken ? ST_BREAK : ST_ERROR;
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
         if (call->n->example == Py_None && call->by_rule)
             TRY(complete_tuple(t, i));
     }
@@ -314,7 +314,7 @@ status fakes_complete(world *w) {
         return ST_OK;
     if (facts.check_rules)
         return fakes_settle(w);
-    if (w->replayed)
+    if (w->terms.replayed)
         return ST_OK;
     quiet q;
     quiet_begin(&q);

@@ -16,7 +16,7 @@ static Py_ssize_t count_operations(const graph *g) {
 
 // Writes to what is no tensor, and no state of torch's.
 static uint64_t count_writes(const world *w, const torch_trace *t) {
-    return w->writes - t->effects;
+    return w->held.writes - t->effects;
 }
 
 // --- what was seen ---
@@ -97,11 +97,12 @@ static const char *objection(world *w, const torch_trace *t, const look *l, call
     int first = w->graph->inputs + (int)l->operations;
     if (count_writes(w, t) != l->writes)
         return "writes to what is outside";
-    if (world_wrote(w) && (w->met || w->class_written)) // what is held back is not done by then
+    if (world_wrote(w) &&
+        (w->facts.met || w->facts.class_written)) // what is held back is not done by then
         return "may read what was written before";
     if (count_contexts(t) != l->contexts || t->inference)
         return "changes torch's state";
-    if (!w->replayed && uses_others(w, a, first))
+    if (!w->terms.replayed && uses_others(w, a, first))
         return "uses a tensor that it was not given";
     return NULL;
 }
@@ -126,7 +127,7 @@ static int drop_nodes(graph *g, Py_ssize_t first) {
 static status end_look(world *w, torch_trace *t, const look *l, call_args a) {
     restore(t, l);
     const char *why = objection(w, t, l, a);
-    int wrote = why || w->replayed ? 0 : writes_to_given(t, a);
+    int wrote = why || w->terms.replayed ? 0 : writes_to_given(t, a);
     if (wrote < 0)
         return ST_ERROR;
     if (wrote)
@@ -148,19 +149,19 @@ status function_look(world *w) {
         return t ? world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function")
                  : ST_ERROR;
     TRY(fakes_settle(w)); // nodes of the look go
-    look l = {.since = w->trial ? w->trial : w->run->started,
+    look l = {.since = w->time.trial ? w->time.trial : w->run->started,
               .writes = count_writes(w, t),
               .operations = count_operations(w->graph),
               .contexts = count_contexts(t),
               .moved = t->moved.count,
               .stateless = t->before == NULL};
     TRY(vec_push(&t->looks, l));
-    if (w->trial == 0) {
-        w->met = false;
+    if (w->time.trial == 0) {
+        w->facts.met = false;
         if (t->mode && ask(t, "forget_writes", Py_None, NULL) < 0)
             return ST_ERROR;
     }
-    w->trial = l.since;
+    w->time.trial = l.since;
     return ST_OK;
 }
 
@@ -194,7 +195,7 @@ static status note_shared(torch_trace *t, uint64_t since, call_args a, PyObject 
 
 status function_outputs(world *w, node *const *nodes, uint32_t count) {
     torch_trace *t = w->torch;
-    if (!t || !t->shared || w->replayed)
+    if (!t || !t->shared || w->terms.replayed)
         return ST_OK;
     PyObject *fakes = PyList_New(0);
     for (uint32_t i = 0; fakes && i < count; i++)
@@ -224,6 +225,6 @@ PyObject *function_apply(world *w, const row *r, call_args a) {
         Py_CLEAR(result);
     t->looks.count--;
     if (result)
-        w->trial = t->looks.count ? l.since : 0;
+        w->time.trial = t->looks.count ? l.since : 0;
     return result;
 }

@@ -41,7 +41,7 @@ status hook_place(world *w, standin *s) {
     int leaf = s->input ? flag(w, s, "is_leaf") : 0;
     if (leaf < 0)
         return ST_ERROR;
-    if (w->replayed || leaf || !changed)
+    if (w->terms.replayed || leaf || !changed)
         return ST_OK;
     bool used = s->input || is_used(w, s->node);
     world_break(w, REASON_HOOK, "%U, in a graph that is compiled as a whole", s->node->name);
@@ -139,8 +139,8 @@ static int is_looked_at(world *w, PyObject *tensor, const char *name) {
 }
 
 status hooks_end(world *w) {
-    for (uint32_t i = 0; i < w->calls.count; i++) {
-        record *r = record_of(w, w->calls.items[i].self);
+    for (uint32_t i = 0; i < w->held.calls.count; i++) {
+        record *r = record_of(w, w->held.calls.items[i].self);
         if (!r || r->kind != RECORD_TENSOR)
             continue;
         int hooks = is_looked_at(w, r->outside, "_backward_hooks");
@@ -150,7 +150,7 @@ status hooks_end(world *w) {
         if (hooks + others == 0)
             continue;
         world_break(w, REASON_HOOK, "a tensor whose hooks are looked at");
-        world_break_earlier(w, w->calls.items[i].since);
+        world_break_earlier(w, w->held.calls.items[i].since);
         return ST_BREAK;
     }
     return ST_OK;
@@ -163,14 +163,14 @@ PyObject *hook_detach(world *w, const row *r, call_args a) {
     PyObject *self = a.given > 0 ? door_open(w, a.args[0]) : NULL;
     if (a.given > 0 && !self)
         return NULL;
-    if (self && is_tensor_standin(self) && (((standin *)self)->input || w->calls.count > 0))
+    if (self && is_tensor_standin(self) && (((standin *)self)->input || w->held.calls.count > 0))
         return world_break(w, REASON_HOOK, "detach_");
     return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, a);
 }
 
 static status derive_one(world *w, PyObject *o) {
     if (!(o = door_open(w, o)))
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     return is_tensor_standin(o) ? hook_place(w, (standin *)o) : ST_OK;
 }
 
@@ -179,7 +179,7 @@ status hook_derive(world *w, call_args a) {
         a.given > 1 ? a.args[1] : handler_keyword(a.args, a.given, a.keywords, "inputs");
     PyObject *opened = inputs ? door_open(w, inputs) : NULL;
     if (inputs && !opened)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (!opened || !(PyTuple_Check(opened) || PyList_Check(opened)))
         return opened ? derive_one(w, opened) : ST_OK;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(opened); i++)

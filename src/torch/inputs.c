@@ -295,7 +295,7 @@ static int rank_of(world *w, torch_trace *t, const source *s) {
 status input_looked(world *w, source *s) {
     torch_trace *t = trace_of(w);
     if (!t)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (map_get(&t->looked, map_key(s)))
         return ST_OK;
     return map_put(&t->looked, map_key(s), (uint64_t)(2 * guard_needed(w->guards) - 1));
@@ -339,9 +339,9 @@ static status check_input(world *w, PyObject *tensor) {
 
 // The name of a free variable of the traced function; borrowed, or NULL.
 static PyObject *free_name(world *w, Py_ssize_t index) {
-    for (uint32_t i = 0; i < w->all.count; i++) {
-        record *r = w->all.items[i];
-        if (r->source != w->function || !PyFunction_Check(r->outside))
+    for (uint32_t i = 0; i < w->in.all.count; i++) {
+        record *r = w->in.all.items[i];
+        if (r->source != w->in.function || !PyFunction_Check(r->outside))
             continue;
         PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(r->outside);
         Py_ssize_t at = code->co_nlocalsplus - code->co_nfreevars + index;
@@ -371,7 +371,7 @@ static PyObject *head_of(world *w, const source *root, const source *below) {
 PyObject *input_name(world *w, const source *s) {
     PyObject *text = source_text(s);
     const source *root = s, *below = NULL;
-    for (; text && root->parent && root->parent != w->function; root = root->parent)
+    for (; text && root->parent && root->parent != w->in.function; root = root->parent)
         below = root;
     PyObject *head = text && root->parent ? head_of(w, root, below) : NULL;
     if (!head)

@@ -160,7 +160,7 @@ int operator_check(world *w, PyObject *o, PyObject *message) {
         return -1;
     if (count_of(w, (standin *)o) != 1)
         return 0;
-    if (!w->whole && !is_on_cpu(w, (standin *)o) && !world_nobody_handles(w))
+    if (!w->terms.whole && !is_on_cpu(w, (standin *)o) && !world_nobody_handles(w))
         return 0;
     PyObject *args[] = {o, message};
     PyObject *done = record_function(w, glue_function("assert_async"), args, 2);
@@ -175,9 +175,10 @@ int operator_check(world *w, PyObject *o, PyObject *message) {
 // A graph that fails is run again as Python, which raises an AssertionError; torch's own error is
 // another. Where no break is wanted, that one has to do.
 status operator_checked(world *w, const torch_trace *t) {
-    if (!t->asserted || w->whole || !(w->mutated_tensor || w->random) || mark_strict(w))
+    if (!t->asserted || w->terms.whole || !(w->facts.mutated_tensor || w->facts.random) ||
+        mark_strict(w))
         return ST_OK;
     world_break(w, REASON_TENSOR_TRUTH, "an assertion, in a graph that cannot be run twice");
-    w->again = t->asserted;
+    w->time.again = t->asserted;
     return ST_BREAK;
 }

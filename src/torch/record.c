@@ -264,7 +264,7 @@ bool error_stays(world *w) {
     if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) &&
         !PyErr_ExceptionMatches(PyExc_MemoryError) && !PyErr_ExceptionMatches(PyExc_SystemExit))
         return false;
-    w->interrupted = true;
+    w->stop.interrupted = true;
     return true;
 }
 
@@ -304,7 +304,7 @@ void fake_failed(world *w, PyObject *target) {
         return;
     reason why =
         PyErr_ExceptionMatches(facts.data_dependent) ? value_reason(target) : fake_reason();
-    w->refused = PyErr_ExceptionMatches(PyExc_TypeError);
+    w->stop.refused = PyErr_ExceptionMatches(PyExc_TypeError);
     PyObject *exception = py_take_raised();
     PyObject *name = callable_name(target), *line = first_line(exception);
     PyErr_Clear();
@@ -488,9 +488,9 @@ static bool is_time_to_sweep(const torch_trace *t, int calls) {
 
 // An operation of this graph has failed, and the program is to go on from here.
 static bool is_stop(world *w) {
-    if (w->stop_call != w->graph->calls)
+    if (w->time.stop_call != w->graph->calls)
         return false;
-    w->stop_call = -1; // what ends the graph may still be recorded
+    w->time.stop_call = -1; // what ends the graph may still be recorded
     world_break(w, REASON_TENSOR_ERROR, "it failed when the graph was run");
     return true;
 }
@@ -516,7 +516,7 @@ static int effects_in_inference(const world *w) {
 }
 
 static bool may_not_fail(world *w) {
-    if (!w->replayed || w->whole || w->strict > 0 || w->recovering ||
+    if (!w->terms.replayed || w->terms.whole || w->inside.strict > 0 || w->terms.recovering ||
         !(w->graph->effects & EFFECTS_LASTING))
         return false;
     if (is_handling_own(w))
@@ -597,14 +597,14 @@ static status note_effects(world *w, torch_trace *t) {
         return ST_ERROR;
     t->pending |= effects;
     bool wrote = effects & EFFECT_OUTSIDE, random = effects & EFFECT_RANDOM;
-    if (wrote && !w->mutated_tensor)
+    if (wrote && !w->facts.mutated_tensor)
         inputs_guard_sharing(w);
     if (wrote)
-        t->written = w->clock;
-    w->writes += wrote || random;
+        t->written = w->time.now;
+    w->held.writes += wrote || random;
     t->effects += wrote || random;
-    w->mutated_tensor = w->mutated_tensor || wrote;
-    w->random = w->random || random;
+    w->facts.mutated_tensor = w->facts.mutated_tensor || wrote;
+    w->facts.random = w->facts.random || random;
     return ST_OK;
 }
 
@@ -751,7 +751,7 @@ static PyObject *settle_and_run(world *w, torch_trace *t, const call *c) {
     if (fakes_settle(w) != ST_OK)
         return NULL;
     PyObject *result = run_recording(w, t, c->callable, &c->given);
-    if (!result && !w->broken && PyErr_Occurred())
+    if (!result && !w->stop.broken && PyErr_Occurred())
         fake_failed(w, c->target);
     return result;
 }
@@ -763,7 +763,7 @@ static bool is_answer(PyObject *result) {
 
 static PyObject *run_late(world *w, torch_trace *t, const call *c) {
     PyObject *result = run_recording(w, t, c->callable, &c->given);
-    if (!result && (w->broken || !PyErr_Occurred() || error_stays(w)))
+    if (!result && (w->stop.broken || !PyErr_Occurred() || error_stays(w)))
         return NULL;
     if (result && !is_answer(result))
         return result;

@@ -107,7 +107,7 @@ static status set(world *w, torch_trace *t, const row *r, PyObject *args) {
     if (!answer)
         return ST_ERROR;
     world_touch(w);
-    w->writes++;
+    w->held.writes++;
     Py_SETREF(s->now, Py_NewRef(args));
     status known = state_answers(w, r->extra, answer);
     Py_DECREF(answer);

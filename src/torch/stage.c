@@ -40,12 +40,12 @@ static PyObject *run_in(world *w, PyObject *function, PyObject *tensors) {
     PyObject *args = open_tensors(w, tensors);
     PyObject *result = args ? PyObject_CallObject(function, args) : NULL;
     PyObject *outputs = result ? nodes_of(result) : NULL, *answer = NULL;
-    if (outputs && !w->broken && torch_ops.end(w) == ST_OK &&
+    if (outputs && !w->stop.broken && torch_ops.end(w) == ST_OK &&
         graph_close(w->graph, outputs, NULL) == ST_OK)
         answer = Py_NewRef(w->graph);
-    if (!answer && w->broken) {
+    if (!answer && w->stop.broken) {
         PyErr_Clear();
-        answer = PyUnicode_FromFormat("%s: %V", reason_rows[w->reason].id, w->detail, "");
+        answer = PyUnicode_FromFormat("%s: %V", reason_rows[w->stop.reason].id, w->stop.detail, "");
     }
     Py_XDECREF(outputs);
     Py_XDECREF(result);
@@ -66,7 +66,7 @@ PyObject *stage_record(PyObject *module, PyObject *args) {
     if (!w)
         return NULL;
     world_here = w;
-    w->replayed = true;
+    w->terms.replayed = true;
     PyObject *answer = run_in(w, function, tensors);
     world_here = NULL;
     world_free(w);

@@ -37,7 +37,7 @@ static standin *allocate(world *w, node *n, PyTypeObject *type) {
     s->guard = NULL;
     s->rank = 0;
     s->dies = NODE_LIVES;
-    s->born = w->clock;
+    s->born = w->time.now;
     return s;
 }
 

@@ -151,7 +151,7 @@ status state_guard_add(world *w, torch_trace *t) {
         memcpy(s->keys, keys, sizeof(s->keys));
     s->inference = facts.inference();
     s->floats = float_mode();
-    s->whole = !w->replayed;
+    s->whole = !w->terms.replayed;
     s->device = Py_XNewRef(t->device);
     memcpy(t->keys, s->keys, sizeof(t->keys));
     if (!s->check) {
@@ -326,7 +326,7 @@ PyObject *state_set(world *w, const row *r, call_args a) {
         return NULL;
     if (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0)
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
-    w->writes++;
+    w->held.writes++;
     t->effects++;
     PyObject *args = plain_tuple(w, a.args, a.given);
     bool idle = args && sets_nothing(w, r, args);
@@ -821,8 +821,8 @@ static status inference_left(world *w, torch_trace *t) {
         return ST_OK;
     PyObject *context = PyTuple_GET_ITEM(PyList_GET_ITEM(t->inference, 0), 1);
     world_break(w, REASON_TORCH_STATE, "inference mode is entered, and not left in the same piece");
-    const uint64_t *born = map_get(&w->born, map_key(context));
-    w->again = born ? *born : 0;
+    const uint64_t *born = map_get(&w->time.born, map_key(context));
+    w->time.again = born ? *born : 0;
     return ST_BREAK;
 }
 
@@ -865,7 +865,7 @@ static status note_switches(world *w, torch_trace *t, PyObject *now) {
     PyObject *all = done == ST_OK ? PySequence_Tuple(switches) : NULL;
     Py_XDECREF(switches);
     if (all && PyTuple_GET_SIZE(all) > 0)
-        Py_XSETREF(w->switches, Py_NewRef(all));
+        Py_XSETREF(w->held.switches, Py_NewRef(all));
     Py_XDECREF(all);
     return all ? ST_OK : ST_ERROR;
 }

@@ -129,7 +129,7 @@ static int overrides(world *w, PyObject *o, int depth) {
     }
     if (!raw_is_python_class(Py_TYPE(o)))
         return 0;
-    return type_lookup(w, Py_TYPE(o), name, NULL) ? 1 : PyErr_Occurred() || w->broken ? -1 : 0;
+    return type_lookup(w, Py_TYPE(o), name, NULL) ? 1 : PyErr_Occurred() || w->stop.broken ? -1 : 0;
 }
 
 // Where a default device is on, torch calls the function by way of its mode, and without it within.
@@ -236,7 +236,7 @@ static PyObject *call_instead(world *w, PyObject *function, call_args a) {
 static PyObject *call_looking(world *w, const row *r, call_args a) {
     if (function_look(w) != ST_OK)
         return NULL;
-    return call_instead(w, PyTuple_GET_ITEM(r->extra, !w->replayed), a);
+    return call_instead(w, PyTuple_GET_ITEM(r->extra, !w->terms.replayed), a);
 }
 
 static PyObject *call_scaled(world *w, const row *r, call_args a) {
@@ -269,7 +269,7 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
     case KIND_CONSTANT:
         return Py_NewRef(r->extra);
     case KIND_COMPILING:
-        w->asked = true;
+        w->facts.told = true;
         return trace_of(w) ? Py_NewRef(r->extra) : NULL;
     case KIND_WHILE_TRACED:
         return trace_of(w) ? Py_NewRef(r->extra) : NULL;

@@ -75,7 +75,7 @@ static PyObject *examples_of(const graph *g) {
 // run one by one, it is known how far they came.
 static status add_witness(world *w, const torch_trace *t) {
     graph *g = w->graph;
-    if (w->replayed || w->recovering || !(g->effects & EFFECTS_LASTING))
+    if (w->terms.replayed || w->terms.recovering || !(g->effects & EFFECTS_LASTING))
         return ST_OK;
     quiet q;
     quiet_begin(&q);
@@ -92,13 +92,13 @@ static status add_witness(world *w, const torch_trace *t) {
 // The memory of a bytearray may be a tensor's (torch.frombuffer): the twin does not see what the
 // graph writes there, nor the graph what is held back.
 static status check_bytes(world *w, const torch_trace *t) {
-    for (uint32_t i = 0; t->group && i < w->all.count; i++) {
-        const record *r = w->all.items[i];
-        if (r->kind != RECORD_BYTEARRAY || !r->inside || !(r->written || w->mutated_tensor))
+    for (uint32_t i = 0; t->group && i < w->in.all.count; i++) {
+        const record *r = w->in.all.items[i];
+        if (r->kind != RECORD_BYTEARRAY || !r->inside || !(r->written || w->facts.mutated_tensor))
             continue;
-        const uint64_t *opened = map_get(&w->born, map_key(r->inside));
+        const uint64_t *opened = map_get(&w->time.born, map_key(r->inside));
         world_break(w, REASON_WRITE_BACK, "a bytearray or a tensor, which may share memory");
-        w->again = opened ? *opened : 0;
+        w->time.again = opened ? *opened : 0;
         return ST_BREAK;
     }
     return ST_OK;
@@ -153,7 +153,7 @@ static PyObject *binary(world *w, int kind, PyObject *left, PyObject *right) {
         return result;
     Py_DECREF(result);
     PyObject *other = is_tensor_standin(left) ? right : left;
-    w->refused = true;
+    w->stop.refused = true;
     return world_break(w, REASON_TENSOR_OPERATION, "an operator of a tensor and a %s",
                        Py_TYPE(other)->tp_name);
 }

@@ -93,7 +93,7 @@ static bool operator_calls(const run *r, const flow *fl, const insn *pc, PyObjec
 
 bool glue_calls(const world *w, PyObject *function) {
     const run *r = w->run;
-    if (r == NULL || w->touched >= r->started || py_frame_in_generator(r->frame))
+    if (r == NULL || w->time.touched >= r->started || py_frame_in_generator(r->frame))
         return false;
     const insn *pc = code_at(r->code, py_frame_lasti(r->frame));
     const flow *fl = pc ? code_flow((code *)r->code) : NULL;

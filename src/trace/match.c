@@ -29,7 +29,7 @@ PyObject *step_match_keys(world *w, PyObject *subject, PyObject *keys) {
 // The attribute, or NULL without an exception if there is none.
 static PyObject *attribute(world *w, PyObject *o, PyObject *name) {
     PyObject *value = attr_get(w, o, name);
-    if (value == NULL && !w->broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (value == NULL && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
     return value;
 }
@@ -62,7 +62,7 @@ static int take_attributes(world *w, PyObject *list, PyObject *subject, PyObject
         PyObject *name = door_open(w, PyTuple_GET_ITEM(names, i));
         if (name != NULL && !PyUnicode_CheckExact(name))
             world_break(w, REASON_CODE, "__match_args__ holds what is no name");
-        PyObject *value = name && !w->broken ? attribute(w, subject, name) : NULL;
+        PyObject *value = name && !w->stop.broken ? attribute(w, subject, name) : NULL;
         if (value == NULL)
             return PyErr_Occurred() ? -1 : 0;
         int failed = PyList_Append(list, value);

@@ -46,7 +46,7 @@ static source *slot_source(world *w, PyCodeObject *co, int level, Py_ssize_t i) 
 
 static status add_root(world *w, source *s, PyObject *outside, PyObject *inside) {
     root r = {.source = s, .outside = outside, .inside = inside};
-    return vec_push(&w->roots, r);
+    return vec_push(&w->roots.slots, r);
 }
 
 // New reference.
@@ -76,7 +76,7 @@ static status load_slots(world *w, py_frame *f, const guard_frame *g, int level)
     for (Py_ssize_t i = 0; i < g->count; i++) {
         PyObject *loaded = g->slots[i] ? load_slot(w, co, g, level, i) : NULL;
         if (loaded == NULL && g->slots[i] != NULL)
-            return w->broken ? ST_BREAK : ST_ERROR;
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
         if (i < co->co_nlocalsplus) {
             Py_XSETREF(slots[i], loaded);
             continue;
@@ -133,10 +133,10 @@ bool root_ends_for_real(code *c, uint32_t unit) {
 
 // If all of them went: what dies then is all that can die of this trace.
 status roots_look(world *w, int below) {
-    losses all = {.found = &w->dying};
+    losses all = {.found = &w->roots.dying};
     bool known = true;
     for (int i = 0; i <= below; i++) {
-        const guard_frame *g = guard_frame_at(w->start, i);
+        const guard_frame *g = guard_frame_at(w->roots.start, i);
         known &= losses_add(&all, g->function);
         for (Py_ssize_t n = 0; n < g->count; n++)
             known &= !g->slots[n] || losses_add(&all, g->slots[n]);
@@ -148,7 +148,7 @@ status roots_look(world *w, int below) {
 }
 
 PyObject *root_call(world *w) {
-    PyObject *function = guard_frame_at(w->start, w->to_come - 1)->function;
+    PyObject *function = guard_frame_at(w->roots.start, w->to_come - 1)->function;
     w->expected = function;
     PyObject *result = image_call_with_dummies(function);
     w->expected = NULL;
@@ -158,7 +158,7 @@ PyObject *root_call(world *w) {
 // --- the first frame ---
 
 status root_begin(world *w, PyThreadState *ts, py_frame *f) {
-    const guard_frame *g = w->start;
+    const guard_frame *g = w->roots.start;
     TRY(load_slots(w, f, g, 0));
     if (g->unit == 0)
         return ST_OK;
@@ -168,7 +168,7 @@ status root_begin(world *w, PyThreadState *ts, py_frame *f) {
     py_frame_set_stack_pointer(f, py_frame_slots(f) + g->count);
     py_frame_set_next(f, g->unit);
     TRY(guard_bound(w, g, 0));
-    TRY(add_root(w, w->function, g->function, NULL));
+    TRY(add_root(w, w->in.function, g->function, NULL));
     TRY(load_put_aside(w, f, c, g->unit));
     return g->handled ? load_handled(w, ts, g->handled) : ST_OK;
 }
@@ -176,12 +176,12 @@ status root_begin(world *w, PyThreadState *ts, py_frame *f) {
 // --- those below ---
 
 status root_resume(world *w, run *r) {
-    const guard_frame *g = guard_frame_at(w->start, r->level);
-    w->reached = r->level;
-    w->looked = w->looked > r->level ? w->looked : r->level;
+    const guard_frame *g = guard_frame_at(w->roots.start, r->level);
+    w->roots.reached = r->level;
+    w->roots.looked = w->roots.looked > r->level ? w->roots.looked : r->level;
     source *s = guard_source(w->guards, SOURCE_CALLER, NULL, NULL, r->level - 1);
     if (s == NULL || door_bring(w, s, g->function) == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     TRY(guard_bound(w, g, r->level));
     TRY(add_root(w, s, g->function, NULL));
     py_frame_set_stack_pointer(r->frame, py_frame_stack(r->frame));
@@ -216,8 +216,8 @@ static bool is_here(const run *r, const root *held) {
 void root_leave(run *r) {
     world *w = r->world;
     py_raised aside = py_put_aside();
-    for (uint32_t i = 0; i < w->roots.count; i++) {
-        root *held = &w->roots.items[i];
+    for (uint32_t i = 0; i < w->roots.slots.count; i++) {
+        root *held = &w->roots.slots.items[i];
         if (!is_here(r, held))
             continue;
         if (r == w->root)

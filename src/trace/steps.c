@@ -197,9 +197,9 @@ static PyObject *fail_import(world *w, PyObject *name, PyObject *found) {
     if (!PyErr_ExceptionMatches(PyExc_ImportError))
         return NULL;
     py_raised aside = py_put_aside();
-    status guarded = found == Py_None            ? guard_imported(w, name)
-                     : found == NULL && w->whole ? guard_not_imported(w, name)
-                                                 : ST_BREAK;
+    status guarded = found == Py_None                  ? guard_imported(w, name)
+                     : found == NULL && w->terms.whole ? guard_not_imported(w, name)
+                                                       : ST_BREAK;
     if (guarded == ST_OK)
         return py_put_on(aside), NULL;
     py_forget(aside);
@@ -225,7 +225,7 @@ static PyObject *load_imported(world *w, PyObject *name, bool whole, PyObject *m
 static int has_name(world *w, names *n, PyObject *name) {
     PyObject *value = names_get(w, n, name);
     Py_XDECREF(value);
-    return value ? 1 : PyErr_Occurred() || w->broken ? -1 : 0;
+    return value ? 1 : PyErr_Occurred() || w->stop.broken ? -1 : 0;
 }
 
 // Whether `from module import …` runs nobody's code: a module is asked for __path__, a package for
@@ -269,11 +269,11 @@ PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject 
         known && PyTuple_CheckExact(fromlist) ? is_quiet_import(w, name, there, fromlist) : known;
     if (quiet < 0)
         return NULL;
-    if (!quiet && ((absolute && !w->whole) || world_wrote(w)))
+    if (!quiet && ((absolute && !w->terms.whole) || world_wrote(w)))
         return world_break(w, REASON_NATIVE_CALL, "import of %U, which runs its code", name);
-    w->quiet++;
+    w->inside.quiet++;
     PyObject *module = import_name(f->f_globals, f->f_builtins, f->f_locals, name, fromlist, level);
-    w->quiet--;
+    w->inside.quiet--;
     if (module == NULL)
         return fail_import(w, name, absolute ? there : name);
     PyObject *loaded = absolute ? load_imported(w, name, fromlist != Py_None, module)
@@ -303,9 +303,9 @@ static PyObject *import_submodule(world *w, PyObject *module, PyObject *name) {
     PyObject *whole = submodule_name(module, name);
     if (whole == NULL)
         return NULL;
-    w->quiet++;
+    w->inside.quiet++;
     PyObject *value = import_from(module, name);
-    w->quiet--;
+    w->inside.quiet--;
     PyObject *loaded = value ? load_imported(w, whole, true, value) : fail_import_from(w, whole);
     Py_XDECREF(value);
     Py_DECREF(whole);
@@ -315,7 +315,7 @@ static PyObject *import_submodule(world *w, PyObject *module, PyObject *name) {
 // A submodule that is no attribute of its package yet is found in sys.modules.
 PyObject *step_import_from(world *w, PyObject *module, PyObject *name) {
     PyObject *value = attr_get(w, module, name);
-    if (value != NULL || w->broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (value != NULL || w->stop.broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return value;
     PyErr_Clear();
     PyObject *opened = door_open(w, module);
@@ -347,7 +347,7 @@ PyObject *step_make_function(run *r, PyObject **sp, int flags) {
         return NULL;
     PyObject *function = call_make_function(r->frame->f_globals, sp, flags);
     if (function == NULL || arena_own(&w->arena, Py_NewRef(function)) != ST_OK ||
-        map_put(&w->made, map_key(function), 1) != ST_OK)
+        map_put(&w->made.objects, map_key(function), 1) != ST_OK)
         Py_CLEAR(function);
     return function;
 }
@@ -392,7 +392,7 @@ int step_prepare_star(world *w, PyObject *callable, PyObject **args, PyObject **
     if (dict == NULL)
         return -1;
     if (op_dict_update(w, dict, *keywords, true) < 0) {
-        if (!w->broken)
+        if (!w->stop.broken)
             error_dict_merge(callable, *keywords);
         Py_DECREF(dict);
         return -1;
@@ -520,7 +520,7 @@ int step_except_star_match(world *w, PyObject *exception, PyObject *type, PyObje
         protocol_open_elements(w, &opened, P_NONE) == ST_OK)
         failed = except_star_match(exception, opened, match, rest);
     Py_DECREF(opened);
-    if (!w->broken || failed < 0)
+    if (!w->stop.broken || failed < 0)
         return failed;
     Py_CLEAR(*match);
     Py_CLEAR(*rest);
@@ -587,11 +587,11 @@ PySendResult step_send(world *w, PyObject *receiver, PyObject *sent, PyObject **
 // A signal's handler is not the program's: it runs in CPython, and what it raises is the user's.
 int step_poll(run *r) {
     world *w = r->world;
-    w->quiet++;
+    w->inside.quiet++;
     int failed = py_poll(r->ts);
-    w->quiet--;
+    w->inside.quiet--;
     if (failed < 0)
-        w->interrupted = true;
+        w->stop.interrupted = true;
     return failed;
 }
 
@@ -617,8 +617,8 @@ static bool is_handler(int number, PyObject *function) {
 
 bool step_handles_signal(const world *w, py_frame *f) {
     PyObject *function = py_frame_function(f);
-    if (w->broken || py_frame_in_generator(f) || map_get(&w->made, map_key(function)) != NULL ||
-        record_of(w, function) != NULL)
+    if (w->stop.broken || py_frame_in_generator(f) ||
+        map_get(&w->made.objects, map_key(function)) != NULL || record_of(w, function) != NULL)
         return false;
     bool handles = false;
     for (int number = 1; !handles && number < NSIG; number++)

@@ -71,7 +71,7 @@ static PyObject *call_expected(world *w, PyObject *function, PyObject *const *ar
     PyObject *result = PyObject_Vectorcall(function, args, given, keywords);
     w->expected = NULL;
     w->thin = RUN_NATIVE;
-    if (w->broken)
+    if (w->stop.broken)
         Py_CLEAR(result);
     return result;
 }
@@ -106,24 +106,24 @@ static void note_exception(world *w) {
     PyObject *exception = py_take_raised();
     world_break_raised(w, exception);
     PyErr_Clear();
-    uint64_t *caught = map_get(&w->born, map_key(exception));
-    if (w->reason != REASON_IS_COMPILING)
-        w->again = caught ? *caught : w->raised_at;
+    uint64_t *caught = map_get(&w->time.born, map_key(exception));
+    if (w->stop.reason != REASON_IS_COMPILING)
+        w->time.again = caught ? *caught : w->time.raised_at;
     PyObject *lines = traceback_lines(exception);
     if (lines != NULL)
-        Py_XSETREF(w->stack, lines);
+        Py_XSETREF(w->stop.stack, lines);
     PyErr_Clear();
     Py_DECREF(exception);
 }
 
 static trace_end how_it_ended(world *w, PyObject *result) {
-    if (w->interrupted) {
+    if (w->stop.interrupted) {
         // Native code may have swallowed what the signal's handler raised.
         if (!PyErr_Occurred() || PyErr_ExceptionMatches(world_break_error))
             PyErr_SetNone(PyExc_KeyboardInterrupt);
         return TRACE_ERROR;
     }
-    if (w->broken) {
+    if (w->stop.broken) {
         PyErr_Clear();
         return TRACE_BROKE;
     }
@@ -138,12 +138,12 @@ trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result)
     *result = NULL;
     stage s;
     stage_enter(&s, w);
-    w->start = f;
-    w->watching = PyThreadState_Get()->tracing;
+    w->roots.start = f;
+    w->terms.watching = PyThreadState_Get()->tracing;
     w->to_come = below + 1;
-    w->function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
-    if (w->function != NULL && (f->unit == 0 || roots_look(w, below) == ST_OK) &&
-        door_bring(w, w->function, f->function) != NULL)
+    w->in.function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
+    if (w->in.function != NULL && (f->unit == 0 || roots_look(w, below) == ST_OK) &&
+        door_bring(w, w->in.function, f->function) != NULL)
         *result = root_call(w);
     trace_end end = how_it_ended(w, *result);
     if (end != TRACE_DONE)

@@ -177,7 +177,7 @@ static bool holds_exception(const run *r) {
 // it has to end for real, with its variables as they are then.
 static int may_return(run *r) {
     world *w = r->world;
-    if (r->level < 0 || w->start->unit == 0 || (!r->real_end && !holds_exception(r)))
+    if (r->level < 0 || w->roots.start->unit == 0 || (!r->real_end && !holds_exception(r)))
         return 0;
     world_break(w, REASON_EXCEPTION_LIVES, "the frame may be kept by a traceback");
     return -1;
@@ -188,13 +188,13 @@ static int may_return(run *r) {
 static void note_raised(world *w) {
     py_raised aside = py_put_aside();
     if (py_raised_traceback(&aside) == NULL && w->run != NULL)
-        w->raised_at = w->run->started;
+        w->time.raised_at = w->run->started;
     py_put_on(aside);
 }
 
 static void note_caught(world *w, PyObject *exception) {
-    if (map_get(&w->born, map_key(exception)) == NULL &&
-        map_put(&w->born, map_key(exception), w->raised_at) != ST_OK)
+    if (map_get(&w->time.born, map_key(exception)) == NULL &&
+        map_put(&w->time.born, map_key(exception), w->time.raised_at) != ST_OK)
         PyErr_Clear(); // without memory it is only not known
 }
 
@@ -203,10 +203,10 @@ static void note_caught(world *w, PyObject *exception) {
 // itself.
 static bool is_abandoned(world *w, bool natively) {
     PyObject *raised = PyErr_Occurred();
-    if (w->broken || w->interrupted)
+    if (w->stop.broken || w->stop.interrupted)
         return true;
     if (raised != NULL && natively && is_interrupt(raised))
-        return w->interrupted = true;
+        return w->stop.interrupted = true;
     // SystemError, or nothing at all: an exception that could not even be made.
     if (raised != NULL && !PyErr_GivenExceptionMatches(raised, PyExc_MemoryError) &&
         !PyErr_GivenExceptionMatches(raised, PyExc_RecursionError) &&
@@ -239,7 +239,7 @@ static void note_stored(run *r, int index, PyObject *value) {
 }
 
 static void note_dropped(world *w, PyObject *value) {
-    if (w->start->unit > 0 && value != NULL && is_lazy(value) &&
+    if (w->roots.start->unit > 0 && value != NULL && is_lazy(value) &&
         ((lazy *)value)->source->kind == SOURCE_LOCAL && world_born(w, value) != ST_OK)
         PyErr_Clear(); // without memory it is only not known
     if (value == NULL)
@@ -263,8 +263,8 @@ static void note_dropped(world *w, PyObject *value) {
 #define LOOP_LENDS 0
 #define LOOP_TICK()                                                                                \
     do {                                                                                           \
-        r->started = ++W->clock;                                                                   \
-        if (UNLIKELY(r->started >= W->stop_at) && (pc->flags & INSN_BOUNDARY))                     \
+        r->started = ++W->time.now;                                                                \
+        if (UNLIKELY(r->started >= W->time.stop_at) && (pc->flags & INSN_BOUNDARY))                \
             goto stopped;                                                                          \
     } while (0)
 #define LOOP_STOP_LABEL                                                                            \
@@ -337,7 +337,7 @@ static status load_defaults(world *w, py_frame *f, const record *function, bool 
 
 static status fill_fresh(world *w, py_frame *f, bool asked) {
     PyObject *function = py_frame_function(f);
-    if (map_get(&w->made, map_key(function)) != NULL)
+    if (map_get(&w->made.objects, map_key(function)) != NULL)
         return ST_OK;
     const record *known = record_of(w, function);
     if (known == NULL)
@@ -361,7 +361,7 @@ static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level, b
         return level == 0 ? root_begin(w, ts, f) : ST_OK;
     if (!py_frame_in_generator(f))
         return fill_fresh(w, f, asked);
-    if (map_get(&w->made, map_key(py_frame_generator(f))) == NULL)
+    if (map_get(&w->made.objects, map_key(py_frame_generator(f))) == NULL)
         return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%U", co->co_qualname);
     return ST_OK;
 }
@@ -372,10 +372,10 @@ static PyObject *make_generator(world *w, PyThreadState *ts, py_frame *f) {
     if (generator == NULL)
         return NULL;
     PyObject *weak = PyWeakref_NewRef(generator, NULL);
-    bool kept = weak != NULL && vec_push(&w->generators, weak) == ST_OK;
+    bool kept = weak != NULL && vec_push(&w->made.generators, weak) == ST_OK;
     if (!kept)
         Py_XDECREF(weak);
-    if (!kept || map_put(&w->made, map_key(generator), 1) != ST_OK ||
+    if (!kept || map_put(&w->made.objects, map_key(generator), 1) != ST_OK ||
         world_born(w, generator) != ST_OK) {
         world_break(w, REASON_RESOURCES, "MemoryError"); // now it can be closed without a word
         py_raised aside = py_put_aside();
@@ -408,7 +408,7 @@ static PyObject *leave_unbegun(run *r) {
 
 // The trace is over: the frame gives what it holds to an image, if it can go on from there.
 static PyObject *leave_abandoned(run *r) {
-    if (r->world->broken)
+    if (r->world->stop.broken)
         world_leave_frame(r->world, r);
     if (!PyErr_Occurred()) // native code has swallowed the break: a generator that died
         PyErr_SetNone(world_break_error);
@@ -433,7 +433,7 @@ static bool closes_badly(const run *r, run_end how, bool closing) {
            (how == RUN_YIELD || how == RUN_ABANDON || how == RUN_STOP ||
             (how == RUN_ERROR && !PyErr_ExceptionMatches(PyExc_GeneratorExit) &&
              !PyErr_ExceptionMatches(PyExc_StopIteration))) &&
-           !r->world->interrupted;
+           !r->world->stop.interrupted;
 }
 
 static PyObject *run_frame(run *r, bool throwing, bool asked) {
@@ -481,7 +481,7 @@ static PyObject *value_from_above(run *r, const guard_frame *g) {
     w->thin = RUN_THIN;
     PyObject *value = root_call(w);
     w->thin = RUN_NATIVE;
-    if (w->broken)
+    if (w->stop.broken)
         Py_CLEAR(value);
     return value;
 }
@@ -493,7 +493,7 @@ static status resume(run *r, PyObject *value) {
     py_raised thrown = {0};
     if (value == NULL)
         thrown = py_put_aside();
-    r->started = w->clock;
+    r->started = w->time.now;
     world_touch(w);
     status done = root_resume(w, r);
     if (done != ST_OK) {
@@ -508,11 +508,11 @@ static status resume(run *r, PyObject *value) {
 
 static PyObject *run_waiting(run *r) {
     world *w = r->world;
-    const guard_frame *g = guard_frame_at(w->start, r->level);
+    const guard_frame *g = guard_frame_at(w->roots.start, r->level);
     PyObject *value = value_from_above(r, g);
     if ((value == NULL && is_abandoned(w, true)) || resume(r, value) != ST_OK) {
         Py_XDECREF(value);
-        if (!w->broken && !w->interrupted)
+        if (!w->stop.broken && !w->stop.interrupted)
             world_break(w, REASON_RESOURCES, "MemoryError");
         return leave_abandoned(r);
     }
@@ -531,16 +531,16 @@ static PyObject *run_waiting(run *r) {
 
 // Signal handlers, audit hooks (which CPython calls as it calls tools): no part of the program.
 static bool comes_from_outside(const world *w, PyThreadState *ts, py_frame *f) {
-    return step_handles_signal(w, f) || ts->tracing > w->watching;
+    return step_handles_signal(w, f) || ts->tracing > w->terms.watching;
 }
 
 // What it raises is the user's.
 static PyObject *run_handler(world *w, PyThreadState *ts, py_frame *f) {
-    w->quiet++;
+    w->inside.quiet++;
     PyObject *result = py_eval_default(ts, f, 0, true);
-    w->quiet--;
+    w->inside.quiet--;
     if (result == NULL)
-        w->interrupted = true;
+        w->stop.interrupted = true;
     return result;
 }
 
@@ -562,7 +562,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     py_raised thrown = {0}; // on its way into a generator
     if (throwing)
         thrown = py_put_aside();
-    status checked = w->broken ? ST_BREAK : check_frame(w, ts, f, level, asked);
+    status checked = w->stop.broken ? ST_BREAK : check_frame(w, ts, f, level, asked);
     if (checked == ST_OK && (py_frame_code(f)->co_flags & CO_GENERATOR) &&
         !py_frame_in_generator(f))
         return make_generator(w, ts, f);
@@ -594,8 +594,8 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
         for (Py_ssize_t i = 0; i < lent.count; i++)
             Py_CLEAR(lent.slots[i]);
     r.code = code_of(py_frame_code(f));
-    r.real_end =
-        level == 0 && w->start->unit > 0 && root_ends_for_real((code *)r.code, w->start->unit);
+    r.real_end = level == 0 && w->roots.start->unit > 0 &&
+                 root_ends_for_real((code *)r.code, w->roots.start->unit);
     r.failing = py_frame_last(f);
     r.pc = code_at(r.code, throwing ? r.failing : py_frame_next(f));
     r.sp = py_frame_stack_pointer(f);

@@ -16,7 +16,7 @@ PyObject *address_new(world *w, PyObject *o) {
     if (a == NULL)
         return NULL;
     a->of = o;
-    w->addressed = true;
+    w->facts.addressed = true;
     if (world_born(w, (PyObject *)a) == ST_OK)
         return (PyObject *)a;
     Py_DECREF(a);

@@ -59,7 +59,7 @@ static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
     static const char asked[] = "__getattr__";
     const insn *pc = executing(r);
     const flow *fl = code_flow((code *)r->code);
-    if (w->class_written) // a property, perhaps
+    if (w->facts.class_written) // a property, perhaps
         return true;
     if (!PyFunction_Check(function) || (pc->op != OP_LOAD_ATTR && pc->op != OP_LOAD_METHOD) ||
         PyUnicode_CompareWithASCIIString(((PyFunctionObject *)function)->func_name, asked) != 0)
@@ -88,7 +88,7 @@ static run *lowest_native(world *w) {
 
 // What the next frame out handles lies on the stack of a frame that is about to go.
 static bool keep_handled(world *w) {
-    return w->handled == NULL || world_keep(w, Py_NewRef(w->handled)) != NULL;
+    return w->stop.handled == NULL || world_keep(w, Py_NewRef(w->stop.handled)) != NULL;
 }
 
 // The innermost frame's operands still lie on its stack: handlers drop them when all is done.
@@ -99,16 +99,16 @@ static status look_at_innermost(world *w) {
     int32_t depth = fl ? fl->depth[pc - r->code->insns] : -1;
     if (depth < 0 || !(pc->flags & INSN_BOUNDARY) || py_frame_in_generator(r->frame))
         return ST_ERROR;
-    w->handled = r->ts->exc_info->exc_value;
-    if (w->handled == Py_None)
-        w->handled = NULL;
-    w->image = image_look(r->frame, (code *)r->code, pc, py_frame_stack(r->frame) + depth, NULL,
-                          false, &w->handled);
-    if (w->image != NULL && !keep_handled(w))
-        Py_CLEAR(w->image);
-    w->outermost = w->image;
-    w->broke_in = r;
-    return w->image ? ST_OK : ST_ERROR;
+    w->stop.handled = r->ts->exc_info->exc_value;
+    if (w->stop.handled == Py_None)
+        w->stop.handled = NULL;
+    w->stop.image = image_look(r->frame, (code *)r->code, pc, py_frame_stack(r->frame) + depth,
+                               NULL, false, &w->stop.handled);
+    if (w->stop.image != NULL && !keep_handled(w))
+        Py_CLEAR(w->stop.image);
+    w->stop.outermost = w->stop.image;
+    w->stop.broke_in = r;
+    return w->stop.image ? ST_OK : ST_ERROR;
 }
 
 // What a frame handles lies on the stacks of those above it that handle something, too.
@@ -143,17 +143,17 @@ static status look_at_operators(world *w) {
 }
 
 static void look(world *w) {
-    if (w->run == NULL || w->root == NULL || ends_all(w->reason))
+    if (w->run == NULL || w->root == NULL || ends_all(w->stop.reason))
         return;
     run *native = lowest_native(w);
-    if (w->trial != 0)
-        w->again = w->trial;
+    if (w->time.trial != 0)
+        w->time.again = w->time.trial;
     else if (native != NULL)
-        w->again = native->started;
-    else if (w->touched >= w->run->started)
-        w->again = w->run->started;
+        w->time.again = native->started;
+    else if (w->time.touched >= w->run->started)
+        w->time.again = w->run->started;
     else if (look_at_innermost(w) != ST_OK || look_at_operators(w) != ST_OK) {
-        Py_CLEAR(w->image);
+        Py_CLEAR(w->stop.image);
         PyErr_Clear();
     }
 }
@@ -161,21 +161,21 @@ static void look(world *w) {
 // The frame below awaits a value from `r`; of an __init__, it has it already.
 static void note_awaited(world *w, const run *r) {
     PyObject *object = r->thin == RUN_INIT ? r->made_object : NULL;
-    Py_XSETREF(w->awaited, Py_XNewRef(object));
+    Py_XSETREF(w->stop.awaited, Py_XNewRef(object));
 }
 
 static void chain(world *w, image *i) {
     if (i == NULL)
-        Py_CLEAR(w->image); // no memory: the frame is CPython's
+        Py_CLEAR(w->stop.image); // no memory: the frame is CPython's
     else
-        w->outermost->caller = i;
-    w->outermost = i;
+        w->stop.outermost->caller = i;
+    w->stop.outermost = i;
 }
 
 static void look_at_awaiting(world *w, run *r) {
     py_raised aside = py_put_aside();
-    image *i =
-        image_look(r->frame, (code *)r->code, executing(r), r->sp, w->awaited, true, &w->handled);
+    image *i = image_look(r->frame, (code *)r->code, executing(r), r->sp, w->stop.awaited, true,
+                          &w->stop.handled);
     if (i != NULL && !keep_handled(w))
         Py_CLEAR(i);
     PyErr_Clear();
@@ -186,20 +186,21 @@ static void look_at_awaiting(world *w, run *r) {
 void world_leave_frame(world *w, run *r) {
     image *ready = r->ready;
     r->ready = NULL;
-    if (w->image == NULL || r->waits) { // the trace never came to it: it is as it was
+    if (w->stop.image == NULL || r->waits) { // the trace never came to it: it is as it was
         Py_XDECREF(ready);
         return;
     }
-    if (r == w->broke_in && w->touched >= r->started) { // native code broke, and has been let go on
-        w->again = r->started;
-        Py_CLEAR(w->image);
+    if (r == w->stop.broke_in &&
+        w->time.touched >= r->started) { // native code broke, and has been let go on
+        w->time.again = r->started;
+        Py_CLEAR(w->stop.image);
         Py_XDECREF(ready);
         return;
     }
     if (ready != NULL) {
-        w->handled = r->ready_outer;
+        w->stop.handled = r->ready_outer;
         chain(w, ready);
-    } else if (r != w->broke_in) {
+    } else if (r != w->stop.broke_in) {
         look_at_awaiting(w, r);
     }
     note_awaited(w, r);
@@ -234,41 +235,36 @@ void world_break_raised(world *w, PyObject *raised) {
 // --- again ---
 
 status world_born(world *w, PyObject *o) {
-    return w->run ? map_put(&w->born, map_key(o), w->run->started) : ST_OK;
+    return w->run ? map_put(&w->time.born, map_key(o), w->run->started) : ST_OK;
 }
 
 void world_again(world *w, world *before) {
-    if (before->reason == REASON_EXCEPTION_LEAVES || before->reason == REASON_EXCEPTION_LIVES) {
+    if (before->stop.reason == REASON_EXCEPTION_LEAVES ||
+        before->stop.reason == REASON_EXCEPTION_LIVES) {
         guards_free(w->guards);
         w->guards = before->guards;
-        w->looked = before->looked;
+        w->roots.looked = before->roots.looked;
         before->guards = NULL;
     }
-    w->handling = before->handling;
-    w->asked_before = before->asked_before;
-    w->varying = before->varying;
-    w->varying_count = before->varying_count;
-    w->replayed = before->replayed;
-    w->recovering = before->recovering;
-    w->whole = before->whole;
-    w->stop_at = before->again;
-    w->stop_reason = before->reason;
-    w->stop_detail = Py_XNewRef(before->detail);
-    w->stop_stack = Py_XNewRef(before->stack);
+    w->terms = before->terms;
+    w->time.stop_at = before->time.again;
+    w->time.stop_reason = before->stop.reason;
+    w->time.stop_detail = Py_XNewRef(before->stop.detail);
+    w->time.stop_stack = Py_XNewRef(before->stop.stack);
 }
 
 void world_stop(world *w) {
-    if (w->broken)
+    if (w->stop.broken)
         return;
-    world_break(w, w->stop_reason, "%V", w->stop_detail, "");
-    if (w->stop_stack != NULL)
-        Py_XSETREF(w->stack, Py_NewRef(w->stop_stack));
+    world_break(w, w->time.stop_reason, "%V", w->time.stop_detail, "");
+    if (w->time.stop_stack != NULL)
+        Py_XSETREF(w->stop.stack, Py_NewRef(w->time.stop_stack));
 }
 
 void world_break_earlier(world *w, uint64_t clock) {
-    Py_CLEAR(w->image);
-    w->outermost = NULL;
-    w->again = clock;
+    Py_CLEAR(w->stop.image);
+    w->stop.outermost = NULL;
+    w->time.again = clock;
 }
 
 // --- breaking ---
@@ -277,37 +273,38 @@ void world_break_earlier(world *w, uint64_t clock) {
 // of the call has run as a compiled one: half of each way is neither.
 static reason reason_if_asked(const world *w, reason why) {
     bool raises = why == REASON_EXCEPTION_LEAVES || why == REASON_TENSOR_ERROR ||
-                  why == REASON_NATIVE_ERROR || w->refused;
-    return raises && w->asked && !w->asked_before && !w->whole ? REASON_IS_COMPILING : why;
+                  why == REASON_NATIVE_ERROR || w->stop.refused;
+    return raises && w->facts.told && !w->terms.told_before && !w->terms.whole ? REASON_IS_COMPILING
+                                                                               : why;
 }
 
 // Where a text is made, CPython may look for signals. What a handler raises is the user's, and goes
 // before the break. (SIGINT's usual handler makes no frame, by which a trace would know it.)
 static bool is_interrupted(world *w) {
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-        w->interrupted = true;
-    return w->interrupted && PyErr_Occurred();
+        w->stop.interrupted = true;
+    return w->stop.interrupted && PyErr_Occurred();
 }
 
 static void break_with(world *w, reason why, const char *format, va_list arguments) {
-    if (w->interrupted && PyErr_Occurred())
+    if (w->stop.interrupted && PyErr_Occurred())
         return;
     PyErr_Clear();
-    if (!w->broken) {
+    if (!w->stop.broken) {
         PyObject *detail = PyUnicode_FromFormatV(format, arguments);
         if (is_interrupted(w)) {
             Py_XDECREF(detail);
             return;
         }
-        w->broken = true;
-        w->reason = reason_if_asked(w, why);
-        w->strict_break = w->strict > 0;
-        w->detail = detail;
-        w->stack = world_stack(w);
+        w->stop.broken = true;
+        w->stop.reason = reason_if_asked(w, why);
+        w->stop.in_strict = w->inside.strict > 0;
+        w->stop.detail = detail;
+        w->stop.stack = world_stack(w);
         PyErr_Clear(); // a break without its text is still a break
         look(w);
     }
-    PyErr_SetObject(world_break_error, w->detail);
+    PyErr_SetObject(world_break_error, w->stop.detail);
 }
 
 PyObject *world_break(world *w, reason why, const char *format, ...) {

@@ -7,21 +7,21 @@
 // --- records ---
 
 record *record_of(const world *w, PyObject *o) {
-    uint64_t *found = map_get(&w->records, map_key(o));
+    uint64_t *found = map_get(&w->in.records, map_key(o));
     return found ? (record *)(uintptr_t)*found : NULL;
 }
 
 status record_register(world *w, record *r, PyObject *inside) {
     if (world_keep(w, Py_NewRef(inside)) == NULL)
         return ST_ERROR;
-    TRY(map_put(&w->records, map_key(inside), map_key(r)));
+    TRY(map_put(&w->in.records, map_key(inside), map_key(r)));
     r->inside = inside;
     return ST_OK;
 }
 
 // A dict that was met before as some object's instance dict keeps its one `names`.
 static status join_names(world *w, record *r) {
-    uint64_t *met = map_get(&w->dicts, map_key(r->outside));
+    uint64_t *met = map_get(&w->in.dicts, map_key(r->outside));
     if (r->kind != RECORD_DICT || met == NULL)
         return ST_OK;
     r->names = (names *)(uintptr_t)*met;
@@ -38,8 +38,8 @@ record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyO
     if (r == NULL || world_keep(w, Py_NewRef(outside)) == NULL)
         return NULL;
     *r = (record){.kind = kind, .source = s, .outside = outside};
-    if (map_put(&w->records, map_key(outside), map_key(r)) != ST_OK ||
-        vec_push(&w->all, r) != ST_OK || join_names(w, r) != ST_OK)
+    if (map_put(&w->in.records, map_key(outside), map_key(r)) != ST_OK ||
+        vec_push(&w->in.all, r) != ST_OK || join_names(w, r) != ST_OK)
         return NULL;
     if (inside != NULL && inside != outside && record_register(w, r, inside) != ST_OK)
         return NULL;
@@ -72,7 +72,7 @@ static bool is_kept_quietly(PyObject *o, bool part) {
 
 // Where the trace may not break, it lives on: better than no answer.
 status door_keep(world *w, PyObject *o) {
-    if (w->whole || is_kept_quietly(o, false))
+    if (w->terms.whole || is_kept_quietly(o, false))
         return ST_OK;
     return world_break_status(w, REASON_FINALIZER, "a guard keeps a %s", Py_TYPE(o)->tp_name);
 }
@@ -94,13 +94,13 @@ status record_identity(world *w, record *r) {
 
 void record_hashed(world *w, record *r) {
     r->hashed = true;
-    w->identity_mattered = true;
+    w->facts.identity_mattered = true;
 }
 
 status world_pin_hashed(world *w) {
-    for (uint32_t i = 0; i < w->all.count; i++)
-        if (w->all.items[i]->hashed)
-            TRY(record_identity(w, w->all.items[i]));
+    for (uint32_t i = 0; i < w->in.all.count; i++)
+        if (w->in.all.items[i]->hashed)
+            TRY(record_identity(w, w->in.all.items[i]));
     return ST_OK;
 }
 
@@ -118,7 +118,7 @@ bool door_pinned(const world *w, const source *s) {
     // What a function sees around it never changes.
     if (s->kind != SOURCE_GLOBALS && s->kind != SOURCE_BUILTINS)
         return false;
-    uint64_t *function = map_get(&w->lazies, map_key(s->parent));
+    uint64_t *function = map_get(&w->in.lazies, map_key(s->parent));
     record *r = function ? ((lazy *)(uintptr_t)*function)->record : NULL;
     return r != NULL && r->source == s->parent && r->pinned;
 }
@@ -135,8 +135,8 @@ status door_guard_type(world *w, source *s, PyObject *object) {
 static bool is_varying(const world *w, const source *s, PyObject *o) {
     if (s->kind != SOURCE_LOCAL || !(PyFloat_CheckExact(o) || PyLong_CheckExact(o)))
         return false;
-    for (int i = 0; i < w->varying_count; i++)
-        if (w->varying[i] == s->index)
+    for (int i = 0; i < w->terms.varying_count; i++)
+        if (w->terms.varying[i] == s->index)
             return true;
     return false;
 }
@@ -196,7 +196,7 @@ static status open_cells(world *w, record *function) {
 static bool is_of_module(const world *w, const source *s) {
     if (s->kind == SOURCE_ITEM)
         return s->parent->kind == SOURCE_GLOBALS;
-    uint64_t *parent = s->kind == SOURCE_ATTR ? map_get(&w->lazies, map_key(s->parent)) : NULL;
+    uint64_t *parent = s->kind == SOURCE_ATTR ? map_get(&w->in.lazies, map_key(s->parent)) : NULL;
     return parent != NULL && PyModule_Check(((lazy *)(uintptr_t)*parent)->outside);
 }
 
@@ -304,7 +304,8 @@ static PyObject *open_partial(world *w, source *s, PyObject *o) {
     raw = raw_field_get(RAW_PARTIAL_KEYWORDS, o);
     PyObject *keywords = args && raw ? bring_part(w, SOURCE_PARTIAL_KEYWORDS, s, raw) : NULL;
     if (keywords == NULL)
-        return w->broken || PyErr_Occurred() ? NULL : world_break(w, REASON_PROTOCOL, "a partial");
+        return w->stop.broken || PyErr_Occurred() ? NULL
+                                                  : world_break(w, REASON_PROTOCOL, "a partial");
     return record_made(w, s, o, partial_of(function, args, keywords));
 }
 
@@ -457,7 +458,7 @@ static PyObject *open_fresh(world *w, source *s, PyObject *o, bool pinned) {
 // --- lazies ---
 
 PyObject *door_load(world *w, source *s, PyObject *object) {
-    uint64_t *known = map_get(&w->lazies, map_key(s));
+    uint64_t *known = map_get(&w->in.lazies, map_key(s));
     if (known != NULL) {
         lazy *l = (lazy *)(uintptr_t)*known;
         if (l->outside != object)
@@ -473,7 +474,7 @@ PyObject *door_load(world *w, source *s, PyObject *object) {
     l->outside = Py_NewRef(object);
     if (world_keep(w, (PyObject *)l) == NULL)
         return NULL;
-    if (map_put(&w->lazies, map_key(s), map_key(l)) != ST_OK) {
+    if (map_put(&w->in.lazies, map_key(s), map_key(l)) != ST_OK) {
         l->world = NULL; // what is not in the map is not severed
         return NULL;
     }
@@ -586,7 +587,7 @@ status door_look(world *w, lazy *l) {
         TRY(door_guard_type(w, l->source, l->outside));
         r = record_new(w, RECORD_DICT, l->source, l->outside, NULL);
         if (r == NULL)
-            return w->broken ? ST_BREAK : ST_ERROR;
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
     }
     l->record = r;
     l->type_known |= r != NULL;

@@ -17,8 +17,8 @@ typedef struct value {
     source *source;
     PyObject *object; // kept by the arena
     struct value *next;
-    struct value *next_nan;    // the next in world.nans
-    struct value *next_holder; // the next in world.holders
+    struct value *next_nan;    // the next in world.in.nans
+    struct value *next_holder; // the next in world.in.holders
 } value;
 
 // --- the door ---

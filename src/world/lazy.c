@@ -19,8 +19,8 @@ static world *world_of(PyObject *o) {
                         "a value of a compiled function was kept beyond its trace, and used");
         return NULL;
     }
-    if (w->broken) {
-        PyErr_SetObject(world_break_error, w->detail);
+    if (w->stop.broken) {
+        PyErr_SetObject(world_break_error, w->stop.detail);
         return NULL;
     }
     return w;
@@ -59,7 +59,7 @@ static status find_method(world *w, PyObject *o, const char *name) {
     PyObject *found = type_lookup(w, Py_TYPE(o), key, &raw);
     Py_DECREF(key);
     if (found == NULL)
-        return w->broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
+        return w->stop.broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
     if (raw == Py_None || PyFunction_Check(raw))
         return ST_OK;
     bool slot = Py_IS_TYPE(raw, &PyWrapperDescr_Type) || Py_IS_TYPE(raw, &PyMethodDescr_Type);

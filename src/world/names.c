@@ -14,14 +14,14 @@ static names *names_new(world *w, PyObject *owner, source *s, bool instance) {
     if (known == NULL || world_keep(w, Py_NewRef(owner)) == NULL)
         return NULL;
     *n = (names){.owner = owner, .source = s, .instance = instance, .known = known};
-    return vec_push(&w->names, n) == ST_OK ? n : NULL;
+    return vec_push(&w->in.names, n) == ST_OK ? n : NULL;
 }
 
 // The dict as an object leads to these names, too.
 static status names_join(world *w, names *n, PyObject *dict) {
     if (world_keep(w, Py_NewRef(dict)) == NULL)
         return ST_ERROR;
-    return map_put(&w->dicts, map_key(dict), map_key(n));
+    return map_put(&w->in.dicts, map_key(dict), map_key(n));
 }
 
 names *names_of_dict(world *w, record *r) {
@@ -41,7 +41,7 @@ static source *source_of_instance_dict(world *w, source *owner) {
 // The object's dict was met before, elsewhere: that it is the same one is guarded.
 static names *names_shared(world *w, record *r, PyObject *dict) {
     record *met = record_of(w, dict);
-    uint64_t *joined = met ? NULL : map_get(&w->dicts, map_key(dict));
+    uint64_t *joined = met ? NULL : map_get(&w->in.dicts, map_key(dict));
     names *n = met ? names_of_dict(w, met) : joined ? (names *)(uintptr_t)*joined : NULL;
     if (n == NULL)
         return NULL;
@@ -224,7 +224,7 @@ enum { FEW_KEYS = 64 };
 // it is the same as holds for the next call, too, but not that it is this very one.
 static bool is_better_whole(const world *w, const names *n, PyObject *key) {
     const record *r = record_of(w, key);
-    return n->source->kind == SOURCE_LOCAL && w->start != NULL && w->start->unit > 0 &&
+    return n->source->kind == SOURCE_LOCAL && w->roots.start != NULL && w->roots.start->unit > 0 &&
            !n->instance && r != NULL && !r->identity && !r->pinned && key_is_any(key) &&
            PyDict_GET_SIZE(n->owner) <= FEW_KEYS && !has_tensor_key(n->owner);
 }
@@ -247,7 +247,7 @@ PyObject *names_get(world *w, names *n, PyObject *key) {
     key = door_open(w, key);
     PyObject *value = key ? get(w, n, key) : NULL;
     if (n->written)
-        w->met = true;
+        w->facts.met = true;
     else
         world_meet(w, value);
     return value;
@@ -271,18 +271,18 @@ static status hold_back_delete(names *n, PyObject *key) {
 }
 
 static status fill_status(world *w, names *n) {
-    return names_fill(w, n) ? ST_OK : w->broken ? ST_BREAK : ST_ERROR;
+    return names_fill(w, n) ? ST_OK : w->stop.broken ? ST_BREAK : ST_ERROR;
 }
 
 status names_set(world *w, names *n, PyObject *key, PyObject *value) {
     world_touch(w);
-    w->writes++;
+    w->held.writes++;
     n->written = true;
     key = door_open(w, key);
     if (key == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (n->instance && PyType_Check(n->owner))
-        w->class_written = true;
+        w->facts.class_written = true;
     if (n->twin == NULL && (!is_simple(w, n, key) || is_better_whole(w, n, key)))
         TRY(fill_status(w, n));
     if (n->pending == NULL && n->twin == NULL) {
@@ -311,7 +311,7 @@ static status know_methods(world *w, PyObject *key) {
         PyObject *found = name ? type_lookup(w, Py_TYPE(key), name, NULL) : NULL;
         Py_XDECREF(name);
         if (found == NULL)
-            return w->broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
+            return w->stop.broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
     }
     return ST_OK;
 }
@@ -379,7 +379,7 @@ static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyOb
     PyObject *inside = open_key_at(w, n, key, index);
     PyObject *loaded = inside ? known_or_load(w, n, key, value, index) : NULL;
     if (loaded == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (inside != key && !PyTuple_CheckExact(key) && key_hashed_otherwise(key))
         hash = PyObject_Hash(inside);
     int done = PyODict_Check(twin) ? PyODict_SetItem(twin, inside, loaded)
@@ -387,7 +387,7 @@ static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyOb
     if (done == 0)
         done = _PyDict_SetItem_KnownHash(n->initial, inside, loaded, hash);
     Py_DECREF(loaded);
-    return w->broken ? ST_BREAK : done == 0 ? ST_OK : ST_ERROR;
+    return w->stop.broken ? ST_BREAK : done == 0 ? ST_OK : ST_ERROR;
 }
 
 // Whether putting a key next to others asks its own methods: where two hashes are the same, or, in
@@ -507,7 +507,7 @@ static status fill(world *w, names *n, PyObject *dict) {
     PyObject *twin = world_keep(w, twin_empty_dict(w, n->instance ? NULL : r, dict));
     n->initial = twin ? world_keep(w, PyDict_New()) : NULL;
     if (n->initial == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     TRY(dict ? fill_from_dict(w, n, twin, dict) : fill_from_inline(w, n, twin, keys));
     TRY(apply_pending(n, twin));
     n->pending = NULL;

@@ -9,7 +9,7 @@
 // exception if empty. Emptiness is guarded by the caller before.
 static PyObject *place_read(world *w, place *p, source *s, PyObject *raw) {
     if (p->pending != NULL) {
-        w->met = true;
+        w->facts.met = true;
         return p->pending == world_absent ? NULL : Py_NewRef(p->pending);
     }
     if (!p->looked) {
@@ -32,7 +32,7 @@ static status place_write(world *w, place *p, PyObject *value) {
     if (kept == NULL)
         return ST_ERROR;
     p->pending = kept;
-    w->writes++;
+    w->held.writes++;
     return ST_OK;
 }
 

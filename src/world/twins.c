@@ -74,7 +74,7 @@ static PyObject *load_item(world *w, record *r, source_kind kind, PyObject *item
 
 // Takes the reference to `twin`; NULL fails.
 static status finish(world *w, record *r, PyObject *twin) {
-    status result = twin ? record_register(w, r, twin) : w->broken ? ST_BREAK : ST_ERROR;
+    status result = twin ? record_register(w, r, twin) : w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_XDECREF(twin);
     return result;
 }
@@ -169,7 +169,7 @@ static status set_default_factory(world *w, record *r, PyObject *dict, PyObject 
     source *s = guard_source(w->guards, SOURCE_DEFAULT_FACTORY, r->source, NULL, 0);
     PyObject *factory = s ? door_bring(w, s, raw ? raw : Py_None) : NULL;
     if (factory == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     PyObject *member = PyDict_GetItemString(raw_type_dict(type_defaultdict), "default_factory");
     return member && Py_TYPE(member)->tp_descr_set(member, twin, factory) == 0 ? ST_OK : ST_ERROR;
 }
@@ -229,7 +229,7 @@ static status open_elements(world *w, record *r, PyObject *items) {
         source *s = guard_source(w->guards, SOURCE_SET_ITEM, r->source, NULL, i);
         r->initial[i] = s ? open_any_key(w, s, PyTuple_GET_ITEM(items, i)) : NULL;
         if (r->initial[i] == NULL)
-            return w->broken ? ST_BREAK : ST_ERROR;
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
     }
     return ST_OK;
 }
@@ -353,7 +353,7 @@ static status open_view(world *w, record *r) {
     source *s = guard_source(w->guards, SOURCE_VIEW_DICT, r->source, NULL, 0);
     PyObject *mapping = s ? door_bring(w, s, raw_view_mapping(r->outside)) : NULL;
     if (mapping == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (!PyDict_Check(mapping) || shows_other_order(Py_TYPE(r->outside), mapping))
         return world_break_status(w, REASON_PROTOCOL, "a view of a %s", Py_TYPE(mapping)->tp_name);
     return finish(w, r, new_view(Py_TYPE(r->outside), mapping));

@@ -36,7 +36,7 @@ status type_met(world *w, source *s, PyTypeObject *type) {
         return ST_ERROR;
     record *r = record_new(w, RECORD_OBJECT, at, (PyObject *)type, (PyObject *)type);
     if (r == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     r->pinned = true;
     return ST_OK;
 }
@@ -44,8 +44,8 @@ status type_met(world *w, source *s, PyTypeObject *type) {
 // Through an outside object of that class whose type did not matter so far: a class, for its
 // metaclass.
 static status meet_by_instance(world *w, PyTypeObject *type) {
-    for (uint32_t i = 0; i < w->all.count; i++) {
-        record *r = w->all.items[i];
+    for (uint32_t i = 0; i < w->in.all.count; i++) {
+        record *r = w->in.all.items[i];
         if (Py_TYPE(r->outside) == type)
             return door_guard_type(w, r->source, r->outside);
     }
@@ -54,8 +54,8 @@ static status meet_by_instance(world *w, PyTypeObject *type) {
 
 // Through the MRO of a class that is known.
 static status meet_as_base(world *w, PyTypeObject *type) {
-    for (uint32_t i = 0; i < w->all.count; i++) {
-        record *r = w->all.items[i];
+    for (uint32_t i = 0; i < w->in.all.count; i++) {
+        record *r = w->in.all.items[i];
         if (!PyType_Check(r->outside) || !PyType_IsSubtype((PyTypeObject *)r->outside, type))
             continue;
         PyObject *mro = ((PyTypeObject *)r->outside)->tp_mro;
@@ -69,7 +69,7 @@ static status meet_as_base(world *w, PyTypeObject *type) {
         record *made =
             s ? record_new(w, RECORD_OBJECT, s, (PyObject *)type, (PyObject *)type) : NULL;
         if (made == NULL)
-            return w->broken ? ST_BREAK : ST_ERROR;
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
         made->pinned = true;
         return ST_OK;
     }
@@ -102,7 +102,7 @@ status type_guard_mro(world *w, PyTypeObject *type) {
         return ST_OK;
     source *s = type_source(w, type);
     if (s == NULL)
-        return w->broken ? ST_BREAK : ST_ERROR;
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
     return guard_add(w->guards, GUARD_MRO, s, NULL, type->tp_mro, 0);
 }
 
@@ -122,7 +122,7 @@ static uint64_t lookup_key(PyTypeObject *type, PyObject *name) {
 }
 
 static lookup *lookup_known(const world *w, PyTypeObject *type, PyObject *name) {
-    uint64_t *first = map_get(&w->lookups, lookup_key(type, name));
+    uint64_t *first = map_get(&w->in.lookups, lookup_key(type, name));
     lookup *l = first ? (lookup *)(uintptr_t)*first : NULL;
     while (l != NULL && (l->type != type || l->name != name))
         l = l->next;
@@ -132,13 +132,13 @@ static lookup *lookup_known(const world *w, PyTypeObject *type, PyObject *name) 
 static lookup *lookup_note(world *w, PyTypeObject *type, PyObject *name, PyObject *raw,
                            PyObject *inside) {
     uint64_t key = lookup_key(type, name);
-    uint64_t *first = map_get(&w->lookups, key);
+    uint64_t *first = map_get(&w->in.lookups, key);
     lookup *l = arena_new(&w->arena, lookup);
     if (l == NULL || world_keep(w, Py_NewRef(name)) == NULL ||
         world_keep(w, Py_NewRef(type)) == NULL)
         return NULL;
     *l = (lookup){type, name, raw, inside, first ? (lookup *)(uintptr_t)*first : NULL};
-    return map_put(&w->lookups, key, map_key(l)) == ST_OK ? l : NULL;
+    return map_put(&w->in.lookups, key, map_key(l)) == ST_OK ? l : NULL;
 }
 
 static bool is_dunder(PyObject *name) {
@@ -211,7 +211,7 @@ static int held_back(world *w, PyTypeObject *type, PyObject *name, PyObject **va
 static PyObject *found_on_c_class(world *w, PyObject *raw) {
     if (raw == NULL || Py_TYPE(raw)->tp_descr_get || value_could_be_outside(w, raw))
         return raw;
-    return map_put(&w->fixed, map_key(raw), 1) == ST_OK ? raw : NULL;
+    return map_put(&w->in.fixed, map_key(raw), 1) == ST_OK ? raw : NULL;
 }
 
 static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
@@ -240,7 +240,7 @@ static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject 
 
 static PyObject *type_lookup_interned(world *w, PyTypeObject *type, PyObject *name,
                                       PyObject **raw) {
-    if (w->class_written) {
+    if (w->facts.class_written) {
         PyObject *value;
         int held = held_back(w, type, name, &value);
         if (held != 0)
@@ -251,7 +251,7 @@ static PyObject *type_lookup_interned(world *w, PyTypeObject *type, PyObject *na
     lookup *known = lookup_known(w, type, name);
     if (known == NULL) {
         PyObject *found = NULL, *inside = look_up(w, type, name, &found);
-        if (inside == NULL && (found != NULL || w->broken || PyErr_Occurred()))
+        if (inside == NULL && (found != NULL || w->stop.broken || PyErr_Occurred()))
             return NULL;
         known = lookup_note(w, type, name, found, inside);
         if (known == NULL)

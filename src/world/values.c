@@ -66,9 +66,9 @@ static bool is_descriptor(PyObject *o) {
 
 bool value_could_be_outside(const world *w, PyObject *o) {
     if (PyFunction_Check(o) || PyType_Check(o))
-        return map_get(&w->made, map_key(o)) == NULL;
+        return map_get(&w->made.objects, map_key(o)) == NULL;
     return PyCFunction_Check(o) || PyModule_Check(o) || is_descriptor(o) || value_immutable(o) ||
-           map_get(&w->fixed, map_key(o)) != NULL;
+           map_get(&w->in.fixed, map_key(o)) != NULL;
 }
 
 // Whether CPython has only one object of this value.
@@ -108,10 +108,10 @@ static status guard_identity_of_pair(world *w, source *a, source *b, bool same) 
 
 // `x in [y]` of NaNs asks whether they are one object: native code never shows that it asked.
 static status note_nan(world *w, source *s, PyObject *o, value *v) {
-    for (value *other = w->nans; other != NULL; other = other->next_nan)
+    for (value *other = w->in.nans; other != NULL; other = other->next_nan)
         TRY(guard_identity_of_pair(w, other->source, s, other->object == o));
-    v->next_nan = w->nans;
-    w->nans = v;
+    v->next_nan = w->in.nans;
+    w->in.nans = v;
     return ST_OK;
 }
 
@@ -136,12 +136,12 @@ static bool holds_items(PyObject *o) {
 
 // A place where this very object was found.
 static value *add_place(world *w, source *s, PyObject *o) {
-    uint64_t *known = map_get(&w->values, map_key(o));
+    uint64_t *known = map_get(&w->in.values, map_key(o));
     value *v = arena_new(&w->arena, value);
     if (v == NULL || world_keep(w, Py_NewRef(o)) == NULL)
         return NULL;
     *v = (value){.source = s, .object = o, .next = known ? (value *)(uintptr_t)*known : NULL};
-    return map_put(&w->values, map_key(o), map_key(v)) == ST_OK ? v : NULL;
+    return map_put(&w->in.values, map_key(o), map_key(v)) == ST_OK ? v : NULL;
 }
 
 status value_note(world *w, source *s, PyObject *o) {
@@ -152,8 +152,8 @@ status value_note(world *w, source *s, PyObject *o) {
         return ST_ERROR;
     if (!holds_items(o))
         return is_nan(o) ? note_nan(w, s, o, v) : ST_OK;
-    v->next_holder = w->holders;
-    w->holders = v;
+    v->next_holder = w->in.holders;
+    w->in.holders = v;
     return PyTuple_CheckExact(o) ? note_nan_items(w, s, o) : ST_OK;
 }
 
@@ -172,7 +172,7 @@ typedef struct side {
 } side;
 
 static value *value_known(const world *w, PyObject *o) {
-    uint64_t *known = map_get(&w->values, map_key(o));
+    uint64_t *known = map_get(&w->in.values, map_key(o));
     return known ? (value *)(uintptr_t)*known : NULL;
 }
 
@@ -214,7 +214,7 @@ static status note_in(world *w, source *s, PyObject *holder, PyObject *o) {
 // Where an immutable came from; NULL if it is a constant or was made inside.
 static status value_find(world *w, PyObject *o, value **found) {
     if (!is_unique(o) && value_immutable(o)) {
-        for (value *v = w->holders; v != NULL; v = v->next_holder)
+        for (value *v = w->in.holders; v != NULL; v = v->next_holder)
             TRY(note_in(w, v->source, v->object, o));
     }
     *found = value_known(w, o);

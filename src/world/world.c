@@ -39,9 +39,9 @@ world *world_new(void) {
         PyErr_NoMemory();
         return NULL;
     }
-    w->stop_at = MOST_INSTRUCTIONS;
-    w->stop_call = -1;
-    w->stop_reason = REASON_LONG;
+    w->time.stop_at = MOST_INSTRUCTIONS;
+    w->time.stop_call = -1;
+    w->time.stop_reason = REASON_LONG;
     w->guards = guards_new();
     w->graph = w->guards ? graph_new() : NULL;
     if (w->graph == NULL) {
@@ -61,11 +61,11 @@ status world_hold_call(world *w, held_call c) {
         if (parts[i] != NULL && world_keep(w, Py_NewRef(parts[i])) == NULL)
             return ST_ERROR;
     world_touch(w);
-    w->writes++;
+    w->held.writes++;
     if (c.made != NULL)
-        TRY(map_put(&w->sealed, map_key(c.made), 1));
+        TRY(map_put(&w->held.sealed, map_key(c.made), 1));
     c.since = w->run ? w->run->started : 0;
-    return vec_push(&w->calls, c);
+    return vec_push(&w->held.calls, c);
 }
 
 // C objects without parts are numbers, names and the like.
@@ -82,7 +82,7 @@ static bool is_fixed(PyObject *o) {
 
 void world_note_met(world *w, PyObject *value) {
     if (!is_fixed(is_lazy(value) ? ((lazy *)value)->outside : value))
-        w->met = true;
+        w->facts.met = true;
 }
 
 // --- what lives ---
@@ -149,9 +149,9 @@ bool world_holds(world *w, PyObject *o) {
 // cannot be emptied, for lack of memory, is never dropped.
 static void sever_generators(world *w) {
     VEC(PyObject *) held = {0}; // images; each has its generator
-    bool room = vec_reserve(&held, w->generators.count) == ST_OK;
-    for (uint32_t i = 0; i < w->generators.count; i++) {
-        PyObject *gen = raw_weakref_get(w->generators.items[i]);
+    bool room = vec_reserve(&held, w->made.generators.count) == ST_OK;
+    for (uint32_t i = 0; i < w->made.generators.count; i++) {
+        PyObject *gen = raw_weakref_get(w->made.generators.items[i]);
         if (gen == NULL || gen == Py_None ||
             ((PyGenObject *)gen)->gi_frame_state >= FRAME_EXECUTING)
             continue;
@@ -165,16 +165,16 @@ static void sever_generators(world *w) {
     while (held.count > 0)
         Py_DECREF(held.items[--held.count]);
     vec_free(&held);
-    while (w->generators.count > 0)
-        Py_DECREF(w->generators.items[--w->generators.count]);
-    vec_free(&w->generators);
+    while (w->made.generators.count > 0)
+        Py_DECREF(w->made.generators.items[--w->made.generators.count]);
+    vec_free(&w->made.generators);
 }
 
 static void sever_lazies(world *w) {
-    for (uint32_t i = 0; i < w->lazies.room; i++) {
-        if (w->lazies.slots[i].key == MAP_NO_KEY)
+    for (uint32_t i = 0; i < w->in.lazies.room; i++) {
+        if (w->in.lazies.slots[i].key == MAP_NO_KEY)
             continue;
-        lazy *l = (lazy *)(uintptr_t)w->lazies.slots[i].value;
+        lazy *l = (lazy *)(uintptr_t)w->in.lazies.slots[i].value;
         l->world = NULL;
         l->source = NULL;
         l->record = NULL;
@@ -184,10 +184,10 @@ static void sever_lazies(world *w) {
 }
 
 static void free_records(world *w) {
-    for (uint32_t i = 0; i < w->all.count; i++)
-        vec_free(&w->all.items[i]->slots);
-    vec_free(&w->all);
-    vec_free(&w->names);
+    for (uint32_t i = 0; i < w->in.all.count; i++)
+        vec_free(&w->in.all.items[i]->slots);
+    vec_free(&w->in.all);
+    vec_free(&w->in.names);
 }
 
 // Torch's weak references to fakes call back into Python code: what a signal's handler raised there
@@ -200,32 +200,32 @@ void world_free(world *w) {
         world_tensors->sever(w);
     sever_lazies(w);
     free_records(w);
-    map_clear(&w->records);
-    map_clear(&w->lazies);
-    map_clear(&w->dicts);
-    map_clear(&w->values);
-    map_clear(&w->lookups);
-    map_clear(&w->made);
-    map_clear(&w->fixed);
-    map_clear(&w->born);
-    map_clear(&w->sealed);
-    vec_free(&w->calls);
-    vec_free(&w->roots);
-    vec_free(&w->hits);
-    map_clear(&w->dying);
-    Py_CLEAR(w->image);
+    map_clear(&w->in.records);
+    map_clear(&w->in.lazies);
+    map_clear(&w->in.dicts);
+    map_clear(&w->in.values);
+    map_clear(&w->in.lookups);
+    map_clear(&w->made.objects);
+    map_clear(&w->in.fixed);
+    map_clear(&w->time.born);
+    map_clear(&w->held.sealed);
+    vec_free(&w->held.calls);
+    vec_free(&w->roots.slots);
+    vec_free(&w->in.hits);
+    map_clear(&w->roots.dying);
+    Py_CLEAR(w->stop.image);
     if (world_here == w)
         world_here = NULL;
     arena_clear(&w->arena);
     if (w->guards != NULL)
         guards_free(w->guards);
     Py_XDECREF(w->graph);
-    Py_XDECREF(w->detail);
-    Py_XDECREF(w->stack);
-    Py_XDECREF(w->stop_detail);
-    Py_XDECREF(w->stop_stack);
-    Py_XDECREF(w->switches);
-    Py_XDECREF(w->awaited);
+    Py_XDECREF(w->stop.detail);
+    Py_XDECREF(w->stop.stack);
+    Py_XDECREF(w->time.stop_detail);
+    Py_XDECREF(w->time.stop_stack);
+    Py_XDECREF(w->held.switches);
+    Py_XDECREF(w->stop.awaited);
     PyMem_Free(w);
     py_put_on(aside);
     py_let_signals_go(signals);
@@ -318,16 +318,16 @@ static status mark(map *types, PyTypeObject *type, uint64_t bits) {
 }
 
 static status mark_all(const world *w, map *types) {
-    uint64_t all = w->identity_mattered ? WRITTEN : 0;
-    for (uint32_t i = 0; i < w->all.count; i++) {
-        const record *r = w->all.items[i];
-        bool written =
-            r->written || record_written(r) || (r->kind == RECORD_TENSOR && w->mutated_tensor);
+    uint64_t all = w->facts.identity_mattered ? WRITTEN : 0;
+    for (uint32_t i = 0; i < w->in.all.count; i++) {
+        const record *r = w->in.all.items[i];
+        bool written = r->written || record_written(r) ||
+                       (r->kind == RECORD_TENSOR && w->facts.mutated_tensor);
         uint64_t bits = ONE | all | (r->pinned ? 0 : UNPINNED) | (written ? WRITTEN : 0);
         TRY(mark(types, Py_TYPE(r->outside), bits));
     }
-    for (uint32_t i = 0; i < w->names.count; i++) {
-        const names *n = w->names.items[i];
+    for (uint32_t i = 0; i < w->in.names.count; i++) {
+        const names *n = w->in.names.items[i];
         if (n->written || names_written(n))
             TRY(mark(types, Py_TYPE(n->owner), WRITTEN));
     }
@@ -343,11 +343,11 @@ static bool must_differ(const map *types, PyTypeObject *type) {
 // object's instance dict.
 static bool dicts_may_meet(const world *w) {
     bool instance = false, written = false;
-    for (uint32_t i = 0; i < w->names.count; i++) {
-        instance |= w->names.items[i]->instance;
-        written |= w->names.items[i]->written || names_written(w->names.items[i]);
+    for (uint32_t i = 0; i < w->in.names.count; i++) {
+        instance |= w->in.names.items[i]->instance;
+        written |= w->in.names.items[i]->written || names_written(w->in.names.items[i]);
     }
-    return instance && written && w->names.count > 1;
+    return instance && written && w->in.names.count > 1;
 }
 
 // An object that was asked for attributes, by itself.
@@ -367,8 +367,8 @@ static status guard_record_distinct(world *w, record *r, bool meet) {
 
 static status guard_records_distinct(world *w, const map *types) {
     bool meet = dicts_may_meet(w);
-    for (uint32_t i = 0; i < w->all.count; i++) {
-        record *r = w->all.items[i];
+    for (uint32_t i = 0; i < w->in.all.count; i++) {
+        record *r = w->in.all.items[i];
         bool keyed = meet && (r->kind == RECORD_DICT || has_own_names(r));
         if (keyed || must_differ(types, Py_TYPE(r->outside)))
             TRY(guard_record_distinct(w, r, meet));
@@ -377,13 +377,13 @@ static status guard_records_distinct(world *w, const map *types) {
 }
 
 bool world_wrote(const world *w) {
-    if (w->calls.count > 0)
+    if (w->held.calls.count > 0)
         return true;
-    for (uint32_t i = 0; i < w->names.count; i++)
-        if (names_written(w->names.items[i]))
+    for (uint32_t i = 0; i < w->in.names.count; i++)
+        if (names_written(w->in.names.items[i]))
             return true;
-    for (uint32_t i = 0; i < w->all.count; i++)
-        if (record_written(w->all.items[i]))
+    for (uint32_t i = 0; i < w->in.all.count; i++)
+        if (record_written(w->in.all.items[i]))
             return true;
     return false;
 }

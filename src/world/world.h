@@ -4,9 +4,8 @@
 // A value inside is a plain PyObject *. It is one of:
 //   a lazy            stands for a place outside that was not looked at, or only in part
 //   an opened value   immutable builtins: the object itself, guarded by value
-//   an outside object user objects, functions, classes, modules, C objects: the object itself, with
-//   a
-//                     record; its attributes are read through the door one by one
+//   an outside object user objects, functions, classes, modules, C objects: the object itself,
+//                     with a record; its attributes are read through the door one by one
 //   a twin            real list, tuple, dict, set … in place of an outside container, with a record
 //   a stand-in        a tensor (src/torch), with a record if it came from outside
 //   anything else     was made inside
@@ -15,7 +14,6 @@
 
 #include "src/base/arena.h"
 #include "src/base/map.h"
-#include "src/base/vec.h"
 
 #include "src/report/report.h"
 
@@ -26,185 +24,30 @@
 
 #include "src/guard/guard.h"
 
-typedef enum record_kind {
-    RECORD_OBJECT,    // itself; attributes by `names` and `slots`
-    RECORD_LIST,      // twin; `initial`
-    RECORD_TUPLE,     // twin; `initial`. Also namedtuples and user subclasses
-    RECORD_DICT,      // by key through `names`; twin once filled. Also OrderedDict, defaultdict, …
-    RECORD_SET,       // twin; `initial`. Also frozenset
-    RECORD_DEQUE,     // twin; `initial`
-    RECORD_BYTEARRAY, // twin
-    RECORD_CELL,      // itself; content by `content`
-    RECORD_TENSOR,    // stand-in
-    RECORD_CONTEXT_VAR,
-} record_kind;
-
-// A dict's entries, read by key and with held-back changes: of a dict, or of an object's instance
-// dict (which need not exist as an object). Whatever path leads to a dict ends in the one `names`.
-typedef struct names {
-    PyObject *owner; // borrowed from the arena: the dict, or the object whose instance dict it is
-    source *source;  // of the owner
-    bool instance;   // the owner is an object
-    PyObject *known; // dict (arena's): key → lazy, or world_absent; what was read by key
-    PyObject
-        *pending; // dict (arena's): key → value, or world_absent for deleted; NULL: nothing written
-    PyObject *twin;    // dict (arena's): has everything once it is filled, else NULL
-    PyObject *initial; // dict (arena's): key → lazy at the time of filling, else NULL
-    bool written;      // at some time, be it that nothing is left of it
-} names;
-
-// A result that was found in the cache of what functools.lru_cache made.
-typedef struct cache_hit {
-    source *cache, *link; // link: NULL if results lie in none
-} cache_hit;
-
-// A place that holds one reference: a cell, a slot, a context variable.
-typedef struct place {
-    PyObject *initial; // lazy, or NULL if it was empty or not looked at
-    PyObject *pending; // held-back value (arena's), world_absent for deleted, NULL: not written
-    bool looked;       // `initial` was asked for
-    bool empty;        // it was empty then, and that is guarded
-} place;
-
-typedef struct slot_place {
-    PyObject *descriptor; // borrowed from the arena: member descriptor
-    place place;
-} slot_place;
-
-typedef struct record {
-    record_kind kind;
-    source *source;    // the first that led here
-    PyObject *outside; // borrowed from the arena
-    PyObject *inside;  // borrowed from the arena; NULL as long as no whole was needed (dicts)
-    names *names;      // RECORD_DICT: entries; others: instance dict; NULL until needed
-    names *attributes; // RECORD_DICT (class D(dict)): the instance dict; NULL until needed
-    PyObject *
-        *initial; // what a twin was filled with, in order: lazies; in sets the elements themselves
-    Py_ssize_t count;
-    VEC(slot_place) slots;
-    place content; // cells, context variables
-    bool written;  // at some time, be it that nothing is left of it
-    bool identity; // what object this is mattered
-    bool hashed;   // by its address, to be found among others: which of them are the same mattered
-    bool pinned;   // a guard on `source` lets only this very object pass
-    bool ordered;  // sets: the twin iterates as the original does
-} record;
-
-typedef struct lazy {
-    PyObject_HEAD
-    struct world *world; // NULL once the trace has ended: any use is an error then
-    source *source;
-    PyObject *outside; // strong
-    PyObject *inside;  // strong; NULL until opened as a whole
-    record *record;    // once a container was looked at by key, or opened
-    bool type_known;   // guarded already
-} lazy;
-
-// A call that is held back: function(self) or function(self, argument). What it makes fills `made`,
-// which stands for it inside, and is sealed: nothing can be known of its content.
-typedef struct held_call {
-    PyObject *function, *self; // borrowed from the arena
-    PyObject *argument, *made; // likewise, or NULL
-    uint64_t since;            // when it was held back
-} held_call;
-
-// What a slot of a frame that goes on held when the trace began.
-typedef struct root {
-    source *source;
-    PyObject *outside; // borrowed from the frame
-    PyObject *inside;  // borrowed: its lazy; NULL for what was opened at once
-    bool stays;        // the frame has it to its end, and lets it go then
-} root;
+#include "src/world/parts.h"
 
 typedef struct world {
     arena arena;
     guards *guards;
-    graph *graph;      // strong
-    map records;       // outside or inside pointer → record *
-    VEC(record *) all; // in order of opening
-    VEC(names *)
-    names;      // all of them, in order of making: every held-back change of a dict is in one
-    map lazies; // source * → lazy *
-    map dicts;  // outside dict → names *, also where only the owner of an instance dict was met
-    map values; // opened immutable → struct value *: where it came from
-    struct value *nans;    // where an opened NaN came from: containers compare by identity first
-    struct value *holders; // and tuples and frozensets: their items are found when asked for
-    map lookups;           // (type, name) → struct lookup *
-    map made;  // functions, mappingproxies, … made inside: pointer → 1, kept by the arena, and
-               // generators; classes: pointer → MADE_CLASS
-    map fixed; // data found on C classes, which have it for good: pointer → 1, kept by the class
-    VEC(PyObject *)
-    generators;           // weak references to those made inside; the living are severed at the end
-    VEC(held_call) calls; // held back, in order
-    map sealed;           // what they make, before it is made
-    source *function;     // root function
+    graph *graph;           // strong
+    void *torch;            // src/torch's own state for this trace, or NULL
     struct run *root, *run; // the outermost and the innermost frame of this trace
-    // Time, in instructions begun. What happened since an instruction began cannot be undone:
-    // a trace that breaks in it is done again, and breaks before it.
-    uint64_t clock;
-    uint64_t touched;      // when something inside was last changed, or native code last ran
-    uint64_t stop_at;      // break before the instruction that begins then
-    int stop_call;         // break before the instruction that records the call of this number; -1
-    bool recovering;       // all this is for a graph that failed: nobody asked for the break
-    uint64_t writes;       // how often something outside was written, tensors and torch's state too
-    uint64_t raised_at;    // when the current exception was raised
-    map born;              // object that may not survive a break → when it came to be
+    world_terms terms;      // what the caller of the trace says about it
+    world_input in;         // what came in from outside
+    world_made made;        // what was made inside
+    world_held held;        // what is held back until the graph has run
+    world_facts facts;      // what has happened at least once
+    world_clocks time;      // time, in instructions begun
+    world_stopped stop;     // why the trace stopped
+    world_roots roots;      // the frames that the trace begins in
+    world_nesting inside;   // what code the trace is in now
+    // of the call that is being made
     int thin, tail;        // how the frame that comes next gives its value; of the call being made
     PyObject *made_object; // borrowed: what the __init__ that comes next is for
-    // why the trace stopped
-    bool broken;
-    reason reason;
-    PyObject *detail;        // strong, str
-    PyObject *stack;         // strong, tuple of (filename, line, function), outermost first
-    struct image *image;     // strong: innermost frame where it broke; NULL: it cannot go on there
-    struct image *outermost; // borrowed from that chain
-    PyObject *handled;       // borrowed: what the next frame out handles
-    PyObject *awaited;       // strong: the object of the __init__ that was left last, or NULL
-    struct run *broke_in;
-    uint64_t trial; // what is traced is thrown away: a break is one before this instruction; 0: no
-    bool met;       // meanwhile something was read that can change
-    uint64_t again; // break before this instruction in a new trace; 0: no
-    reason stop_reason;                 // of `stop_at`: why the trace before broke
-    PyObject *stop_detail, *stop_stack; // strong
-    bool identity_mattered;             // distinctness of all records is to be guarded
-    bool class_written;                 // some class has held-back changes
-    bool addressed;                     // id() of something made inside was asked for
-    bool mutated_tensor;                // one that came from outside, or what shares its memory
-    bool random;                        // the graph draws random numbers
-    int strict;                // callables of other compiles are being called that must not break
-    bool strict_break;         // it broke in one
-    bool whole;                // it may not break: what is better done outside is done all the same
-    bool replayed;             // the graph's operations are run one by one, each seen by autograd
-    const Py_ssize_t *varying; // borrowed: slots of the first frame (LOCAL's index) whose number
-    int varying_count;         // is another one each time
-    bool handling;             // whoever called the first frame handles an exception
-    bool asked;                // the program asked whether it is compiled, and was told so
-    bool asked_before;         // so did a piece of this call that has run already
-    bool refused;              // torch did not take its arguments, and eager is likely to raise
-    bool showing;     // the first frame was called while a container is being shown (py_is_showing)
-    bool shows;       // that none is, is guarded
-    bool interrupted; // a signal handler raised: its exception is the user's, not the trace's
-    void *torch;      // src/torch's own state for this trace, or NULL
-    // strong: how torch's state is set as the trace leaves it, or NULL. A tuple of (C function,
-    // arguments, C function that undoes it, arguments).
-    PyObject *switches;
-    PyObject
-        *expected; // borrowed: function or generator whose frame an instruction of ours asked for
+    PyObject *expected;    // borrowed: function or generator whose frame an instruction asked for
     Py_ssize_t positional; // of that call: how many arguments were given by position
     PyObject *keywords;    // borrowed, or NULL: and the names of the others
-    guard_frame *start;    // borrowed: the frame that the trace begins in, and those that await it
-    int to_come;           // how many of these are still to be made, outermost first
-    int reached;           // how many frames below the first one the trace went on in
-    int looked;            // and at how many the guards look
-    VEC(root) roots;       // what frames that go on held
-    map dying;             // of that and its parts, what only these frames hold: see losses
-    VEC(cache_hit) hits;
-    PyObject *cached; // list (arena's): (function, key, result) of calls that lru_cache would keep
-    PyObject *states; // set (arena's) of what was guarded of the process's state (states.c)
-    int making_warning; // an object of a category of warnings is made, which is no warning
-    int quiet;          // frames go to CPython: torch's own Python code, imports, signal handlers
-    int depth;          // nested interpreter calls made by the call room
-    int watching;       // how deep in tools' own calls the thread was when the trace began
+    int to_come; // how many of the frames in roots.start are still to be made, outermost first
 } world;
 
 // A loop that waits for another thread ends only if it looks once more.
@@ -236,7 +79,7 @@ PyObject *world_break_at(world *w, reason why, PyObject *callable, const char *b
 PyObject *world_stack(world *w);
 // Something inside changes, or native code runs that may change it or break.
 static inline void world_touch(world *w) {
-    w->touched = w->clock;
+    w->time.touched = w->time.now;
 }
 // An object that cannot be made again comes to be now: where it would have to, the trace breaks
 // before this.
@@ -260,7 +103,7 @@ void world_break_raised(world *w, PyObject *raised);
 // Holds a call back; all of it is kept.
 status world_hold_call(world *w, held_call c);
 static inline bool world_sealed(const world *w, PyObject *o) {
-    return w->calls.count > 0 && map_get(&w->sealed, map_key(o)) != NULL;
+    return w->held.calls.count > 0 && map_get(&w->held.sealed, map_key(o)) != NULL;
 }
 // Keeps `o` until the trace ends and gives it back; takes the reference. NULL with an exception.
 PyObject *world_keep(world *w, PyObject *o);
@@ -310,7 +153,7 @@ PyObject *door_item(world *w, PyObject *o, Py_ssize_t index);
 // Notes that something was read which can change: not a function, class, module or value.
 void world_note_met(world *w, PyObject *value);
 static inline void world_meet(world *w, PyObject *value) {
-    if (w->trial != 0 && value != NULL)
+    if (w->time.trial != 0 && value != NULL)
         world_note_met(w, value);
 }
 
@@ -321,7 +164,7 @@ static inline void record_write(world *w, PyObject *o) {
     record *r = record_of(w, o);
     if (r == NULL)
         return;
-    w->writes++;
+    w->held.writes++;
     r->written = true;
     if (r->names != NULL)
         r->names->written = true;
@@ -423,7 +266,7 @@ PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **r
 // guarded, and no source leads to it.
 enum { MADE_CLASS = 2 }; // an address may have been a generator's
 static inline bool type_is_made(const world *w, const PyTypeObject *type) {
-    const uint64_t *made = map_get(&w->made, map_key(type));
+    const uint64_t *made = map_get(&w->made.objects, map_key(type));
     return made != NULL && *made == MADE_CLASS;
 }
 // The source of a class that was met as the type of something, or NULL for builtin ones.
