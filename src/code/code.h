@@ -24,12 +24,35 @@ typedef enum op_arg {
     ARG_JUMP,
 } op_arg;
 
-enum { OPF_JUMP = 1, OPF_END = 2, OPF_QUIET = 4 };
+enum {
+    OPF_JUMP = 1,     // may go to `target`
+    OPF_END = 2,      // never falls through
+    OPF_SURE = 4,     // cannot fail
+    OPF_SETS = 8,     // gives its local a value without looking at the old one
+    OPF_CALL = 16,    // calls what lies on the stack, which may be super
+    OPF_HANDLER = 32, // puts an exception handler on or takes it off
+    OPF_STEPPED = 64, // is run for real in a frame that goes on: no trace begins before it
+};
+
+// What an instruction does with its operands, counted from the top of the stack, when it only hands
+// them to an operand's own method.
+enum {
+    ASKS_TOP = 1, // << n: the operand n below the top is asked
+    ASKS_BOTH = 3,
+    ASKS_THIRD = 4,
+    ASKS_STILL = 8, // << n: that operand must not be an iterator, which moves on before it calls
+    ASKS_STILL_BOTH = 24,
+    ASKS_NO_EQ = 32, // __eq__ is asked of other objects too
+    ASKS_NEXT = 64,  // __next__ and nothing else
+    ASKS_GET = 128,  // the getter, setter or deleter of a property of the top
+    ASKS_SET = 256,
+    ASKS_DELETE = 512,
+    ASKS_OPERANDS = 3, // how many operands these words can speak of
+};
 
 typedef enum op {
-#define OP(name, argument, pops, pushes, jumped, flags) OP_##name,
+#define OP(name, ...) OP_##name,
 #include "src/code/opcodes.def"
-#undef OP
     OP_COUNT
 } op;
 
@@ -117,10 +140,12 @@ const region *code_region(const code *c, const insn *i);
 const char *op_name(op o);
 op_arg op_argument(op o);
 int op_flags(op o);
+int op_asks(op o, int extra);
 // Change of depth by one instruction, on the fall-through or the taken side.
 int op_effect(op o, int arg, int extra, bool jumped);
-// How many values it takes off the stack.
+// How many values it takes off the stack, and how many it finds there at least.
 int op_pops(op o, int arg, int extra);
+int op_needs(op o, int arg, int extra);
 
 // `stator.dis`: the listing of one code object as a str; nested code objects too if asked.
 PyObject *code_print(PyCodeObject *py, bool nested);

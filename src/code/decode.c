@@ -145,46 +145,23 @@ static bool is_generator(const code *c) {
     return c->py->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
 }
 
+static bool is_one_bit(int32_t arg) {
+    return __builtin_popcount((unsigned)arg) == 1;
+}
+
 // What the bound of the argument's kind does not say.
-static bool fits(const code *c, op o, int32_t arg, int32_t extra) {
+static bool fits(const code *c, op o, int32_t a, int32_t x) {
+#define ANY true
     switch (o) {
-    case OP_LOAD_DEREF:
-    case OP_STORE_DEREF:
-    case OP_DELETE_DEREF:
-    case OP_LOAD_CLASSDEREF:
-    case OP_LOAD_FROM_DICT_OR_DEREF:
-        return is_cell(c, arg);
-    case OP_COPY_FREE_VARS:
-        return arg == c->py->co_nfreevars;
-    case OP_COPY:
-    case OP_SWAP:
-    case OP_LIST_APPEND:
-    case OP_LIST_EXTEND:
-    case OP_SET_ADD:
-    case OP_SET_UPDATE:
-    case OP_MAP_ADD:
-    case OP_DICT_UPDATE:
-    case OP_DICT_MERGE:
-        return arg >= 1;
-    case OP_BUILD_SLICE:
-        return arg == 2 || arg == 3;
-    case OP_RAISE_VARARGS:
-        return arg <= 2;
-    case OP_CONVERT_VALUE:
-        return arg >= 1;
-    case OP_FORMAT_VALUE:
-        return extra <= 1;
-    case OP_UNPACK_EX:
-        return extra < MANY;
-    case OP_SET_FUNCTION_ATTRIBUTE:
-        return __builtin_popcount((unsigned)arg) == 1;
-    case OP_RETURN_GENERATOR:
-    case OP_YIELD_VALUE:
-    case OP_SEND:
-        return is_generator(c);
-    default:
-        return true;
+#define OP(name, argument, pops, looks, pushes, jumped, fits, asks, flags)                         \
+    case OP_##name:                                                                                \
+        return fits;
+#include "src/code/opcodes.def"
+#undef ANY
+    case OP_COUNT:
+        break;
     }
+    Py_UNREACHABLE();
 }
 
 // ---- writing canonical instructions

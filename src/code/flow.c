@@ -88,38 +88,6 @@ static status chain_after(walk *w, const insn *i, int32_t depth, int32_t chain, 
     }
 }
 
-// How many values an instruction finds on the stack at least: what it pops and what it looks at.
-static int32_t needs(const insn *i) {
-    int32_t pops = op_pops(i->op, i->arg, i->extra);
-    switch (i->op) {
-    case OP_COPY:
-    case OP_SWAP:
-    case OP_LIST_APPEND:
-    case OP_LIST_EXTEND:
-    case OP_SET_ADD:
-    case OP_SET_UPDATE:
-    case OP_MAP_ADD:
-    case OP_DICT_UPDATE:
-    case OP_RERAISE:
-        return pops + i->arg;
-    case OP_DICT_MERGE:
-        return pops + i->arg + 2 + PY_CALLABLE_FIRST; // the callable, for the error
-    case OP_GET_LEN:
-    case OP_MATCH_MAPPING:
-    case OP_MATCH_SEQUENCE:
-    case OP_GET_ANEXT:
-    case OP_IMPORT_FROM:
-        return 1;
-    case OP_CHECK_EXC_MATCH:
-    case OP_MATCH_KEYS:
-        return 2;
-    case OP_WITH_EXCEPT_START:
-        return 4; // the exit function, lasti, the previous exception, the exception
-    default:
-        return pops;
-    }
-}
-
 // A path leads from one instruction to another.
 static status reach(walk *w, const insn *from, uint32_t to, int32_t depth, int32_t chain) {
     TRY(chain_cut(w, chain, depth, &chain));
@@ -145,9 +113,8 @@ static int32_t depth_failing(const insn *i, int32_t depth) {
     return depth - op_pops(i->op, i->arg, i->extra);
 }
 
-// END_SEND pops below what its region keeps; it only drops references.
 static bool can_fail(const insn *i) {
-    return !(op_flags(i->op) & OPF_QUIET) && i->op != OP_END_SEND;
+    return !(op_flags(i->op) & OPF_SURE);
 }
 
 static status reach_handler(walk *w, const insn *i, int32_t depth, int32_t chain) {
@@ -165,7 +132,7 @@ static status follow(walk *w, uint32_t index) {
     const insn *i = &w->c->insns[index];
     int32_t depth = w->f->depth[index], chain = w->f->handled[index];
     int flags = op_flags(i->op);
-    if (depth < needs(i))
+    if (depth < op_needs(i->op, i->arg, i->extra))
         return bad(w->c, i, "stack underflow");
     TRY(reach_handler(w, i, depth, chain));
     int32_t extra = flags & OPF_JUMP ? 0 : i->extra;
@@ -247,24 +214,16 @@ static void add_super(uint64_t *row, const code *c, int32_t cell) {
 
 // From the variables live behind an instruction (on any path but the handler's) to those before it.
 static void live_before(uint64_t *row, const code *c, const insn *i, int32_t cell) {
-    switch (i->op) {
-    case OP_STORE_FAST:
+    int flags = op_flags(i->op);
+    if (flags & OPF_SETS)
         clear_bit(row, i->arg);
-        break;
-    case OP_COPY_FREE_VARS:
+    else if (op_argument(i->op) == ARG_LOCAL)
+        set_bit(row, i->arg);
+    if ((flags & OPF_CALL) && cell >= 0)
+        add_super(row, c, cell);
+    if (i->op == OP_COPY_FREE_VARS)
         for (int32_t free = c->py->co_nlocalsplus - i->arg; free < c->py->co_nlocalsplus; free++)
             clear_bit(row, free);
-        break;
-    case OP_CALL:
-    case OP_CALL_KW:
-    case OP_CALL_FUNCTION_EX:
-        if (cell >= 0)
-            add_super(row, c, cell);
-        break;
-    default:
-        if (op_argument(i->op) == ARG_LOCAL)
-            set_bit(row, i->arg);
-    }
 }
 
 // One pass from the last instruction to the first; whether anything changed.

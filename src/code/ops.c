@@ -1,64 +1,57 @@
 // What src/code/opcodes.def says of each canonical instruction, as functions.
 #include "src/code/code.h"
 
-static const char *const names[] = {
-#define OP(name, argument, pops, pushes, jumped, flags) #name,
+static const struct {
+    const char *name;
+    uint8_t argument, flags;
+} rows[] = {
+#define OP(name, argument, pops, looks, pushes, jumped, fits, asks, flags) {#name, argument, flags},
 #include "src/code/opcodes.def"
-#undef OP
 };
 
-static const uint8_t arguments[] = {
-#define OP(name, argument, pops, pushes, jumped, flags) argument,
-#include "src/code/opcodes.def"
-#undef OP
-};
+typedef struct stack_use {
+    int pops, looks, pushes, jumped, asks;
+} stack_use;
 
-static const uint8_t all_flags[] = {
-#define OP(name, argument, pops, pushes, jumped, flags) flags,
+static stack_use use_of(op o, int a, int x) {
+    (void)a, (void)x;
+    switch (o) {
+#define OP(name, argument, pops, looks, pushes, jumped, fits, asks, flags)                         \
+    case OP_##name:                                                                                \
+        return (stack_use){pops, looks, pushes, jumped, asks};
 #include "src/code/opcodes.def"
-#undef OP
-};
+    case OP_COUNT:
+        break;
+    }
+    Py_UNREACHABLE();
+}
 
 const char *op_name(op o) {
-    return names[o];
+    return rows[o].name;
 }
 
 op_arg op_argument(op o) {
-    return arguments[o];
+    return rows[o].argument;
 }
 
 int op_flags(op o) {
-    return all_flags[o];
+    return rows[o].flags;
 }
 
-int op_pops(op o, int a, int x) {
-    (void)a, (void)x;
-    switch (o) {
-#define OP(name, argument, pops, pushes, jumped, flags)                                            \
-    case OP_##name:                                                                                \
-        return pops;
-#include "src/code/opcodes.def"
-#undef OP
-    case OP_COUNT:
-        break;
-    }
-    Py_UNREACHABLE();
+int op_asks(op o, int extra) {
+    return use_of(o, 0, extra).asks;
 }
 
-static int op_pushes(op o, int a, int x, bool is_jumped) {
-    (void)a, (void)x;
-    switch (o) {
-#define OP(name, argument, pops, pushes, jumped, flags)                                            \
-    case OP_##name:                                                                                \
-        return is_jumped ? (jumped) : (pushes);
-#include "src/code/opcodes.def"
-#undef OP
-    case OP_COUNT:
-        break;
-    }
-    Py_UNREACHABLE();
+int op_pops(op o, int arg, int extra) {
+    return use_of(o, arg, extra).pops;
+}
+
+int op_needs(op o, int arg, int extra) {
+    stack_use use = use_of(o, arg, extra);
+    return use.pops + use.looks;
 }
 
 int op_effect(op o, int arg, int extra, bool jumped) {
-    return op_pushes(o, arg, extra, jumped) - op_pops(o, arg, extra);
+    stack_use use = use_of(o, arg, extra);
+    return (jumped ? use.jumped : use.pushes) - use.pops;
 }

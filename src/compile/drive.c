@@ -125,8 +125,7 @@ static progress step(drive *d) {
 // Where a handler is put on or taken off, CPython cannot fail, and the exception table counts on
 // it.
 static bool cannot_fail(const insn *pc) {
-    return pc->op == OP_PUSH_EXC_INFO || pc->op == OP_POP_EXCEPT ||
-           (pc->op == OP_COPY && pc[1].op == OP_POP_EXCEPT);
+    return op_flags((pc->op == OP_COPY ? pc + 1 : pc)->op) & OPF_HANDLER;
 }
 
 // The current exception is raised at d->failing.
@@ -169,8 +168,7 @@ static bool has_cells(const drive *d) {
 }
 
 static bool must_step(const drive *d, const insn *pc) {
-    return has_cells(d) || pc->op == OP_MAKE_CELL || pc->op == OP_COPY_FREE_VARS ||
-           pc->op == OP_RETURN_GENERATOR || pc->op == OP_SET_FUNCTION_ATTRIBUTE;
+    return (op_flags(pc->op) & OPF_STEPPED) || has_cells(d);
 }
 
 static bool is_replaced(const drive *d) {

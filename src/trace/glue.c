@@ -36,59 +36,29 @@ static bool is_own(PyObject *o, PyObject *function) {
 }
 
 // A property comes before all that the instance has.
-static bool is_accessor(PyObject *o, PyObject *name, raw_field field, PyObject *function) {
+static bool is_accessor(PyObject *o, PyObject *name, int asks, PyObject *function) {
+    raw_field field = asks & ASKS_GET   ? RAW_PROPERTY_GET
+                      : asks & ASKS_SET ? RAW_PROPERTY_SET
+                                        : RAW_PROPERTY_DEL;
     PyObject *found = on_type(o, name);
-    return (found && Py_IS_TYPE(found, &PyProperty_Type) &&
-            raw_field_get(field, found) == function) ||
-           is_own(o, function);
+    return found && Py_IS_TYPE(found, &PyProperty_Type) && raw_field_get(field, found) == function;
 }
 
 static bool operator_calls(const run *r, const flow *fl, const insn *pc, PyObject *function) {
-    PyObject *top = operand_at(r, fl, pc, 0);
-    PyObject *names = r->code->py->co_names;
-    switch (pc->op) {
-    case OP_LOAD_ATTR:
-    case OP_LOAD_METHOD:
-        return is_accessor(top, PyTuple_GET_ITEM(names, pc->arg), RAW_PROPERTY_GET, function);
-    case OP_STORE_ATTR:
-        return is_accessor(top, PyTuple_GET_ITEM(names, pc->arg), RAW_PROPERTY_SET, function);
-    case OP_DELETE_ATTR:
-        return is_accessor(top, PyTuple_GET_ITEM(names, pc->arg), RAW_PROPERTY_DEL, function);
-    case OP_UNARY_POSITIVE:
-    case OP_UNARY_NEGATIVE:
-    case OP_UNARY_INVERT:
-    case OP_UNARY_NOT:
-    case OP_TO_BOOL:
-    case OP_POP_JUMP_IF_TRUE:
-    case OP_POP_JUMP_IF_FALSE:
-    case OP_JUMP_IF_TRUE_OR_POP:
-    case OP_JUMP_IF_FALSE_OR_POP:
-    case OP_GET_ITER:
-    case OP_CONVERT_VALUE:
-        return is_own(top, function);
-    case OP_FORMAT_VALUE: // with or without a spec on top
-        return is_own(operand_at(r, fl, pc, pc->extra), function);
-    case OP_BINARY_SUBSCR:
-    case OP_STORE_SUBSCR:
-    case OP_DELETE_SUBSCR:
-        return !is_called(function, "__eq__") &&
-               (is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function));
-    case OP_BINARY_SLICE:
-    case OP_STORE_SLICE:
-        return is_own(operand_at(r, fl, pc, 2), function);
-    case OP_COMPARE_OP:
-        return is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function);
-    case OP_BINARY_OP:
-        return !moves_on(top) && !moves_on(operand_at(r, fl, pc, 1)) &&
-               (is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function));
-    case OP_CONTAINS_OP:
-        return !moves_on(top) && !is_called(function, "__eq__") &&
-               (is_own(top, function) || is_own(operand_at(r, fl, pc, 1), function));
-    case OP_FOR_ITER:
-        return is_called(function, "__next__") && is_own(top, function);
-    default:
+    int asks = op_asks(pc->op, pc->extra);
+    bool own = false;
+    if (((asks & ASKS_NO_EQ) && is_called(function, "__eq__")) ||
+        ((asks & ASKS_NEXT) && !is_called(function, "__next__")))
         return false;
+    for (int i = 0; i < ASKS_OPERANDS; i++) {
+        if ((asks & ASKS_STILL << i) && moves_on(operand_at(r, fl, pc, i)))
+            return false;
+        own |= (asks & ASKS_TOP << i) && is_own(operand_at(r, fl, pc, i), function);
     }
+    if (own || !(asks & (ASKS_GET | ASKS_SET | ASKS_DELETE)))
+        return own;
+    PyObject *name = PyTuple_GET_ITEM(r->code->py->co_names, pc->arg);
+    return is_accessor(operand_at(r, fl, pc, 0), name, asks, function);
 }
 
 bool glue_calls(const world *w, PyObject *function) {

@@ -61,7 +61,7 @@ static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
     const flow *fl = code_flow((code *)r->code);
     if (w->facts.class_written) // a property, perhaps
         return true;
-    if (!PyFunction_Check(function) || (pc->op != OP_LOAD_ATTR && pc->op != OP_LOAD_METHOD) ||
+    if (!PyFunction_Check(function) || !(op_asks(pc->op, 0) & ASKS_GET) ||
         PyUnicode_CompareWithASCIIString(((PyFunctionObject *)function)->func_name, asked) != 0)
         return false;
     PyObject *o = fl ? py_frame_stack(r->frame)[fl->depth[pc - r->code->insns] - 1] : NULL;
