@@ -4,13 +4,16 @@
 
 #include "src/py/frame.h"
 
-enum { MOST_REASONS = 64 };
 enum { VARIES = 4 }; // entries that a number made not to fit
 
-static void entry_free(entry *e) {
+static void entry_forget_below(entry *e) {
     for (int i = 0; i < e->looked; i++)
         Py_DECREF(e->below[i].code);
     PyMem_Free(e->below);
+}
+
+static void entry_free(entry *e) {
+    entry_forget_below(e);
     guard_program_free(e->guards);
     plan_free(e->plan);
     Py_XDECREF(e->why);
@@ -33,86 +36,150 @@ void cache_release(entry *e) {
         entry_free(e);
 }
 
-// Freeing may run any code, which may come back to this cache: the list is taken off first.
-static void drop_entries(entry **from) {
-    while (*from) {
-        entry *e = *from;
-        *from = e->next;
+// --- shelves ---
+
+enum { RECENT = 8, INDEX_BITS = 8, INDEX_MASK = 255 };
+#define IN_ORDER UINT64_C(0x0706050403020100)
+
+static uint32_t recent_at(uint64_t recent, uint32_t place) {
+    return (uint32_t)(recent >> INDEX_BITS * place) & INDEX_MASK;
+}
+
+static uint32_t recent_count(const shelf *s) {
+    return s->all.count < RECENT ? s->all.count : RECENT;
+}
+
+static bool is_recent(const shelf *s, uint64_t recent, uint32_t index) {
+    for (uint32_t i = 0; i < recent_count(s); i++)
+        if (recent_at(recent, i) == index)
+            return true;
+    return false;
+}
+
+// The word with the index of a place moved to the front, or with another index put there.
+static uint64_t recent_first(uint64_t recent, uint32_t place, uint32_t index) {
+    uint64_t before = (UINT64_C(1) << INDEX_BITS * place) - 1;
+    uint64_t behind = ~(before << INDEX_BITS | INDEX_MASK);
+    return (recent & behind) | (recent & before) << INDEX_BITS | index;
+}
+
+// Brings the array into the order of use.
+static void shelf_settle(shelf *s) {
+    uint64_t recent = atomic_load_explicit(&s->recent, memory_order_relaxed);
+    uint32_t count = recent_count(s), to = s->all.count;
+    entry *first[RECENT], **all = s->all.items;
+    for (uint32_t i = 0; i < count; i++)
+        first[i] = all[recent_at(recent, i)];
+    for (uint32_t i = to; i-- > 0;)
+        if (!is_recent(s, recent, i))
+            all[--to] = all[i];
+    for (uint32_t i = 0; i < count; i++)
+        all[i] = first[i];
+    atomic_store_explicit(&s->recent, IN_ORDER, memory_order_relaxed);
+}
+
+void cache_settle(cache *c) {
+    for (int rank = 0; rank < RANKS; rank++)
+        shelf_settle(&c->shelves[rank]);
+}
+
+entry *cache_next(const cache *c, uint32_t *at) {
+    uint32_t i = (*at)++;
+    for (const shelf *s = c->shelves; s < c->shelves + RANKS; i -= s++->all.count)
+        if (i < s->all.count)
+            return s->all.items[i];
+    return NULL;
+}
+
+// What has died is only put aside: between a guard pass and the plan that uses its registers no
+// code may run.
+static void put_aside(cache *c, entry *e) {
+    e->next = c->dead;
+    c->dead = e;
+    c->count--;
+}
+
+static void bury(cache *c) {
+    for (shelf *s = c->shelves; s < c->shelves + RANKS; s++) {
+        uint32_t kept = 0;
+        shelf_settle(s);
+        for (uint32_t i = 0; i < s->all.count; i++) {
+            entry *e = s->all.items[i];
+            if (guard_dead(e->guards))
+                put_aside(c, e);
+            else
+                s->all.items[kept++] = e;
+        }
+        s->all.count = kept;
+    }
+}
+
+static shelf *shelf_of(cache *c, const entry *e) {
+    return &c->shelves[e->last ? RANK_STOPPED : e->reach == 0 ? RANK_ENDS : RANK_REACHES];
+}
+
+// There is room for it.
+static void put_in(cache *c, entry *e) {
+    shelf *s = shelf_of(c, e);
+    shelf_settle(s);
+    memmove(s->all.items + 1, s->all.items, s->all.count++ * sizeof(entry *));
+    s->all.items[0] = e;
+    c->count++;
+}
+
+// --- caches ---
+
+static void drop_dead(cache *c) {
+    entry *dead = c->dead;
+    c->dead = NULL; // freeing may run any code, which may come back to this cache
+    while (dead) {
+        entry *e = dead;
+        dead = e->next;
         entry_drop(e);
     }
 }
 
 cache *cache_new(void) {
     cache *c = PyMem_Calloc(1, sizeof(cache));
-    if (c && (c->reasons = PyList_New(0)))
-        return c;
     if (!c)
         PyErr_NoMemory();
-    PyMem_Free(c);
-    return NULL;
+    return c;
 }
 
 void cache_clear(cache *c) {
-    entry *all = c->entries, *dead = c->dead;
-    PyObject *reasons = PyList_New(0);
-    c->entries = c->dead = NULL;
-    c->count = c->made = c->reaching = c->drops = 0;
+    for (int rank = 0; rank < RANKS; rank++) {
+        shelf *s = &c->shelves[rank];
+        while (s->all.count > 0)
+            put_aside(c, s->all.items[--s->all.count]);
+    }
+    c->made = c->reaching = c->drops = c->registers = 0;
     c->given_up = c->off = false;
     c->varying_count = 0;
-    if (!reasons)
-        PyErr_Clear(); // the old ones stay
-    else
-        Py_SETREF(c->reasons, reasons);
-    drop_entries(&all);
-    drop_entries(&dead);
+    drop_dead(c);
 }
 
 void cache_free(cache *c) {
-    entry *all = c->entries, *dead = c->dead;
-    PyObject *reasons = c->reasons;
+    cache_clear(c);
+    for (int rank = 0; rank < RANKS; rank++)
+        vec_free(&c->shelves[rank].all);
     PyMem_Free(c);
-    drop_entries(&all);
-    drop_entries(&dead);
-    Py_DECREF(reasons);
 }
 
-static void entries_each_code(const entry *e, plan_visit visit, void *data) {
-    for (; e != NULL; e = e->next) {
-        plan_each_code(e->plan, visit, data);
-        for (int i = 0; i < e->looked; i++)
-            visit(e->below[i].code, data);
-        PyObject *why = e->why ? PyDict_GetItemString(e->why, "code") : NULL;
-        if (why != NULL)
-            visit(why, data);
-    }
+static void entry_each_code(const entry *e, plan_visit visit, void *data) {
+    plan_each_code(e->plan, visit, data);
+    for (int i = 0; i < e->looked; i++)
+        visit(e->below[i].code, data);
+    PyObject *why = e->why ? PyDict_GetItemString(e->why, "code") : NULL;
+    if (why != NULL)
+        visit(why, data);
 }
 
 void cache_each_code(const cache *c, plan_visit visit, void *data) {
-    entries_each_code(c->entries, visit, data);
-    entries_each_code(c->dead, visit, data);
-}
-
-// What has died is only put aside: between a guard pass and the plan that uses its registers no
-// code may run.
-static void bury(cache *c, entry **place) {
-    entry *e = *place;
-    *place = e->next;
-    e->next = c->dead;
-    c->dead = e;
-    c->count--;
-}
-
-// Those that stopped early are tried last, and of the others those first that go further.
-static int rank(const entry *e) {
-    return e->last ? 2 : e->reach == 0;
-}
-
-static void put_in(cache *c, entry *e) {
-    entry **place = &c->entries;
-    while (*place && rank(*place) < rank(e))
-        place = &(*place)->next;
-    e->next = *place;
-    *place = e;
+    uint32_t at = 0;
+    for (entry *e; (e = cache_next(c, &at));)
+        entry_each_code(e, visit, data);
+    for (const entry *e = c->dead; e; e = e->next)
+        entry_each_code(e, visit, data);
 }
 
 bool cache_may_go_on(const guard_frame *f) {
@@ -135,44 +202,68 @@ bool cache_is_place(const entry *e, const guard_frame *f) {
 
 int cache_alone(const cache *c) {
     int count = 0;
-    for (const entry *e = c->entries; e; e = e->next)
+    uint32_t at = 0;
+    for (const entry *e; (e = cache_next(c, &at));)
         count += e->reach == 0;
     return count;
 }
 
-entry *cache_find(cache *c, guard_frame *f, PyObject **regs) {
-    entry **place = &c->entries;
-    while (*place) {
-        entry *e = *place;
-        int failed;
-        if (guard_dead(e->guards)) {
-            bury(c, place);
-        } else if (cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed)) {
-            *place = e->next;
-            put_in(c, e);
-            e->hits++;
-            return e;
-        } else {
-            place = &e->next;
-        }
+// --- looking for an entry ---
+
+typedef struct search {
+    guard_frame *frame;
+    PyObject **regs;
+    bool met_dead;
+} search;
+
+static bool passes(const entry *e, search *q) {
+    int failed;
+    if (cache_is_place(e, q->frame) && guard_check(e->guards, q->frame, q->regs, &failed))
+        return true;
+    q->met_dead |= guard_dead(e->guards);
+    return false;
+}
+
+// Behind the recent ones, where there are more: those take the place of the least recent.
+static entry *find_old(shelf *s, uint64_t recent, search *q) {
+    for (uint32_t i = 0; i < s->all.count; i++) {
+        if (is_recent(s, recent, i) || !passes(s->all.items[i], q))
+            continue;
+        if (i <= INDEX_MASK)
+            atomic_store_explicit(&s->recent, recent_first(recent, RECENT - 1, i),
+                                  memory_order_relaxed);
+        return s->all.items[i];
     }
     return NULL;
 }
 
-int cache_registers(const cache *c) {
-    int most = 0;
-    for (const entry *e = c->entries; e; e = e->next) {
-        int registers = guard_registers(e->guards);
-        most = registers > most ? registers : most;
+static entry *find_on(shelf *s, search *q) {
+    uint64_t recent = atomic_load_explicit(&s->recent, memory_order_relaxed);
+    uint32_t count = recent_count(s);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = recent_at(recent, i);
+        if (!passes(s->all.items[index], q))
+            continue;
+        if (i > 0)
+            atomic_store_explicit(&s->recent, recent_first(recent, i, index), memory_order_relaxed);
+        return s->all.items[index];
     }
-    return most;
+    return s->all.count > RECENT ? find_old(s, recent, q) : NULL;
 }
 
-static void drop_dead(cache *c) {
-    entry *dead = c->dead;
-    c->dead = NULL;
-    drop_entries(&dead);
+entry *cache_find(cache *c, guard_frame *f, PyObject **regs) {
+    search q = {f, regs, false};
+    entry *e = NULL;
+    for (int rank = 0; rank < RANKS && !e; rank++)
+        e = find_on(&c->shelves[rank], &q);
+    if (UNLIKELY(q.met_dead))
+        bury(c);
+    if (e)
+        e->hits++;
+    return e;
 }
+
+// --- adding one ---
 
 static int note_below(entry *e, const guard_frame *f, int count) {
     e->below = PyMem_Calloc((size_t)count + 1, sizeof(*e->below));
@@ -196,21 +287,23 @@ int cache_add(cache *c, const entry *new, const guard_frame *f, entry **added) {
         return -1;
     }
     drop_dead(c);
+    if (vec_reserve(&shelf_of(c, e)->all, 1) != ST_OK) {
+        entry_forget_below(e);
+        PyMem_Free(e);
+        return -1;
+    }
     e->empty = graph_operations(plan_graph_of(e->plan)) == 0 && !plan_breaks(e->plan);
     put_in(c, e);
-    c->count++;
+    int registers = guard_registers(e->guards);
+    if (registers > c->registers)
+        c->registers = registers;
     c->made++;
     c->reaching += e->reach > 0;
     *added = e;
     return 0;
 }
 
-int cache_note(cache *c, PyObject *reason) {
-    PyObject *reasons = c->reasons;
-    if (PyList_GET_SIZE(reasons) >= MOST_REASONS && PyList_SetSlice(reasons, 0, 1, NULL) < 0)
-        return -1;
-    return PyList_Append(reasons, reason);
-}
+// --- why none fits ---
 
 static PyObject *reason_of(const entry *e, guard_frame *f) {
     PyObject **regs = PyMem_New(PyObject *, (size_t)guard_registers(e->guards) + 1);
@@ -224,13 +317,15 @@ static PyObject *reason_of(const entry *e, guard_frame *f) {
 
 // The entries for this place now, held: writing down a reason may run code that takes them out of
 // the cache.
-static entry **hold_all(const cache *c, const guard_frame *f) {
+static entry **hold_all(cache *c, const guard_frame *f) {
     entry **all = PyMem_New(entry *, (size_t)c->count + 1), **next = all;
     if (!all) {
         PyErr_NoMemory();
         return NULL;
     }
-    for (entry *e = c->entries; e; e = e->next) {
+    uint32_t at = 0;
+    cache_settle(c);
+    for (entry *e; (e = cache_next(c, &at));) {
         if (!cache_is_place(e, f))
             continue;
         cache_hold(e);
@@ -277,10 +372,12 @@ static Py_ssize_t misfit_of(const entry *e, guard_frame *f, PyObject **regs) {
 void cache_find_varying(cache *c, guard_frame *f) {
     Py_ssize_t seen[16];
     int count = 0;
-    PyObject **regs = PyMem_New(PyObject *, (size_t)cache_registers(c) + 1);
+    PyObject **regs = PyMem_New(PyObject *, (size_t)c->registers + 1);
     if (!regs)
         return;
-    for (const entry *e = c->entries; e && count < (int)Py_ARRAY_LENGTH(seen); e = e->next) {
+    uint32_t at = 0;
+    cache_settle(c);
+    for (entry *e; count < (int)Py_ARRAY_LENGTH(seen) && (e = cache_next(c, &at));) {
         Py_ssize_t slot = misfit_of(e, f, regs);
         if (slot < 0 || is_varying(c, slot))
             continue;

@@ -1,12 +1,16 @@
 // Entries: compiled versions of (code, offset), most recently used first.
 #pragma once
 
+#include "src/base/vec.h"
+
 #include "src/world/world.h"
 
 #include "src/plan/plan.h"
 
+#include <stdatomic.h>
+
 typedef struct entry {
-    struct entry *next;
+    struct entry *next; // of the dead
     guard_program *guards;
     plan *plan;
     PyObject *code;    // borrowed: the cache belongs to it
@@ -29,18 +33,31 @@ typedef struct entry {
     } *below;
 } entry;
 
+// Entries of one rank. A hit writes nothing but the word `recent`, so that threads without a common
+// lock could look at the same time; the array changes only where an entry comes or goes.
+typedef struct shelf {
+    VEC(entry *) all; // in the order of their last use, as it was when the array last changed
+    // The order of use since then: eight indexes into `all`, a byte each, the latest lowest. The
+    // first `count` bytes count where there are fewer entries.
+    _Atomic(uint64_t) recent;
+} shelf;
+
+// Entries are tried in the order of their ranks: first those that go on in frames below, last those
+// whose trace had to stop early.
+enum { RANK_REACHES, RANK_ENDS, RANK_STOPPED, RANKS };
+
 typedef struct cache {
     uint32_t unit;      // where frames of its code go on; 0: they are called
     struct cache *next; // of the same code
-    entry *entries;
-    entry *dead; // can never pass again; freed where code may run
+    shelf shelves[RANKS];
+    int registers; // the most that guards of its entries need
+    entry *dead;   // can never pass again; freed where code may run
     int count;
-    int made;          // entries ever, with those that died with what they held weakly
-    int reaching;      // of these, how many went on in frames below, or would have
-    int drops;         // traces dropped
-    bool given_up;     // limit reached: the frame runs uncompiled
-    bool off;          // and so does all that it calls
-    PyObject *reasons; // strong, list of str: recompile and drop reasons, bounded
+    int made;      // entries ever, with those that died with what they held weakly
+    int reaching;  // of these, how many went on in frames below, or would have
+    int drops;     // traces dropped
+    bool given_up; // limit reached: the frame runs uncompiled
+    bool off;      // and so does all that it calls
     // Slots (LOCAL's index) with a number that was another one in so many entries that no more are
     // made for it: a trace breaks where it is looked at.
     Py_ssize_t varying[8];
@@ -53,10 +70,13 @@ void cache_each_code(const cache *c, plan_visit visit, void *data);
 cache *cache_new(void);
 void cache_free(cache *c);
 void cache_clear(cache *c);
-// The entry whose guards pass (moved to the front), with its registers in `regs` (room for
-// cache_registers). NULL if there is none.
+// The entry whose guards pass (the first to be tried next time), with its registers in `regs` (room
+// for c->registers). NULL if there is none.
 entry *cache_find(cache *c, guard_frame *f, PyObject **regs);
-int cache_registers(const cache *c);
+// One entry after another; NULL behind the last. *at begins with 0. After cache_settle they come in
+// the order in which they are tried.
+entry *cache_next(const cache *c, uint32_t *at);
+void cache_settle(cache *c);
 // Takes over guards and plan of an entry that is otherwise set up, made by a trace of this frame.
 // -1 with an exception, and they stay the caller's.
 int cache_add(cache *c, const entry *new, const guard_frame *f, entry **added);
@@ -67,8 +87,6 @@ bool cache_may_go_on(const guard_frame *f);
 bool cache_is_place(const entry *e, const guard_frame *f);
 // Entries that end with the frame: the others do not count, they may be many.
 int cache_alone(const cache *c);
-// Notes a reason; the oldest goes when there are many. -1 with an exception.
-int cache_note(cache *c, PyObject *reason);
 // Why none of the entries for this place fits now: new list of str.
 PyObject *cache_reasons(cache *c, guard_frame *f);
 

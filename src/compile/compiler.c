@@ -636,7 +636,8 @@ static PyObject *note_recompile(compiler *c, cache *k, guard_frame *f) {
 }
 
 static bool has_graphs(const cache *k) {
-    for (const entry *e = k->entries; e != NULL; e = e->next)
+    uint32_t at = 0;
+    for (const entry *e; (e = cache_next(k, &at)) != NULL;)
         if (graph_operations(plan_graph_of(e->plan)) > 0)
             return true;
     return false;
@@ -694,7 +695,7 @@ static outcome compile_new(compiler *c, cache *k, guard_frame *f, PyObject **res
 
 outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result, int *reach) {
     PyObject *few[REGISTERS_ON_STACK], **regs = few;
-    int needed = cache_registers(k);
+    int needed = k->registers;
     *reach = 0;
     if (needed > REGISTERS_ON_STACK)
         regs = PyMem_Malloc((size_t)needed * sizeof(PyObject *));
@@ -930,9 +931,11 @@ PyObject *compiler_describe(compiler *c) {
     PyObject *list = PyList_New(0);
     bool collecting = raw_gc_off(); // a finalizer may reset the cache
     for (uint32_t i = 0; list != NULL && i < c->all.count; i++) {
-        for (const entry *e = c->all.items[i]->entries; list != NULL && e != NULL; e = e->next) {
-            PyObject *row =
-                describe_entry((PyCodeObject *)c->codes.items[i], c->all.items[i]->unit, e);
+        cache *k = c->all.items[i];
+        uint32_t at = 0;
+        cache_settle(k);
+        for (const entry *e; list != NULL && (e = cache_next(k, &at)) != NULL;) {
+            PyObject *row = describe_entry((PyCodeObject *)c->codes.items[i], k->unit, e);
             if (row == NULL || PyList_Append(list, row) < 0)
                 Py_CLEAR(list);
             Py_XDECREF(row);
