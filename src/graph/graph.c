@@ -315,6 +315,7 @@ graph *graph_new(void) {
     g->counts = PyDict_New();
     g->inputs = g->calls = g->effects = 0;
     g->closed = false;
+    g->sizes = NULL;
     g->literal = false;
     g->keeper = g->witness = NULL;
     if (!g->nodes || !g->sources || !g->names || !g->targets || !g->counts)

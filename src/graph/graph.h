@@ -7,6 +7,8 @@
 
 #include "src/py/py.h"
 
+#include "src/graph/size.h"
+
 typedef enum node_op {
     NODE_PLACEHOLDER,   // target: its name (str)
     NODE_CALL_FUNCTION, // target: the callable
@@ -34,7 +36,7 @@ typedef struct meta {
     int32_t device_type, device_index;
     bool requires_grad;
     int dims; // -1: nothing is known
-    int64_t sizes[META_MOST_DIMS], strides[META_MOST_DIMS];
+    size sizes[META_MOST_DIMS], strides[META_MOST_DIMS];
 } meta;
 
 typedef struct node {
@@ -69,6 +71,7 @@ typedef struct graph {
     int calls;         // recorded so far, with those that are gone
     int effects;       // of all of them
     bool closed;
+    sizes *sizes; // borrowed from the trace
     // Inputs share memory in a way that backends do not look for, and it is written to: the
     // operations are to be run as they are, whatever the backend.
     bool literal;

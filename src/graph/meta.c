@@ -99,9 +99,9 @@ static bool bind_all(const meta_rule *r, PyObject *args, PyObject *kwargs, meta_
 
 // Whether the number of elements is one that torch can count to.
 static bool has_count(const meta *m) {
-    int64_t count = 1;
+    size count = size_of(1);
     for (int i = 0; i < m->dims; i++)
-        if (__builtin_mul_overflow(count, m->sizes[i], &count))
+        if (!size_mul_fits(count, m->sizes[i], &count))
             return false;
     return true;
 }
@@ -111,21 +111,29 @@ enum { CHANGE_SIZES = 1, CHANGE_DTYPE, CHANGE_GRAD, CHANGE_DATA = 16 };
 
 static void distort(meta_call *c, meta_answer answer, int change) {
     meta *m = &c->results[0];
-    if (answer == META_NUMBER || answer == META_TRUTH)
-        c->number += change == CHANGE_SIZES;
+    size more = size_of(change == CHANGE_SIZES);
+    if (answer == META_NUMBER)
+        c->number = size_add(c->number, more);
+    if (answer == META_TRUTH)
+        c->truth = c->truth || change == CHANGE_SIZES;
     if (c->count == 0)
         return;
-    if (change == CHANGE_SIZES && m->dims > 0)
-        m->sizes[0]++, m->strides[m->dims - 1] += m->sizes[m->dims - 1] == 1;
-    else if (change == CHANGE_DTYPE)
+    if (change == CHANGE_SIZES && m->dims > 0) {
+        m->sizes[0] = size_add(m->sizes[0], more);
+        int last = m->dims - 1;
+        if (size_is_one(c->sizes, m->sizes[last]))
+            m->strides[last] = size_add(m->strides[last], more);
+    }
+    if (change == CHANGE_DTYPE)
         m->dtype = m->dtype == DTYPE_DOUBLE ? DTYPE_FLOAT : DTYPE_DOUBLE;
     else if (change == CHANGE_GRAD)
         m->requires_grad = !m->requires_grad;
 }
 
-meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *args,
+meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known, PyObject *args,
                        PyObject *kwargs, meta_call *c) {
     c->asked = asked;
+    c->sizes = known;
     memset(c->args, 0, sizeof(c->args));
     c->rest = NULL;
     c->rest_count = 0;
@@ -146,31 +154,40 @@ meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *ar
 // --- arguments ---
 
 // Of tensors without elements strides and contiguity are each kernel's own affair.
-const meta *meta_at(PyObject *o) {
+const meta *meta_at(const meta_call *c, PyObject *o) {
     const meta *m = is_node(o) ? &((node *)o)->meta : NULL;
-    bool known = m && m->dims >= 0 && dtype_is_known(m->dtype) && meta_numel(m) > 0;
-    return known ? m : NULL;
-}
-
-const meta *usual_of(const meta *m) {
-    for (int i = 0; m && i < m->dims; i++) {
-        int64_t usual = i + 1 < m->dims ? m->sizes[i + 1] * m->strides[i + 1] : 1;
-        if (m->sizes[i] == 1 && m->strides[i] != usual)
+    if (!m || m->dims < 0 || !dtype_is_known(m->dtype))
+        return NULL;
+    for (int i = 0; i < m->dims; i++)
+        if (size_is_zero(c->sizes, m->sizes[i]))
             return NULL;
-    }
     return m;
 }
 
-static bool int_of(PyObject *o, int64_t *value) {
-    if (!PyLong_CheckExact(o))
-        return false;
-    int overflow;
-    *value = PyLong_AsLongLongAndOverflow(o, &overflow);
-    return overflow == 0;
+const meta *usual_of(const meta_call *c, const meta *m) {
+    for (int i = 0; m && i < m->dims; i++)
+        if (size_is_one(c->sizes, m->sizes[i]) &&
+            !size_is(c->sizes, m->strides[i], meta_stride_before(m, i + 1)))
+            return NULL;
+    return m;
+}
+
+bool size_of_int(PyObject *o, size *value) {
+    int overflow = 0;
+    bool whole = PyLong_CheckExact(o);
+    if (whole)
+        *value = size_of(PyLong_AsLongLongAndOverflow(o, &overflow));
+    return whole && overflow == 0;
 }
 
 bool int_at(const meta_call *c, int i, int64_t *value) {
-    return !c->args[i] || int_of(c->args[i], value);
+    size found;
+    if (!c->args[i])
+        return true;
+    if (!size_of_int(c->args[i], &found))
+        return false;
+    *value = size_settle(c->sizes, found);
+    return true;
 }
 
 bool flag_at(const meta_call *c, int i, bool *value) {
@@ -191,25 +208,25 @@ bool number_is(PyObject *o) {
     return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
 }
 
-static bool ints_of(PyObject *const *items, Py_ssize_t count, int64_t *values, int *found) {
+static bool sizes_of(PyObject *const *items, Py_ssize_t count, size *values, int *found) {
     if (count > META_MOST_DIMS)
         return false;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (!int_of(items[i], &values[i]))
+        if (!size_of_int(items[i], &values[i]))
             return false;
     *found = (int)count;
     return true;
 }
 
-bool ints_at(const meta_call *c, int i, int64_t *values, int *count) {
+bool sizes_at(const meta_call *c, int i, size *values, int *count) {
     PyObject *one = c->args[i];
     if (!one && c->rest_count == 1)
         one = c->rest[0];
     if (!one)
-        return c->rest && ints_of(c->rest, c->rest_count, values, count);
+        return c->rest && sizes_of(c->rest, c->rest_count, values, count);
     if (PyTuple_Check(one) || PyList_CheckExact(one))
-        return ints_of(PySequence_Fast_ITEMS(one), PySequence_Fast_GET_SIZE(one), values, count);
-    return ints_of(&one, 1, values, count);
+        return sizes_of(PySequence_Fast_ITEMS(one), PySequence_Fast_GET_SIZE(one), values, count);
+    return sizes_of(&one, 1, values, count);
 }
 
 bool wrap_dim(int64_t *dim, int dims) {
@@ -221,15 +238,16 @@ bool wrap_dim(int64_t *dim, int dims) {
 }
 
 bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits) {
-    int64_t values[META_MOST_DIMS];
+    size values[META_MOST_DIMS];
     int count = 0;
     *bits = 0;
-    if (is_given(c, i) && !ints_at(c, i, values, &count))
+    if (is_given(c, i) && !sizes_at(c, i, values, &count))
         return false;
     for (int j = 0; j < count; j++) {
-        if (!wrap_dim(&values[j], dims) || (*bits & 1U << values[j]))
+        int64_t dim = size_settle(c->sizes, values[j]);
+        if (!wrap_dim(&dim, dims) || (*bits & 1U << dim))
             return false;
-        *bits |= 1U << values[j];
+        *bits |= 1U << dim;
     }
     if (count == 0)
         *bits = (1U << dims) - 1;
@@ -238,53 +256,54 @@ bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits) {
 
 // --- sizes and strides ---
 
-int64_t meta_numel(const meta *m) {
-    int64_t count = 1;
+size meta_numel(const meta *m) {
+    size count = size_of(1);
     for (int i = 0; i < m->dims; i++)
-        count *= m->sizes[i];
+        count = size_mul(count, m->sizes[i]);
     return count;
 }
 
-void meta_lay_out(meta *m) {
-    int64_t stride = 1;
-    for (int i = m->dims - 1; i >= 0; i--) {
-        m->strides[i] = stride;
-        stride *= m->sizes[i] > 1 ? m->sizes[i] : 1;
-    }
+size meta_stride_before(const meta *m, int dim) {
+    return dim < m->dims ? size_mul(m->sizes[dim], m->strides[dim]) : size_of(1);
 }
 
-bool meta_is_contiguous(const meta *m) {
-    int64_t stride = 1;
+void meta_lay_out(meta *m) {
+    for (int i = m->dims - 1; i >= 0; i--)
+        m->strides[i] = meta_stride_before(m, i + 1);
+}
+
+bool meta_is_contiguous(const meta_call *c, const meta *m) {
+    size stride = size_of(1);
     for (int i = m->dims - 1; i >= 0; i--) {
-        if (m->sizes[i] == 1)
+        if (size_is_one(c->sizes, m->sizes[i]))
             continue;
-        if (m->strides[i] != stride)
+        if (!size_is(c->sizes, m->strides[i], stride))
             return false;
-        stride *= m->sizes[i];
+        stride = size_mul(stride, m->sizes[i]);
     }
     return true;
 }
 
-bool meta_is_dense(const meta *m) {
+bool meta_is_dense(const meta_call *c, const meta *m) {
     uint32_t done = 0;
-    int64_t stride = 1;
+    size stride = size_of(1);
     for (int i = 0; i < m->dims; i++)
-        done |= m->sizes[i] == 1 ? 1U << i : 0;
+        done |= size_is_one(c->sizes, m->sizes[i]) ? 1U << i : 0;
     for (int left = 0; left < m->dims; left++) {
         int next = -1;
         for (int i = 0; i < m->dims; i++)
-            if (!(done & 1U << i) && m->strides[i] == stride)
+            if (!(done & 1U << i) && size_is(c->sizes, m->strides[i], stride))
                 next = i;
         if (next < 0)
             break;
         done |= 1U << next;
-        stride *= m->sizes[next];
+        stride = size_mul(stride, m->sizes[next]);
     }
     return done == (1U << m->dims) - 1;
 }
 
-bool meta_same_sizes(const meta *a, const meta *b) {
-    return a->dims == b->dims && memcmp(a->sizes, b->sizes, (size_t)a->dims * sizeof(int64_t)) == 0;
+bool meta_same_sizes(const meta_call *c, const meta *a, const meta *b) {
+    return a->dims == b->dims && sizes_are(c->sizes, a->sizes, b->sizes, a->dims);
 }
 
 bool meta_same_device(const meta *a, const meta *b) {

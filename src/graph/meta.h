@@ -12,7 +12,7 @@ typedef enum meta_answer {
     META_SIZES,   // the sizes of results[0]
     META_STRIDES,
     META_NUMBER, // an int: `number`
-    META_TRUTH,  // a bool: `number`
+    META_TRUTH,  // a bool: `truth`
 } meta_answer;
 
 enum { META_MOST_ARGS = 8, META_MOST_RESULTS = 16 };
@@ -32,13 +32,15 @@ typedef struct meta_asked {
 // A call as a rule sees it.
 typedef struct meta_call {
     const meta_asked *asked;
+    sizes *sizes;                   // what is known of sizes
     PyObject *args[META_MOST_ARGS]; // borrowed, by parameter; NULL: not given. Tensors are nodes
     PyObject *const *rest;          // borrowed: positional arguments of the starred parameter
     Py_ssize_t rest_count;
     int data; // the row's
     meta results[META_MOST_RESULTS];
     int count; // of the results, for META_TENSORS
-    int64_t number;
+    size number;
+    bool truth;
 } meta_call;
 
 typedef struct meta_rule meta_rule;
@@ -47,5 +49,5 @@ typedef struct meta_rule meta_rule;
 const meta_rule *meta_find(const char *name);
 PyObject *meta_names(void); // new tuple of str
 // `args` and `kwargs` as a node has them; kwargs may be NULL. Never fails.
-meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, PyObject *args,
+meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known, PyObject *args,
                        PyObject *kwargs, meta_call *c);

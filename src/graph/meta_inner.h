@@ -57,15 +57,15 @@ static inline bool is_given(const meta_call *c, int i) {
     return c->args[i] != NULL && c->args[i] != Py_None;
 }
 // NULL if it is no tensor of which all is known.
-const meta *meta_at(PyObject *o);
+const meta *meta_at(const meta_call *c, PyObject *o);
 static inline const meta *tensor_at(const meta_call *c, int i) {
-    return c->args[i] ? meta_at(c->args[i]) : NULL;
+    return c->args[i] ? meta_at(c, c->args[i]) : NULL;
 }
 // The same, but for tensors with a dimension of one element whose stride tells where it once was:
 // torch's kernels and its fakes do not always make the same of it.
-const meta *usual_of(const meta *m);
+const meta *usual_of(const meta_call *c, const meta *m);
 static inline const meta *usual_at(const meta_call *c, int i) {
-    return usual_of(tensor_at(c, i));
+    return usual_of(c, tensor_at(c, i));
 }
 // One of which a view can be made. What has a gradient keeps it in views made without grad mode,
 // and loses it in copies: whether it is one or the other is torch's to say.
@@ -78,8 +78,10 @@ static inline const meta *viewed_at(const meta_call *c, int i) {
 bool int_at(const meta_call *c, int i, int64_t *value);
 bool flag_at(const meta_call *c, int i, bool *value);
 bool dtype_at(const meta_call *c, int i, int32_t *dtype);
-// Ints: one, several, or those of the starred parameter. False: something else, or too many.
-bool ints_at(const meta_call *c, int i, int64_t *values, int *count);
+// Sizes, or any ints: one, several, or those of the starred parameter. False: something else, or
+// too many.
+bool sizes_at(const meta_call *c, int i, size *values, int *count);
+bool size_of_int(PyObject *o, size *value); // of one argument
 bool number_is(PyObject *o);
 // A dimension counted from the front; false if there is no such one.
 bool wrap_dim(int64_t *dim, int dims);
@@ -88,11 +90,13 @@ bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits);
 
 // --- sizes and strides ---
 
-int64_t meta_numel(const meta *m);
-bool meta_is_contiguous(const meta *m);
-void meta_lay_out(meta *m);        // strides of a contiguous tensor
-bool meta_is_dense(const meta *m); // no element twice, none left out
-bool meta_same_sizes(const meta *a, const meta *b);
+size meta_numel(const meta *m);
+bool meta_is_contiguous(const meta_call *c, const meta *m);
+void meta_lay_out(meta *m); // strides of a contiguous tensor with elements
+bool meta_is_dense(const meta_call *c, const meta *m); // no element twice, none left out
+bool meta_same_sizes(const meta_call *c, const meta *a, const meta *b);
+// The stride that a dimension of one element put before `dim` would have in a contiguous tensor.
+size meta_stride_before(const meta *m, int dim);
 bool meta_same_device(const meta *a, const meta *b);
 
 // --- results ---

@@ -2,10 +2,10 @@
 #include "src/graph/meta_inner.h"
 
 // A contiguous result of these sizes.
-static meta_answer give(meta_call *c, const meta *like, const int64_t *sizes, int dims, bool grad) {
+static meta_answer give(meta_call *c, const meta *like, const size *sizes, int dims, bool grad) {
     meta *to = meta_result(c, like);
     to->dims = dims;
-    memcpy(to->sizes, sizes, (size_t)dims * sizeof(int64_t));
+    memcpy(to->sizes, sizes, (size_t)dims * sizeof(size));
     meta_lay_out(to);
     meta_set_grad(c, to, grad);
     return META_TENSOR;
@@ -19,13 +19,14 @@ static bool are_alike(const meta *a, const meta *b) {
 // linear(input, weight, bias)
 meta_answer meta_linear(meta_call *c) {
     const meta *m = usual_at(c, 0), *weight = usual_at(c, 1), *bias = NULL;
-    int64_t sizes[META_MOST_DIMS];
+    size sizes[META_MOST_DIMS];
     if (!m || !weight || weight->dims != 2 || m->dims < 2 || !are_alike(m, weight) ||
-        !dtype_is_float(m->dtype) || m->sizes[m->dims - 1] != weight->sizes[1])
+        !dtype_is_float(m->dtype) || !size_is(c->sizes, m->sizes[m->dims - 1], weight->sizes[1]))
         return META_UNKNOWN;
     if (is_given(c, 2)) {
         bias = usual_at(c, 2);
-        if (!bias || !are_alike(m, bias) || bias->dims != 1 || bias->sizes[0] != weight->sizes[0])
+        if (!bias || !are_alike(m, bias) || bias->dims != 1 ||
+            !size_is(c->sizes, bias->sizes[0], weight->sizes[0]))
             return META_UNKNOWN;
     }
     memcpy(sizes, m->sizes, sizeof(sizes));
@@ -37,15 +38,14 @@ meta_answer meta_linear(meta_call *c) {
 // Two matrices, a batch of them and one, or two equal batches; others are laid out otherwise.
 meta_answer meta_matmul(meta_call *c) {
     const meta *a = usual_at(c, 0), *b = usual_at(c, 1);
-    int64_t sizes[META_MOST_DIMS];
+    size sizes[META_MOST_DIMS];
     if (!a || !b || !are_alike(a, b) || !dtype_is_float(a->dtype) || a->dims < 2 || b->dims < 2 ||
         a->dims < b->dims || (b->dims > 2 && a->dims != b->dims) ||
         (c->data > 0 && (a->dims != c->data || b->dims != c->data)) ||
-        a->sizes[a->dims - 1] != b->sizes[b->dims - 2])
+        !size_is(c->sizes, a->sizes[a->dims - 1], b->sizes[b->dims - 2]))
         return META_UNKNOWN;
-    for (int i = 0; b->dims > 2 && i < b->dims - 2; i++)
-        if (a->sizes[i] != b->sizes[i])
-            return META_UNKNOWN;
+    if (b->dims > 2 && !sizes_are(c->sizes, a->sizes, b->sizes, b->dims - 2))
+        return META_UNKNOWN;
     memcpy(sizes, a->sizes, sizeof(sizes));
     sizes[a->dims - 1] = b->sizes[b->dims - 1];
     return give(c, a, sizes, a->dims, a->requires_grad || b->requires_grad);
@@ -55,19 +55,19 @@ meta_answer meta_matmul(meta_call *c) {
 meta_answer meta_addmm(meta_call *c) {
     const meta *m = usual_at(c, 0), *a = usual_at(c, 1), *b = usual_at(c, 2);
     if (!m || !a || !b || !are_alike(a, b) || !are_alike(m, a) || !dtype_is_float(a->dtype) ||
-        a->dims != 2 || b->dims != 2 || a->sizes[1] != b->sizes[0])
+        a->dims != 2 || b->dims != 2 || !size_is(c->sizes, a->sizes[1], b->sizes[0]))
         return META_UNKNOWN;
-    int64_t sizes[] = {a->sizes[0], b->sizes[1]};
-    bool row = m->dims == 1 && m->sizes[0] == sizes[1];
-    if (!row && (m->dims != 2 || memcmp(m->sizes, sizes, sizeof(sizes)) != 0))
+    size sizes[] = {a->sizes[0], b->sizes[1]};
+    bool row = m->dims == 1 && size_is(c->sizes, m->sizes[0], sizes[1]);
+    if (!row && (m->dims != 2 || !sizes_are(c->sizes, m->sizes, sizes, 2)))
         return META_UNKNOWN;
     return give(c, a, sizes, 2, m->requires_grad || a->requires_grad || b->requires_grad);
 }
 
 static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices) {
-    int64_t sizes[META_MOST_DIMS], padding = -1;
-    if (is_given(c, 2) && (!int_at(c, 2, &padding) || !weight || weight->dims == 0 ||
-                           padding < -weight->sizes[0] || padding >= weight->sizes[0]))
+    size sizes[META_MOST_DIMS], padding;
+    if (is_given(c, 2) && (!size_of_int(c->args[2], &padding) || !weight || weight->dims == 0 ||
+                           !size_is_index(c->sizes, padding, weight->sizes[0])))
         return META_UNKNOWN;
     for (int i = 3; i < META_MOST_ARGS; i++)
         if (c->args[i] && c->args[i] != Py_None && !number_is(c->args[i]))
@@ -76,7 +76,7 @@ static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices
         (indices->dtype != DTYPE_INT64 && indices->dtype != DTYPE_INT32) ||
         !meta_same_device(weight, indices))
         return META_UNKNOWN;
-    memcpy(sizes, indices->sizes, (size_t)indices->dims * sizeof(int64_t));
+    memcpy(sizes, indices->sizes, (size_t)indices->dims * sizeof(size));
     sizes[indices->dims] = weight->sizes[1];
     return give(c, weight, sizes, indices->dims + 1, weight->requires_grad);
 }
@@ -100,11 +100,11 @@ static PyObject *const *joined(const meta_call *c, Py_ssize_t *count) {
         return NULL;
     PyObject **items = PySequence_Fast_ITEMS(list);
     *count = PySequence_Fast_GET_SIZE(list);
-    const meta *first = *count > 0 ? usual_of(meta_at(items[0])) : NULL;
+    const meta *first = *count > 0 ? usual_of(c, meta_at(c, items[0])) : NULL;
     for (Py_ssize_t i = 0; first && i < *count; i++) {
-        const meta *m = usual_of(meta_at(items[i]));
+        const meta *m = usual_of(c, meta_at(c, items[i]));
         if (!m || m->dims != first->dims || m->dtype != first->dtype ||
-            !meta_same_device(m, first) || !meta_is_contiguous(m))
+            !meta_same_device(m, first) || !meta_is_contiguous(c, m))
             return NULL;
     }
     return first ? items : NULL;
@@ -114,18 +114,19 @@ static PyObject *const *joined(const meta_call *c, Py_ssize_t *count) {
 meta_answer meta_cat(meta_call *c) {
     Py_ssize_t count;
     PyObject *const *items = joined(c, &count);
-    const meta *first = items ? usual_of(meta_at(items[0])) : NULL;
-    int64_t dim = 0, sizes[META_MOST_DIMS];
+    const meta *first = items ? usual_of(c, meta_at(c, items[0])) : NULL;
+    int64_t dim = 0;
+    size sizes[META_MOST_DIMS];
     if (!first || first->dims == 0 || !int_at(c, 1, &dim) || !wrap_dim(&dim, first->dims))
         return META_UNKNOWN;
     memcpy(sizes, first->sizes, sizeof(sizes));
     bool grad = first->requires_grad;
     for (Py_ssize_t i = 1; i < count; i++) {
-        const meta *m = usual_of(meta_at(items[i]));
+        const meta *m = usual_of(c, meta_at(c, items[i]));
         for (int d = 0; d < first->dims; d++)
-            if (d != dim && m->sizes[d] != sizes[d])
+            if (d != dim && !size_is(c->sizes, m->sizes[d], sizes[d]))
                 return META_UNKNOWN;
-        sizes[dim] += m->sizes[dim];
+        sizes[dim] = size_add(sizes[dim], m->sizes[dim]);
         grad = grad || m->requires_grad;
     }
     return give(c, first, sizes, first->dims, grad);
@@ -135,19 +136,20 @@ meta_answer meta_cat(meta_call *c) {
 meta_answer meta_stack(meta_call *c) {
     Py_ssize_t count;
     PyObject *const *items = joined(c, &count);
-    const meta *first = items ? usual_of(meta_at(items[0])) : NULL;
-    int64_t dim = 0, sizes[META_MOST_DIMS];
+    const meta *first = items ? usual_of(c, meta_at(c, items[0])) : NULL;
+    int64_t dim = 0;
+    size sizes[META_MOST_DIMS];
     if (!first || first->dims == META_MOST_DIMS || !int_at(c, 1, &dim) ||
         !wrap_dim(&dim, first->dims + 1))
         return META_UNKNOWN;
     bool grad = false;
     for (Py_ssize_t i = 0; i < count; i++) {
-        const meta *m = usual_of(meta_at(items[i]));
-        if (!meta_same_sizes(m, first))
+        const meta *m = usual_of(c, meta_at(c, items[i]));
+        if (!meta_same_sizes(c, m, first))
             return META_UNKNOWN;
         grad = grad || m->requires_grad;
     }
     for (int from = 0, to = 0; to <= first->dims; to++)
-        sizes[to] = to == dim ? count : first->sizes[from++];
+        sizes[to] = to == dim ? size_of(count) : first->sizes[from++];
     return give(c, first, sizes, first->dims + 1, grad);
 }

@@ -44,7 +44,7 @@ static bool add_number(const meta_call *c, operands *o, PyObject *number) {
 }
 
 static bool add_operand(const meta_call *c, operands *o, PyObject *argument) {
-    const meta *m = argument ? meta_at(argument) : NULL;
+    const meta *m = argument ? meta_at(c, argument) : NULL;
     if (m)
         return add_tensor(o, m);
     return argument && add_number(c, o, argument);
@@ -73,18 +73,20 @@ static int32_t common_dtype(const operands *o) {
 
 // --- sizes ---
 
-static bool broadcast(const operands *o, meta *to) {
+static bool broadcast(const meta_call *c, const operands *o, meta *to) {
     to->dims = 0;
     for (int i = 0; i < o->count; i++)
         to->dims = o->at[i]->dims > to->dims ? o->at[i]->dims : to->dims;
     for (int d = 0; d < to->dims; d++) {
-        to->sizes[d] = 1;
+        to->sizes[d] = size_of(1);
         for (int i = 0; i < o->count; i++) {
             int own = d - (to->dims - o->at[i]->dims);
-            int64_t size = own < 0 ? 1 : o->at[i]->sizes[own];
-            if (size != 1 && to->sizes[d] != 1 && size != to->sizes[d])
+            if (own < 0 || size_is_one(c->sizes, o->at[i]->sizes[own]))
+                continue;
+            if (!size_is_one(c->sizes, to->sizes[d]) &&
+                !size_is(c->sizes, o->at[i]->sizes[own], to->sizes[d]))
                 return false;
-            to->sizes[d] = size != 1 ? size : to->sizes[d];
+            to->sizes[d] = o->at[i]->sizes[own];
         }
     }
     return true;
@@ -94,66 +96,69 @@ static bool broadcast(const operands *o, meta *to) {
 
 static const int channels_last[] = {1, 3, 2, 0}; // innermost first
 
-static bool is_channels_last(const meta *m) {
-    int64_t stride = 1;
+static bool is_channels_last(const meta_call *c, const meta *m) {
+    size stride = size_of(1);
     for (int i = 0; m->dims == 4 && i < 4; i++) {
         int d = channels_last[i];
-        if (m->sizes[d] == 1)
+        if (size_is_one(c->sizes, m->sizes[d]))
             continue;
-        if (m->strides[d] != stride)
+        if (!size_is(c->sizes, m->strides[d], stride))
             return false;
-        stride *= m->sizes[d];
+        stride = size_mul(stride, m->sizes[d]);
     }
     return m->dims == 4;
 }
 
 static void lay_out_in_order(meta *m, const int *order) {
-    int64_t stride = 1;
+    size stride = size_of(1);
     for (int i = 0; i < m->dims; i++) {
         m->strides[order[i]] = stride;
-        stride *= m->sizes[order[i]];
+        stride = size_mul(stride, m->sizes[order[i]]);
     }
 }
 
-static bool all_alike(const operands *o, bool (*is)(const meta *m)) {
+static bool all_alike(const meta_call *c, const operands *o,
+                      bool (*is)(const meta_call *c, const meta *m)) {
     for (int i = 0; i < o->count; i++)
-        if (!is(o->at[i]))
+        if (!is(c, o->at[i]))
             return false;
     return true;
 }
 
-static bool same_strides(const operands *o) {
+static bool same_strides(const meta_call *c, const operands *o) {
     const meta *first = o->at[0];
     for (int i = 1; i < o->count; i++)
-        if (memcmp(first->strides, o->at[i]->strides, (size_t)first->dims * sizeof(int64_t)) != 0)
+        if (!sizes_are(c->sizes, first->strides, o->at[i]->strides, first->dims))
             return false;
     return true;
 }
 
-static bool same_shape(const operands *o, const meta *to) {
+static bool same_shape(const meta_call *c, const operands *o, const meta *to) {
     for (int i = 0; i < o->count; i++)
-        if (!meta_same_sizes(o->at[i], to))
+        if (!meta_same_sizes(c, o->at[i], to))
             return false;
     return !o->numbers || to->dims == 0;
 }
 
 // Zero where the operand is stretched.
-static int64_t stride_in(const meta *operand, const meta *to, int dim) {
+static size stride_in(const meta_call *c, const meta *operand, const meta *to, int dim) {
     int own = dim - (to->dims - operand->dims);
-    if (own < 0 || (operand->sizes[own] == 1 && to->sizes[dim] != 1))
-        return 0;
+    if (own < 0 ||
+        (size_is_one(c->sizes, operand->sizes[own]) && !size_is_one(c->sizes, to->sizes[dim])))
+        return size_of(0);
     return operand->strides[own];
 }
 
 // Whether `outer` should be further in than `inner`: 1 yes, -1 no, 0 no operand tells.
-static int should_swap(const operands *o, const meta *to, int inner, int outer) {
+static int should_swap(const meta_call *c, const operands *o, const meta *to, int inner,
+                       int outer) {
     for (int i = 0; i < o->count; i++) {
-        int64_t a = stride_in(o->at[i], to, inner), b = stride_in(o->at[i], to, outer);
-        if (a == 0 || b == 0)
+        size a = stride_in(c, o->at[i], to, inner), b = stride_in(c, o->at[i], to, outer);
+        if (size_is_zero(c->sizes, a) || size_is_zero(c->sizes, b))
             continue;
-        if (a != b)
-            return a < b ? -1 : 1;
-        if (to->sizes[inner] > to->sizes[outer])
+        if (!size_is(c->sizes, a, b))
+            return size_is_less(c->sizes, a, b) ? -1 : 1;
+        if (size_is_less(c->sizes, to->sizes[outer], to->sizes[inner]))
             return 1;
     }
     return 0;
@@ -161,13 +166,13 @@ static int should_swap(const operands *o, const meta *to, int inner, int outer) 
 
 // From the innermost to the outermost, as the operands' strides have it; the first one that tells
 // decides (TensorIteratorBase::reorder_dimensions).
-static void order_dimensions(const operands *o, const meta *to, int *order) {
+static void order_dimensions(const meta_call *c, const operands *o, const meta *to, int *order) {
     for (int i = 0; i < to->dims; i++)
         order[i] = to->dims - 1 - i;
     for (int i = 1; i < to->dims; i++) {
         int at = i;
         for (int below = i - 1; below >= 0; below--) {
-            int swap = should_swap(o, to, order[below], order[at]);
+            int swap = should_swap(c, o, to, order[below], order[at]);
             if (swap < 0)
                 break;
             if (swap > 0) {
@@ -180,38 +185,38 @@ static void order_dimensions(const operands *o, const meta *to, int *order) {
     }
 }
 
-static void lay_out(const operands *o, meta *to) {
+static void lay_out(const meta_call *c, const operands *o, meta *to) {
     int order[META_MOST_DIMS];
-    bool same = same_shape(o, to);
-    if (same && all_alike(o, meta_is_contiguous)) {
+    bool same = same_shape(c, o, to);
+    if (same && all_alike(c, o, meta_is_contiguous)) {
         meta_lay_out(to);
-    } else if (same && all_alike(o, is_channels_last)) {
+    } else if (same && all_alike(c, o, is_channels_last)) {
         lay_out_in_order(to, channels_last);
-    } else if (same && same_strides(o) && all_alike(o, meta_is_dense)) {
+    } else if (same && same_strides(c, o) && all_alike(c, o, meta_is_dense)) {
         memcpy(to->strides, o->at[0]->strides, sizeof(to->strides));
     } else {
-        order_dimensions(o, to, order);
+        order_dimensions(c, o, to, order);
         lay_out_in_order(to, order);
     }
 }
 
 // An operand of which an element stands for many.
-static bool is_stretched(const meta *m) {
+static bool is_stretched(const meta_call *c, const meta *m) {
     for (int i = 0; i < m->dims; i++)
-        if (m->strides[i] == 0 && m->sizes[i] > 1)
+        if (size_is_zero(c->sizes, m->strides[i]) && !size_is_one(c->sizes, m->sizes[i]))
             return true;
     return false;
 }
 
 static meta_answer finish(meta_call *c, const operands *o, int32_t dtype) {
     for (int i = 0; i < o->count; i++)
-        if (!usual_of(o->at[i]) || (o->count > 1 && is_stretched(o->at[i])))
+        if (!usual_of(c, o->at[i]) || (o->count > 1 && is_stretched(c, o->at[i])))
             return META_UNKNOWN;
     meta *to = meta_result(c, o->at[0]);
     to->dtype = dtype;
-    if (!dtype_is_known(dtype) || !broadcast(o, to))
+    if (!dtype_is_known(dtype) || !broadcast(c, o, to))
         return META_UNKNOWN;
-    lay_out(o, to);
+    lay_out(c, o, to);
     meta_set_grad(c, to, o->grad);
     return META_TENSOR;
 }
@@ -284,7 +289,7 @@ static bool is_odd(const meta_call *c, int32_t common) {
     if (c->data & INTEGERS_ONLY)
         return !dtype_is_integer(common);
     if (c->data & POWER)
-        return !dtype_is_float(common) || !meta_at(c->args[0]);
+        return !dtype_is_float(common) || !meta_at(c, c->args[0]);
     return (c->data & NO_BOOL && common == DTYPE_BOOL) ||
            (c->data & (GIVES_BOOL | NO_BOOL) && dtype_is_complex(common));
 }
@@ -311,7 +316,7 @@ meta_answer meta_where(meta_call *c) {
     bool tensors = o.count == 2 && !o.numbers && o.at[0]->dtype == o.at[1]->dtype;
     if (!tensors || !add_tensor(&o, condition))
         return META_UNKNOWN;
-    return all_alike(&o, meta_is_contiguous) ? finish(c, &o, dtype) : META_UNKNOWN;
+    return all_alike(c, &o, meta_is_contiguous) ? finish(c, &o, dtype) : META_UNKNOWN;
 }
 
 // The mask must fit into the tensor.
@@ -319,11 +324,11 @@ meta_answer meta_masked_fill(meta_call *c) {
     const meta *m = tensor_at(c, 0), *mask = tensor_at(c, 1);
     operands o = no_operands();
     if (!m || !mask || mask->dtype != DTYPE_BOOL || !c->args[2] || !number_is(c->args[2]) ||
-        !dtype_is_float(m->dtype) || !meta_is_contiguous(m) || !add_tensor(&o, m) ||
+        !dtype_is_float(m->dtype) || !meta_is_contiguous(c, m) || !add_tensor(&o, m) ||
         !add_tensor(&o, mask))
         return META_UNKNOWN;
     meta_answer answer = finish(c, &o, m->dtype);
-    if (answer == META_UNKNOWN || !meta_same_sizes(&c->results[0], m))
+    if (answer == META_UNKNOWN || !meta_same_sizes(c, &c->results[0], m))
         return META_UNKNOWN;
     meta_lay_out(&c->results[0]);
     meta_set_grad(c, &c->results[0], m->requires_grad);
@@ -333,7 +338,7 @@ meta_answer meta_masked_fill(meta_call *c) {
 // --- copies ---
 
 static meta_answer copy(meta_call *c, const meta *m, int32_t dtype) {
-    if (!meta_is_dense(m))
+    if (!meta_is_dense(c, m))
         return META_UNKNOWN;
     meta *to = meta_result(c, m);
     *to = *m;
@@ -366,7 +371,7 @@ meta_answer meta_type_as(meta_call *c) {
 
 // A dtype, a device, or a tensor that has both; false: something else, or another device.
 static bool read_target(const meta_call *c, PyObject *o, const meta *m, int32_t *dtype) {
-    const meta *other = meta_at(o);
+    const meta *other = meta_at(c, o);
     if (other) {
         *dtype = other->dtype;
         return meta_same_device(m, other);
@@ -382,7 +387,7 @@ static bool read_target(const meta_call *c, PyObject *o, const meta *m, int32_t 
 
 // By position: a dtype, a device, a tensor; or a device and a dtype.
 static bool read_targets(const meta_call *c, const meta *m, int32_t *dtype) {
-    if (c->rest_count == 2 && (c->asked->dtype_of(c->rest[0]) >= 0 || meta_at(c->rest[0]) ||
+    if (c->rest_count == 2 && (c->asked->dtype_of(c->rest[0]) >= 0 || meta_at(c, c->rest[0]) ||
                                c->asked->dtype_of(c->rest[1]) < 0))
         return false;
     for (Py_ssize_t i = 0; i < c->rest_count; i++)

@@ -8,7 +8,7 @@ static void reduce(const meta *m, uint32_t bits, bool keep, meta *to) {
         if (!(bits & 1U << i))
             to->sizes[to->dims++] = m->sizes[i];
         else if (keep)
-            to->sizes[to->dims++] = 1;
+            to->sizes[to->dims++] = size_of(1);
     }
     meta_lay_out(to);
 }
@@ -27,9 +27,9 @@ meta_answer meta_reduction(meta_call *c) {
     const meta *m = usual_at(c, 0);
     uint32_t bits;
     bool keep = false;
-    if (!m || !dims_at(c, 1, m->dims, &bits) || !flag_at(c, 2, &keep) || !meta_is_contiguous(m) ||
-        (c->data & OF_FLOATS && !dtype_is_float(m->dtype)) || dtype_is_complex(m->dtype) ||
-        (c->data & GIVES_BOOL && m->dtype == DTYPE_UINT8))
+    if (!m || !dims_at(c, 1, m->dims, &bits) || !flag_at(c, 2, &keep) ||
+        !meta_is_contiguous(c, m) || (c->data & OF_FLOATS && !dtype_is_float(m->dtype)) ||
+        dtype_is_complex(m->dtype) || (c->data & GIVES_BOOL && m->dtype == DTYPE_UINT8))
         return META_UNKNOWN;
     if (is_given(c, 1) && c->data & ONE_DIM && !PyLong_CheckExact(c->args[1]))
         return META_UNKNOWN;
@@ -58,8 +58,8 @@ static meta_answer softmax(meta_call *c, int dtype_index) {
     int64_t dim = 0;
     int32_t dtype = m ? m->dtype : DTYPE_NONE;
     if (!m || !c->args[1] || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims) ||
-        !meta_is_contiguous(m) || !dtype_is_float(m->dtype) || !dtype_at(c, dtype_index, &dtype) ||
-        !dtype_is_float(dtype))
+        !meta_is_contiguous(c, m) || !dtype_is_float(m->dtype) ||
+        !dtype_at(c, dtype_index, &dtype) || !dtype_is_float(dtype))
         return META_UNKNOWN;
     return like(c, m, dtype, m->requires_grad);
 }
@@ -77,20 +77,20 @@ meta_answer meta_cumulative(meta_call *c) {
     const meta *m = usual_at(c, 0);
     int64_t dim = 0;
     if (!m || !c->args[1] || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims) ||
-        !meta_is_contiguous(m) || dtype_is_complex(m->dtype))
+        !meta_is_contiguous(c, m) || dtype_is_complex(m->dtype))
         return META_UNKNOWN;
     int32_t dtype = dtype_is_float(m->dtype) ? m->dtype : DTYPE_INT64;
     return dtype_at(c, 2, &dtype) ? like(c, m, dtype, m->requires_grad) : META_UNKNOWN;
 }
 
 // Whether a parameter that may be left out has the tensor's dtype and device, and these sizes.
-static bool fits(const meta_call *c, int i, const meta *m, const int64_t *sizes, int count,
+static bool fits(const meta_call *c, int i, const meta *m, const size *sizes, int count,
                  bool *grad) {
     if (!is_given(c, i))
         return true;
     const meta *p = usual_at(c, i);
     if (!p || p->dtype != m->dtype || !meta_same_device(p, m) || p->dims != count ||
-        memcmp(p->sizes, sizes, (size_t)count * sizeof(int64_t)) != 0)
+        !sizes_are(c->sizes, p->sizes, sizes, count))
         return false;
     *grad = *grad || p->requires_grad;
     return true;
@@ -100,14 +100,14 @@ static bool fits(const meta_call *c, int i, const meta *m, const int64_t *sizes,
 // …)
 meta_answer meta_norm(meta_call *c) {
     const meta *m = usual_at(c, 0);
-    int64_t shape[META_MOST_DIMS];
+    size shape[META_MOST_DIMS];
     int count = 0;
     bool grad = m && m->requires_grad;
     PyObject *eps = c->args[2 + c->data];
-    if (!m || !c->args[1] || PyLong_Check(c->args[1]) || !ints_at(c, 1, shape, &count) ||
+    if (!m || !c->args[1] || PyLong_Check(c->args[1]) || !sizes_at(c, 1, shape, &count) ||
         count == 0 || count > m->dims || (eps && eps != Py_None && !PyFloat_CheckExact(eps)) ||
-        !meta_is_contiguous(m) || !dtype_is_float(m->dtype) ||
-        memcmp(m->sizes + (m->dims - count), shape, (size_t)count * sizeof(int64_t)) != 0)
+        !meta_is_contiguous(c, m) || !dtype_is_float(m->dtype) ||
+        !sizes_are(c->sizes, m->sizes + (m->dims - count), shape, count))
         return META_UNKNOWN;
     for (int i = 2; i < 2 + c->data; i++)
         if (!fits(c, i, m, shape, count, &grad))

@@ -17,23 +17,25 @@ static void remove_dim(meta *m, int dim) {
     }
 }
 
-static bool insert_dim(meta *m, int dim, int64_t size, int64_t stride) {
+// A dimension of one element, with the stride that unsqueeze gives it.
+static bool insert_dim(meta *m, int dim) {
+    size stride = meta_stride_before(m, dim);
     if (m->dims == META_MOST_DIMS)
         return false;
     for (int i = m->dims++; i > dim; i--) {
         m->sizes[i] = m->sizes[i - 1];
         m->strides[i] = m->strides[i - 1];
     }
-    m->sizes[dim] = size;
+    m->sizes[dim] = size_of(1);
     m->strides[dim] = stride;
     return true;
 }
 
 meta_answer meta_contiguous(meta_call *c) {
-    const meta *m = usual_of(viewed_at(c, 0));
+    const meta *m = usual_of(c, viewed_at(c, 0));
     if (!m)
         return META_UNKNOWN;
-    if (meta_is_contiguous(m))
+    if (meta_is_contiguous(c, m))
         return META_SAME;
     meta_lay_out(view_of(c, m));
     return META_TENSOR;
@@ -50,10 +52,10 @@ meta_answer meta_detach(meta_call *c) {
 // --- order of dimensions ---
 
 static void swap_dims(meta *m, int64_t a, int64_t b) {
-    int64_t size = m->sizes[a], stride = m->strides[a];
+    size kept = m->sizes[a], stride = m->strides[a];
     m->sizes[a] = m->sizes[b];
     m->strides[a] = m->strides[b];
-    m->sizes[b] = size;
+    m->sizes[b] = kept;
     m->strides[b] = stride;
 }
 
@@ -77,18 +79,19 @@ meta_answer meta_t(meta_call *c) {
 
 meta_answer meta_permute(meta_call *c) {
     const meta *m = viewed_at(c, 0);
-    int64_t dims[META_MOST_DIMS];
+    size dims[META_MOST_DIMS];
     int count = 0;
     uint32_t seen = 0;
-    if (!m || !ints_at(c, 1, dims, &count) || count != m->dims)
+    if (!m || !sizes_at(c, 1, dims, &count) || count != m->dims)
         return META_UNKNOWN;
     meta *to = view_of(c, m);
     for (int i = 0; i < count; i++) {
-        if (!wrap_dim(&dims[i], m->dims) || (seen & 1U << dims[i]))
+        int64_t dim = size_settle(c->sizes, dims[i]);
+        if (!wrap_dim(&dim, m->dims) || (seen & 1U << dim))
             return META_UNKNOWN;
-        seen |= 1U << dims[i];
-        to->sizes[i] = m->sizes[dims[i]];
-        to->strides[i] = m->strides[dims[i]];
+        seen |= 1U << dim;
+        to->sizes[i] = m->sizes[dim];
+        to->strides[i] = m->strides[dim];
     }
     return META_TENSOR;
 }
@@ -100,8 +103,7 @@ meta_answer meta_unsqueeze(meta_call *c) {
     int64_t dim = 0;
     if (!m || !c->args[1] || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims + 1))
         return META_UNKNOWN;
-    int64_t stride = dim < m->dims ? m->sizes[dim] * m->strides[dim] : 1;
-    return insert_dim(view_of(c, m), (int)dim, 1, stride) ? META_TENSOR : META_UNKNOWN;
+    return insert_dim(view_of(c, m), (int)dim) ? META_TENSOR : META_UNKNOWN;
 }
 
 meta_answer meta_squeeze(meta_call *c) {
@@ -113,32 +115,33 @@ meta_answer meta_squeeze(meta_call *c) {
         return META_UNKNOWN;
     meta *to = view_of(c, m);
     for (int i = m->dims - 1; i >= 0; i--)
-        if (bits & 1U << i && m->sizes[i] == 1)
+        if (bits & 1U << i && size_is_one(c->sizes, m->sizes[i]))
             remove_dim(to, i);
     return META_TENSOR;
 }
 
 meta_answer meta_expand(meta_call *c) {
     const meta *m = viewed_at(c, 0);
-    int64_t sizes[META_MOST_DIMS];
+    size sizes[META_MOST_DIMS];
     int count = 0;
-    if (!m || !ints_at(c, 1, sizes, &count) || count < m->dims)
+    if (!m || !sizes_at(c, 1, sizes, &count) || count < m->dims)
         return META_UNKNOWN;
     meta *to = view_of(c, m);
     to->dims = count;
     for (int i = count - 1; i >= 0; i--) {
         int own = i - (count - m->dims);
-        int64_t size = own < 0 ? 1 : m->sizes[own];
+        size now = own < 0 ? size_of(1) : m->sizes[own];
         // as at::inferExpandGeometry: a new dimension of size one has the stride of a contiguous
         // one
-        int64_t stride = own >= 0      ? m->strides[own]
-                         : m->dims > 0 ? to->sizes[i + 1] * to->strides[i + 1]
-                                       : 0;
-        int64_t wanted = sizes[i] == -1 && own >= 0 ? size : sizes[i];
-        if (wanted <= 0 || (size != 1 && wanted != size))
+        size stride = own >= 0      ? m->strides[own]
+                      : m->dims > 0 ? meta_stride_before(to, i + 1)
+                                    : size_of(0);
+        size wanted = own >= 0 && size_is(c->sizes, sizes[i], size_of(-1)) ? now : sizes[i];
+        bool same = size_is(c->sizes, wanted, now);
+        if (size_is_less(c->sizes, wanted, size_of(1)) || !(same || size_is_one(c->sizes, now)))
             return META_UNKNOWN;
         to->sizes[i] = wanted;
-        to->strides[i] = size == wanted ? stride : 0;
+        to->strides[i] = same ? stride : size_of(0);
     }
     return META_TENSOR;
 }
@@ -146,35 +149,38 @@ meta_answer meta_expand(meta_call *c) {
 // --- other shapes ---
 
 // A -1 becomes what is left; false if the elements do not fit.
-static bool complete(const meta *m, int64_t *sizes, int count) {
-    int64_t product = 1, numel = meta_numel(m);
+static bool complete(const meta_call *c, const meta *m, size *sizes, int count) {
+    size product = size_of(1), numel = meta_numel(m);
     int open = -1;
     for (int i = 0; i < count; i++) {
-        if (sizes[i] == -1 && open < 0)
+        if (open < 0 && size_is(c->sizes, sizes[i], size_of(-1)))
             open = i;
-        else if (sizes[i] <= 0)
-            return false;
-        else if (__builtin_mul_overflow(product, sizes[i], &product))
+        else if (size_is_less(c->sizes, sizes[i], size_of(1)) ||
+                 !size_mul_fits(product, sizes[i], &product))
             return false;
     }
-    if (open >= 0 && numel % product == 0)
-        sizes[open] = numel / product;
-    return open >= 0 ? numel % product == 0 : product == numel;
+    if (open < 0)
+        return size_is(c->sizes, product, numel);
+    if (!size_is_multiple(c->sizes, numel, product))
+        return false;
+    sizes[open] = size_div_up(numel, product);
+    return true;
 }
 
 // Dimensions that lie one within the other in memory, as one.
 typedef struct stretch {
-    int64_t count, stride;
+    size count, stride;
 } stretch;
 
 // Innermost first. A dimension of one element belongs to whatever is further in.
-static int stretches_of(const meta *m, stretch *found) {
+static int stretches_of(const meta_call *c, const meta *m, stretch *found) {
     int last = 0;
     found[0] = (stretch){m->sizes[m->dims - 1], m->strides[m->dims - 1]};
     for (int d = m->dims - 2; d >= 0; d--) {
         stretch *s = &found[last];
-        if (m->sizes[d] == 1 || m->strides[d] == s->count * s->stride)
-            s->count *= m->sizes[d];
+        if (size_is_one(c->sizes, m->sizes[d]) ||
+            size_is(c->sizes, m->strides[d], size_mul(s->count, s->stride)))
+            s->count = size_mul(s->count, m->sizes[d]);
         else
             found[++last] = (stretch){m->sizes[d], m->strides[d]};
     }
@@ -182,54 +188,57 @@ static int stretches_of(const meta *m, stretch *found) {
 }
 
 // Strides that show `m` in the shape `to` has, if there are any: each stretch is divided anew.
-static bool restride(const meta *m, meta *to) {
+static bool restride(const meta_call *c, const meta *m, meta *to) {
     stretch found[META_MOST_DIMS];
-    int at = to->dims - 1, count = stretches_of(m, found);
+    int at = to->dims - 1, count = stretches_of(c, m, found);
     for (int i = 0; i < count; i++) {
-        int64_t done = 1;
-        for (; at >= 0 && (done < found[i].count || to->sizes[at] == 1); at--) {
-            to->strides[at] = done * found[i].stride;
-            done *= to->sizes[at];
+        size done = size_of(1);
+        for (; at >= 0 && (size_is_less(c->sizes, done, found[i].count) ||
+                           size_is_one(c->sizes, to->sizes[at]));
+             at--) {
+            to->strides[at] = size_mul(done, found[i].stride);
+            done = size_mul(done, to->sizes[at]);
         }
-        if (done != found[i].count)
+        if (!size_is(c->sizes, done, found[i].count))
             return false;
     }
     return at < 0;
 }
 
 // Whether it is a view; else a copy.
-static bool reshape(const meta *m, const int64_t *sizes, int count, meta *to) {
+static bool reshape(const meta_call *c, const meta *m, const size *sizes, int count, meta *to) {
     to->dims = count;
-    memcpy(to->sizes, sizes, (size_t)count * sizeof(int64_t));
+    memcpy(to->sizes, sizes, (size_t)count * sizeof(size));
     if (m->dims == 0) {
         meta_lay_out(to);
         return true;
     }
-    bool view = restride(m, to);
+    bool view = restride(c, m, to);
     if (!view)
         meta_lay_out(to);
     return view;
 }
 
-static meta_answer shaped(meta_call *c, const meta *m, int64_t *sizes, int count, bool copies) {
-    if (!complete(m, sizes, count))
+static meta_answer shaped(meta_call *c, const meta *m, size *sizes, int count, bool copies) {
+    if (!complete(c, m, sizes, count))
         return META_UNKNOWN;
     meta *to = view_of(c, m);
-    return reshape(m, sizes, count, to) || copies ? META_TENSOR : META_UNKNOWN;
+    return reshape(c, m, sizes, count, to) || copies ? META_TENSOR : META_UNKNOWN;
 }
 
 meta_answer meta_view(meta_call *c) {
-    const meta *m = usual_of(viewed_at(c, 0));
-    int64_t sizes[META_MOST_DIMS];
+    const meta *m = usual_of(c, viewed_at(c, 0));
+    size sizes[META_MOST_DIMS];
     int count = 0;
-    if (!m || !ints_at(c, 1, sizes, &count))
+    if (!m || !sizes_at(c, 1, sizes, &count))
         return META_UNKNOWN;
     return shaped(c, m, sizes, count, c->data);
 }
 
 meta_answer meta_flatten(meta_call *c) {
-    const meta *m = usual_of(viewed_at(c, 0));
-    int64_t start = 0, end = -1, sizes[META_MOST_DIMS], product = 1;
+    const meta *m = usual_of(c, viewed_at(c, 0));
+    int64_t start = 0, end = -1;
+    size sizes[META_MOST_DIMS], product = size_of(1);
     if (!m || !int_at(c, 1, &start) || !int_at(c, 2, &end) || m->dims == 0 ||
         !wrap_dim(&start, m->dims) || !wrap_dim(&end, m->dims) || start > end)
         return META_UNKNOWN;
@@ -241,7 +250,7 @@ meta_answer meta_flatten(meta_call *c) {
             sizes[count++] = m->sizes[i];
             continue;
         }
-        product *= m->sizes[i];
+        product = size_mul(product, m->sizes[i]);
         if (i == end)
             sizes[count++] = product;
     }
@@ -250,37 +259,36 @@ meta_answer meta_flatten(meta_call *c) {
 
 // --- subscripts ---
 
-static bool bound(PyObject *o, int64_t size, int64_t standard, int64_t *value) {
-    *value = standard;
+// A slice's end among `count` elements; None leaves the value as it is.
+static bool bound(sizes *known, PyObject *o, size count, size *value) {
     if (o == Py_None)
         return true;
-    if (!PyLong_CheckExact(o))
+    if (!size_of_int(o, value))
         return false;
-    int overflow;
-    *value = PyLong_AsLongLongAndOverflow(o, &overflow);
-    *value += *value < 0 ? size : 0;
-    *value = *value < 0 ? 0 : *value > size ? size : *value;
-    return overflow == 0;
-}
-
-static bool take_slice(meta *m, int dim, PySliceObject *slice) {
-    int64_t start, stop, step = 1, size = m->sizes[dim];
-    int overflow = 0;
-    if (slice->step != Py_None)
-        step = PyLong_CheckExact(slice->step) ? PyLong_AsLongLongAndOverflow(slice->step, &overflow)
-                                              : 0;
-    if (overflow || step <= 0 || !bound(slice->start, size, 0, &start) ||
-        !bound(slice->stop, size, size, &stop) || start >= stop)
-        return false;
-    m->sizes[dim] = (stop - start + step - 1) / step;
-    m->strides[dim] *= step;
+    if (size_is_less(known, *value, size_of(0)))
+        *value = size_add(*value, count);
+    if (size_is_less(known, *value, size_of(0)))
+        *value = size_of(0);
+    else if (size_is_less(known, count, *value))
+        *value = count;
     return true;
 }
 
-static bool take_index(meta *m, int dim, PyObject *index) {
-    int overflow;
-    int64_t at = PyLong_AsLongLongAndOverflow(index, &overflow);
-    if (overflow || at < -m->sizes[dim] || at >= m->sizes[dim])
+static bool take_slice(sizes *known, meta *m, int dim, PySliceObject *slice) {
+    size start = size_of(0), stop = m->sizes[dim], step = size_of(1);
+    if ((slice->step != Py_None && !size_of_int(slice->step, &step)) ||
+        size_is_less(known, step, size_of(1)) ||
+        !bound(known, slice->start, m->sizes[dim], &start) ||
+        !bound(known, slice->stop, m->sizes[dim], &stop) || !size_is_less(known, start, stop))
+        return false;
+    m->sizes[dim] = size_div_up(size_sub(stop, start), step);
+    m->strides[dim] = size_mul(m->strides[dim], step);
+    return true;
+}
+
+static bool take_index(sizes *known, meta *m, int dim, PyObject *index) {
+    size at;
+    if (!size_of_int(index, &at) || !size_is_index(known, at, m->sizes[dim]))
         return false;
     remove_dim(m, dim);
     return true;
@@ -294,7 +302,7 @@ static int taken(PyObject *const *keys, Py_ssize_t count) {
     return dims;
 }
 
-static bool subscribe(meta *m, PyObject *const *keys, Py_ssize_t count) {
+static bool subscribe(sizes *known, meta *m, PyObject *const *keys, Py_ssize_t count) {
     int dim = 0, open = m->dims - taken(keys, count);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *key = keys[i];
@@ -302,16 +310,14 @@ static bool subscribe(meta *m, PyObject *const *keys, Py_ssize_t count) {
             dim += open;
             open = 0;
         } else if (key == Py_None) {
-            // as unsqueeze
-            int64_t stride = dim < m->dims ? m->sizes[dim] * m->strides[dim] : 1;
-            if (!insert_dim(m, dim++, 1, stride))
+            if (!insert_dim(m, dim++))
                 return false;
         } else if (dim >= m->dims) {
             return false;
         } else if (PySlice_Check(key)) {
-            if (!take_slice(m, dim++, (PySliceObject *)key))
+            if (!take_slice(known, m, dim++, (PySliceObject *)key))
                 return false;
-        } else if (!PyLong_CheckExact(key) || !take_index(m, dim, key)) {
+        } else if (!take_index(known, m, dim, key)) {
             return false;
         }
     }
@@ -331,7 +337,7 @@ meta_answer meta_getitem(meta_call *c) {
         ellipses += keys[i] == Py_Ellipsis;
     if (count == 0 || ellipses > 1 || taken(keys, count) > m->dims)
         return META_UNKNOWN;
-    return subscribe(view_of(c, m), keys, count) ? META_TENSOR : META_UNKNOWN;
+    return subscribe(c->sizes, view_of(c, m), keys, count) ? META_TENSOR : META_UNKNOWN;
 }
 
 // --- pieces ---
@@ -339,42 +345,50 @@ meta_answer meta_getitem(meta_call *c) {
 meta_answer meta_unbind(meta_call *c) {
     const meta *m = viewed_at(c, 0);
     int64_t dim = 0;
-    if (!m || m->dims == 0 || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims) ||
-        m->sizes[dim] > META_MOST_RESULTS)
+    if (!m || m->dims == 0 || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims))
         return META_UNKNOWN;
-    for (int64_t i = 0; i < m->sizes[dim]; i++)
+    int64_t count = size_settle(c->sizes, m->sizes[dim]);
+    if (count > META_MOST_RESULTS)
+        return META_UNKNOWN;
+    for (int64_t i = 0; i < count; i++)
         remove_dim(view_of(c, m), (int)dim);
     return META_TENSORS;
 }
 
-static meta_answer pieces(meta_call *c, const meta *m, int64_t size, int64_t dim) {
-    int64_t left = m->sizes[dim];
-    if (size <= 0 || (left + size - 1) / size > META_MOST_RESULTS)
+// All of one size, but for the last one.
+static meta_answer pieces(meta_call *c, const meta *m, size each, int64_t dim) {
+    if (size_is_less(c->sizes, each, size_of(1)))
         return META_UNKNOWN;
-    for (; left > 0; left -= size)
-        view_of(c, m)->sizes[dim] = left < size ? left : size;
+    int64_t count = size_settle(c->sizes, size_div_up(m->sizes[dim], each));
+    if (count > META_MOST_RESULTS)
+        return META_UNKNOWN;
+    for (int64_t i = 1; i < count; i++)
+        view_of(c, m)->sizes[dim] = each;
+    size others = size_mul(each, size_of(count - 1));
+    view_of(c, m)->sizes[dim] = size_sub(m->sizes[dim], others);
     return META_TENSORS;
 }
 
-static meta_answer pieces_of(meta_call *c, const meta *m, const int64_t *sizes, int count,
+static meta_answer pieces_of(meta_call *c, const meta *m, const size *sizes, int count,
                              int64_t dim) {
-    int64_t sum = 0;
+    size sum = size_of(0);
     for (int i = 0; i < count; i++) {
-        if (sizes[i] <= 0)
+        if (size_is_less(c->sizes, sizes[i], size_of(1)))
             return META_UNKNOWN;
         view_of(c, m)->sizes[dim] = sizes[i];
-        sum += sizes[i];
+        sum = size_add(sum, sizes[i]);
     }
-    return count > 0 && sum == m->sizes[dim] ? META_TENSORS : META_UNKNOWN;
+    return count > 0 && size_is(c->sizes, sum, m->sizes[dim]) ? META_TENSORS : META_UNKNOWN;
 }
 
 // split(x, 2), split(x, (1, 3)), split_with_sizes.
 meta_answer meta_split(meta_call *c) {
     const meta *m = viewed_at(c, 0);
-    int64_t dim = 0, sizes[META_MOST_DIMS];
+    int64_t dim = 0;
+    size sizes[META_MOST_DIMS];
     int count = 0;
     if (!m || m->dims == 0 || !c->args[1] || !int_at(c, 2, &dim) || !wrap_dim(&dim, m->dims) ||
-        !ints_at(c, 1, sizes, &count))
+        !sizes_at(c, 1, sizes, &count))
         return META_UNKNOWN;
     if (PyLong_Check(c->args[1]))
         return pieces(c, m, sizes[0], dim);
@@ -383,11 +397,13 @@ meta_answer meta_split(meta_call *c) {
 
 meta_answer meta_chunk(meta_call *c) {
     const meta *m = viewed_at(c, 0);
-    int64_t dim = 0, chunks = 0;
-    if (!m || m->dims == 0 || !c->args[1] || !int_at(c, 1, &chunks) || chunks <= 0 ||
-        !int_at(c, 2, &dim) || !wrap_dim(&dim, m->dims))
+    int64_t dim = 0;
+    size chunks;
+    if (!m || m->dims == 0 || !c->args[1] || !size_of_int(c->args[1], &chunks) ||
+        size_is_less(c->sizes, chunks, size_of(1)) || !int_at(c, 2, &dim) ||
+        !wrap_dim(&dim, m->dims))
         return META_UNKNOWN;
-    return pieces(c, m, (m->sizes[dim] + chunks - 1) / chunks, dim);
+    return pieces(c, m, size_div_up(m->sizes[dim], chunks), dim);
 }
 
 // --- what is asked ---
@@ -410,24 +426,26 @@ meta_answer meta_size(meta_call *c) {
 
 meta_answer meta_dim(meta_call *c) {
     const meta *m = tensor_at(c, 0);
-    c->number = m ? m->dims : 0;
+    c->number = size_of(m ? m->dims : 0);
     return m ? META_NUMBER : META_UNKNOWN;
 }
 
 meta_answer meta_count(meta_call *c) {
     const meta *m = tensor_at(c, 0);
-    c->number = m ? meta_numel(m) : 0;
-    return m ? META_NUMBER : META_UNKNOWN;
+    if (!m)
+        return META_UNKNOWN;
+    c->number = meta_numel(m);
+    return META_NUMBER;
 }
 
 meta_answer meta_is_laid_out(meta_call *c) {
     const meta *m = tensor_at(c, 0);
-    c->number = m && meta_is_contiguous(m);
+    c->truth = m && meta_is_contiguous(c, m);
     return m ? META_TRUTH : META_UNKNOWN;
 }
 
 meta_answer meta_is_of(meta_call *c) {
     const meta *m = tensor_at(c, 0);
-    c->number = m && (c->data == OF_FLOATS ? dtype_is_float(m->dtype) : dtype_is_complex(m->dtype));
+    c->truth = m && (c->data == OF_FLOATS ? dtype_is_float(m->dtype) : dtype_is_complex(m->dtype));
     return m ? META_TRUTH : META_UNKNOWN;
 }

@@ -23,7 +23,7 @@ static PyObject *from_fake(world *w, standin *s, PyObject *name) {
 // What rules know; NULL without an exception if they do not.
 static PyObject *from_meta(world *w, const meta *m, PyObject *name) {
     if (is_text(name, "shape"))
-        return sizes_object(m->sizes, m->dims);
+        return sizes_object(w->graph->sizes, m->sizes, m->dims);
     if (is_text(name, "dtype"))
         return dtype_object(m->dtype) ? fixed_value(w, dtype_object(m->dtype)) : NULL;
     if (is_text(name, "device"))

@@ -21,14 +21,15 @@ static bool has_odd_keys(const seen *s) {
 static bool take_seen(const seen *s, meta *to) {
     if (s->dims < 0 || s->dims > META_MOST_DIMS || has_odd_keys(s))
         return false;
-    size_t bytes = (size_t)s->dims * sizeof(int64_t);
     to->dims = (int)s->dims;
     to->dtype = s->dtype;
     to->device_type = s->device_type;
     to->device_index = s->device_index;
     to->requires_grad = s->requires_grad;
-    memcpy(to->sizes, s->sizes, bytes);
-    memcpy(to->strides, s->strides, bytes);
+    for (int i = 0; i < to->dims; i++) {
+        to->sizes[i] = size_of(s->sizes[i]);
+        to->strides[i] = size_of(s->strides[i]);
+    }
     return true;
 }
 
@@ -85,8 +86,15 @@ PyObject *device_object(const meta *m) {
     return found ? (PyObject *)(uintptr_t)*found : NULL;
 }
 
-PyObject *sizes_object(const int64_t *items, int count) {
-    PyObject *tuple = int_tuple(items, count);
+PyObject *size_tuple(sizes *known, const size *items, int count) {
+    int64_t numbers[META_MOST_DIMS];
+    for (int i = 0; i < count; i++)
+        numbers[i] = size_settle(known, items[i]);
+    return int_tuple(numbers, count);
+}
+
+PyObject *sizes_object(sizes *known, const size *items, int count) {
+    PyObject *tuple = size_tuple(known, items, count);
     PyObject *result = tuple ? PyObject_CallOneArg((PyObject *)facts.size, tuple) : NULL;
     Py_XDECREF(tuple);
     return result;
@@ -119,10 +127,11 @@ static PyObject *fake_of_input(world *w, torch_trace *t, node *n) {
     return owner ? fake_of_tensor(w, t, ((standin *)(uintptr_t)*owner)->outside) : NULL;
 }
 
-static PyObject *fake_like(torch_trace *t, const meta *m) {
+static PyObject *fake_like(torch_trace *t, sizes *known, const meta *m) {
     if (fakes_mode(t) != ST_OK)
         return NULL;
-    PyObject *sizes = int_tuple(m->sizes, m->dims), *strides = int_tuple(m->strides, m->dims);
+    PyObject *sizes = size_tuple(known, m->sizes, m->dims);
+    PyObject *strides = size_tuple(known, m->strides, m->dims);
     PyObject *args[] = {t->mode,          sizes,
                         strides,          dtype_object(m->dtype),
                         device_object(m), m->requires_grad ? Py_True : Py_False};
@@ -141,7 +150,7 @@ PyObject *fake_of(world *w, node *n) {
     bool input = n->op == NODE_PLACEHOLDER;
     if (!input && n->meta.dims < 0)
         return Py_None; // an operation that gives nothing
-    PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(t, &n->meta);
+    PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(t, w->graph->sizes, &n->meta);
     if (fake && know(t, n, fake) != ST_OK)
         Py_CLEAR(fake);
     Py_XDECREF(fake); // the node's
@@ -173,15 +182,15 @@ static status make_inputs(world *w) {
 }
 
 static bool same_meta(const meta *a, const meta *b) {
-    size_t bytes = a->dims < 0 ? 0 : (size_t)a->dims * sizeof(int64_t);
     return a->dims == b->dims && a->dtype == b->dtype && a->device_type == b->device_type &&
            a->device_index == b->device_index && a->requires_grad == b->requires_grad &&
-           memcmp(a->sizes, b->sizes, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
+           sizes_are(NULL, a->sizes, b->sizes, a->dims) &&
+           sizes_are(NULL, a->strides, b->strides, a->dims);
 }
 
 static PyObject *meta_text(const meta *m) {
-    PyObject *sizes = int_tuple(m->sizes, m->dims < 0 ? 0 : m->dims);
-    PyObject *strides = int_tuple(m->strides, m->dims < 0 ? 0 : m->dims);
+    PyObject *sizes = size_tuple(NULL, m->sizes, m->dims < 0 ? 0 : m->dims);
+    PyObject *strides = size_tuple(NULL, m->strides, m->dims < 0 ? 0 : m->dims);
     PyObject *text = NULL;
     if (sizes && strides)
         text = PyUnicode_FromFormat("dtype %d on %d:%d, sizes %R, strides %R%s", m->dtype,

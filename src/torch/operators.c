@@ -74,7 +74,7 @@ static Py_ssize_t size_at(world *w, PyObject *o, Py_ssize_t dimension, Py_ssize_
     const meta *m = meta_known(w, ((standin *)o)->node);
     if (m) {
         *dimensions = m->dims;
-        return m->dims > dimension ? m->sizes[dimension] : 0;
+        return m->dims > dimension ? size_settle(w->graph->sizes, m->sizes[dimension]) : 0;
     }
     quiet q;
     quiet_begin(&q);

@@ -674,25 +674,27 @@ static meta_way way_of(const call *c) {
 }
 
 // What the rule of a callable says of its result; unknown if there is no rule.
-static meta_answer infer(const call *c, meta_call *m) {
+static meta_answer infer(sizes *known, const call *c, meta_call *m) {
     uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
     if (!rule)
         return META_UNKNOWN;
     meta_asked asked = {way_of(c), facts.grad_enabled(), default_dtype, rule_dtype, rule_device};
     const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
-    return meta_infer(r, &asked, c->given.args, c->given.kwargs, m);
+    return meta_infer(r, &asked, known, c->given.args, c->given.kwargs, m);
 }
 
-meta_answer record_ask(PyObject *callable, PyObject *args, PyObject *kwargs, meta_call *m) {
+meta_answer record_ask(sizes *known, PyObject *callable, PyObject *args, PyObject *kwargs,
+                       meta_call *m) {
     bool method = Py_TYPE(callable) == &PyMethodDescr_Type;
     call c = {method ? NODE_CALL_METHOD : NODE_CALL_FUNCTION, callable, callable, {args, kwargs}};
-    return infer(&c, m);
+    return infer(known, &c, m);
 }
 
 // Whether a rule knows the answer, which then is in *result; NULL in it is an exception or a break.
 static bool by_rule(world *w, const call *c, PyObject **result) {
     meta_call m;
-    switch (state_is_plain() ? infer(c, &m) : META_UNKNOWN) {
+    sizes *known = w->graph->sizes;
+    switch (state_is_plain() ? infer(known, c, &m) : META_UNKNOWN) {
     case META_UNKNOWN:
         return false;
     case META_TENSOR:
@@ -705,16 +707,16 @@ static bool by_rule(world *w, const call *c, PyObject **result) {
         *result = tuple_by_rule(w, c, &m);
         return true;
     case META_SIZES:
-        *result = sizes_object(m.results[0].sizes, m.results[0].dims);
+        *result = sizes_object(known, m.results[0].sizes, m.results[0].dims);
         return true;
     case META_STRIDES:
-        *result = int_tuple(m.results[0].strides, m.results[0].dims);
+        *result = size_tuple(known, m.results[0].strides, m.results[0].dims);
         return true;
     case META_NUMBER:
-        *result = PyLong_FromLongLong(m.number);
+        *result = PyLong_FromLongLong(size_settle(known, m.number));
         return true;
     case META_TRUTH:
-        *result = PyBool_FromLong((long)m.number);
+        *result = PyBool_FromLong(m.truth);
         return true;
     }
     Py_UNREACHABLE();

@@ -262,10 +262,12 @@ void meta_of_tensor(PyObject *tensor, meta *m);
 void meta_of_fake(PyObject *fake, meta *m);
 // What is known of a node's tensor as it is now; NULL if its fake is to be asked.
 const meta *meta_known(const world *w, const node *n);
-PyObject *dtype_object(int32_t dtype);                   // borrowed
-PyObject *device_object(const meta *m);                  // borrowed
-PyObject *sizes_object(const int64_t *items, int count); // new torch.Size
-status fakes_mode(torch_trace *t);                       // there is one
+PyObject *dtype_object(int32_t dtype);  // borrowed
+PyObject *device_object(const meta *m); // borrowed
+// New: of plain numbers, so the sizes are settled.
+PyObject *size_tuple(sizes *known, const size *items, int count);
+PyObject *sizes_object(sizes *known, const size *items, int count); // new torch.Size
+status fakes_mode(torch_trace *t);                                  // there is one
 // The fake of a node, made now if there is none yet; borrowed. NULL with a break or an exception.
 PyObject *fake_of(world *w, node *n);
 // A node was added: it may have to be run once more.
@@ -297,7 +299,8 @@ PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable
 // The same for a fixed number of positional arguments.
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given);
 // What the rule of a callable says of a call whose tensors are nodes; for tests of rules alone.
-meta_answer record_ask(PyObject *callable, PyObject *args, PyObject *kwargs, meta_call *m);
+meta_answer record_ask(sizes *known, PyObject *callable, PyObject *args, PyObject *kwargs,
+                       meta_call *m);
 // A node of a setter: no fakes, plain arguments, no value.
 node *record_setter(world *w, PyObject *function, PyObject *args);
 // Notes whose modules' calls the node is part of.

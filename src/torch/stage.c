@@ -124,10 +124,10 @@ static PyObject *as_nodes(graph *g, PyObject *value) {
     return PyDict_CheckExact(value) ? dict_as_nodes(g, value) : Py_NewRef(value);
 }
 
-static PyObject *facts_of(const meta *m) {
+static PyObject *facts_of(sizes *known, const meta *m) {
     PyObject *dtype = dtype_object(m->dtype), *device = device_object(m);
-    return Py_BuildValue("(ONNNO)", dtype ? dtype : Py_None, int_tuple(m->sizes, m->dims),
-                         int_tuple(m->strides, m->dims), PyBool_FromLong(m->requires_grad),
+    return Py_BuildValue("(ONNNO)", dtype ? dtype : Py_None, size_tuple(known, m->sizes, m->dims),
+                         size_tuple(known, m->strides, m->dims), PyBool_FromLong(m->requires_grad),
                          device ? device : Py_None);
 }
 
@@ -137,17 +137,19 @@ static PyObject *told(meta_answer answer, const meta_call *m) {
         [META_TENSORS] = "tensors", [META_SIZES] = "sizes",   [META_STRIDES] = "strides",
         [META_NUMBER] = "number",   [META_TRUTH] = "truth",
     };
-    bool number = answer == META_NUMBER || answer == META_TRUTH;
+    int64_t number = answer == META_NUMBER  ? size_settle(m->sizes, m->number)
+                     : answer == META_TRUTH ? m->truth
+                                            : 0;
     int count = answer == META_UNKNOWN ? 0 : m->count;
     PyObject *results = PyList_New(count);
     for (int i = 0; results && i < count; i++) {
-        PyObject *item = facts_of(&m->results[i]);
+        PyObject *item = facts_of(m->sizes, &m->results[i]);
         if (item)
             PyList_SET_ITEM(results, i, item);
         else
             Py_CLEAR(results);
     }
-    return results ? Py_BuildValue("(sNL)", words[answer], results, number ? m->number : 0) : NULL;
+    return results ? Py_BuildValue("(sNL)", words[answer], results, (long long)number) : NULL;
 }
 
 PyObject *stage_ask_rule(PyObject *module, PyObject *args) {
@@ -164,7 +166,7 @@ PyObject *stage_ask_rule(PyObject *module, PyObject *args) {
     PyObject *named = positional ? as_nodes(g, kwargs) : NULL, *answer = NULL;
     meta_call m;
     if (named)
-        answer = told(record_ask(callable, positional, named, &m), &m);
+        answer = told(record_ask(g->sizes, callable, positional, named, &m), &m);
     Py_XDECREF(named);
     Py_XDECREF(positional);
     Py_XDECREF(g);
