@@ -91,8 +91,9 @@ static bool bind_all(const meta_rule *r, PyObject *args, PyObject *kwargs, meta_
         return false;
     Py_ssize_t at = 0;
     PyObject *key, *value;
+    bool named = c->asked->way != META_OPERATOR;
     while (kwargs && PyDict_Next(kwargs, &at, &key, &value))
-        if (!PyUnicode_Check(key) || !bind_keyword(r, key, value, c))
+        if (!named || !PyUnicode_Check(key) || !bind_keyword(r, key, value, c))
             return false;
     return true;
 }
@@ -226,7 +227,7 @@ bool sizes_at(const meta_call *c, int i, size *values, int *count) {
         return c->rest && sizes_of(c->rest, c->rest_count, values, count);
     if (PyTuple_Check(one) || PyList_CheckExact(one))
         return sizes_of(PySequence_Fast_ITEMS(one), PySequence_Fast_GET_SIZE(one), values, count);
-    return sizes_of(&one, 1, values, count);
+    return one != c->args[i] && c->asked->way == META_METHOD && sizes_of(&one, 1, values, count);
 }
 
 bool wrap_dim(int64_t *dim, int dims) {
@@ -241,7 +242,11 @@ bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits) {
     size values[META_MOST_DIMS];
     int count = 0;
     *bits = 0;
-    if (is_given(c, i) && !sizes_at(c, i, values, &count))
+    // no dimensions are all of them to some, and none to others
+    bool given =
+        is_given(c, i) && (PyLong_Check(c->args[i]) ? size_of_int(c->args[i], &values[count++])
+                                                    : sizes_at(c, i, values, &count));
+    if (is_given(c, i) && (!given || count == 0))
         return false;
     for (int j = 0; j < count; j++) {
         int64_t dim = size_settle(c->sizes, values[j]);

@@ -41,12 +41,16 @@ enum meta_data {
     GIVES_FLOAT = 1 << 3, // of integers and booleans
     GIVES_BOOL = 1 << 4,
     GIVES_INDEX = 1 << 5,
-    NO_BOOL = 1 << 6, // refuses booleans
+    NO_BOOL = 1 << 6, // refuses booleans, be it one of two operands
     BITWISE = 1 << 7,
     POWER = 1 << 8,
     INTEGERS_ONLY = 1 << 9,
     SUMS = 1 << 10,    // integers become int64
     ONE_DIM = 1 << 11, // takes one dimension, or all of them
+    NO_COMPLEX = 1 << 12,
+    TENSORS_ONLY = 1 << 13, // both operands
+    IN_PLACE = 1 << 14,     // has a parameter `inplace`, for which any truth will do
+    CONTIGUOUS = 1 << 15,   // lays out other tensors in its own way
     TO_FLOAT = OF_FLOATS | GIVES_FLOAT,
     REAL = OF_FLOATS | OF_INTEGERS,
 };
@@ -78,14 +82,14 @@ static inline const meta *viewed_at(const meta_call *c, int i) {
 bool int_at(const meta_call *c, int i, int64_t *value);
 bool flag_at(const meta_call *c, int i, bool *value);
 bool dtype_at(const meta_call *c, int i, int32_t *dtype);
-// Sizes, or any ints: one, several, or those of the starred parameter. False: something else, or
-// too many.
+// Sizes, or any ints: a sequence of them, or those of a method's starred parameter. False:
+// something else, or too many.
 bool sizes_at(const meta_call *c, int i, size *values, int *count);
 bool size_of_int(PyObject *o, size *value); // of one argument
 bool number_is(PyObject *o);
 // A dimension counted from the front; false if there is no such one.
 bool wrap_dim(int64_t *dim, int dims);
-// Several, each once, as bits. None given: all of them.
+// One or several, each once, as bits. Not given: all of them.
 bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits);
 
 // --- sizes and strides ---

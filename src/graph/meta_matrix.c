@@ -64,14 +64,15 @@ meta_answer meta_addmm(meta_call *c) {
     return give(c, a, sizes, 2, m->requires_grad || a->requires_grad || b->requires_grad);
 }
 
-static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices) {
+// `flags`: the first of two arguments that are flags.
+static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices, int flags) {
     size sizes[META_MOST_DIMS], padding;
+    bool ignored;
     if (is_given(c, 2) && (!size_of_int(c->args[2], &padding) || !weight || weight->dims == 0 ||
                            !size_is_index(c->sizes, padding, weight->sizes[0])))
         return META_UNKNOWN;
-    for (int i = 3; i < META_MOST_ARGS; i++)
-        if (c->args[i] && c->args[i] != Py_None && !number_is(c->args[i]))
-            return META_UNKNOWN;
+    if (!flag_at(c, flags, &ignored) || !flag_at(c, flags + 1, &ignored))
+        return META_UNKNOWN;
     if (!weight || !indices || weight->dims != 2 || indices->dims == META_MOST_DIMS ||
         (indices->dtype != DTYPE_INT64 && indices->dtype != DTYPE_INT32) ||
         !meta_same_device(weight, indices))
@@ -83,12 +84,12 @@ static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices
 
 // embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 meta_answer meta_embedding(meta_call *c) {
-    return look_up(c, usual_at(c, 0), usual_at(c, 1));
+    return c->args[2] == Py_None ? META_UNKNOWN : look_up(c, usual_at(c, 0), usual_at(c, 1), 3);
 }
 
 // torch.nn.functional.embedding; `max_norm` changes the weight.
 meta_answer meta_look_up(meta_call *c) {
-    return is_given(c, 3) ? META_UNKNOWN : look_up(c, usual_at(c, 1), usual_at(c, 0));
+    return is_given(c, 3) ? META_UNKNOWN : look_up(c, usual_at(c, 1), usual_at(c, 0), 5);
 }
 
 // --- joining ---

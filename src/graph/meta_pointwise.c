@@ -8,6 +8,7 @@ typedef struct operands {
     const meta *at[MOST_OPERANDS]; // tensors
     int count;
     bool numbers, grad;
+    bool booleans; // one of them is
     int32_t dims_dtype, zero_dtype,
         number_dtype; // of tensors, of those without dimensions, numbers
 } operands;
@@ -22,6 +23,7 @@ static bool add_tensor(operands *o, const meta *m) {
         return false;
     o->at[o->count++] = m;
     o->grad = o->grad || m->requires_grad;
+    o->booleans = o->booleans || m->dtype == DTYPE_BOOL;
     int32_t *dtype = m->dims > 0 ? &o->dims_dtype : &o->zero_dtype;
     *dtype = dtype_promote(*dtype, m->dtype);
     return true;
@@ -39,6 +41,7 @@ static bool add_number(const meta_call *c, operands *o, PyObject *number) {
                     : PyLong_CheckExact(number) ? DTYPE_INT64
                                                 : c->asked->default_dtype();
     o->numbers = true;
+    o->booleans = o->booleans || dtype == DTYPE_BOOL;
     o->number_dtype = dtype_promote(o->number_dtype, dtype);
     return number_is(number) && fits_long(number);
 }
@@ -228,6 +231,8 @@ meta_answer meta_unary(meta_call *c) {
     const meta *m = tensor_at(c, 0);
     if (!m || !add_tensor(&o, m))
         return META_UNKNOWN;
+    if (c->data & CONTIGUOUS && !meta_is_contiguous(c, m))
+        return META_UNKNOWN;
     int32_t d = m->dtype;
     int kind = dtype_is_float(d) ? OF_FLOATS : dtype_is_complex(d) ? OF_COMPLEX : OF_INTEGERS;
     if (d == DTYPE_BOOL && !(c->data & (GIVES_FLOAT | GIVES_BOOL)))
@@ -241,9 +246,11 @@ meta_answer meta_unary(meta_call *c) {
 
 // Activations with numbers for parameters; not those in place.
 meta_answer meta_activation(meta_call *c) {
-    for (int i = 1; i < META_MOST_ARGS; i++)
-        if (c->args[i] && (c->args[i] == Py_True || !number_is(c->args[i])))
+    for (int i = 1; i < META_MOST_ARGS; i++) {
+        PyObject *o = c->args[i];
+        if (o && (o == Py_True || !number_is(o) || (c->data & IN_PLACE && PyLong_CheckExact(o))))
             return META_UNKNOWN;
+    }
     return meta_unary(c);
 }
 
@@ -282,16 +289,17 @@ static int32_t binary_dtype(const meta_call *c, int32_t common) {
 }
 
 // What rules leave to torch, which may refuse it.
-static bool is_odd(const meta_call *c, int32_t common) {
+static bool is_odd(const meta_call *c, const operands *o, int32_t common) {
     bool whole = dtype_is_integer(common) || common == DTYPE_BOOL;
+    if (!dtype_is_known(common) || (c->data & TENSORS_ONLY && o->numbers))
+        return true;
     if (c->data & BITWISE)
         return !whole;
     if (c->data & INTEGERS_ONLY)
         return !dtype_is_integer(common);
     if (c->data & POWER)
         return !dtype_is_float(common) || !meta_at(c, c->args[0]);
-    return (c->data & NO_BOOL && common == DTYPE_BOOL) ||
-           (c->data & (GIVES_BOOL | NO_BOOL) && dtype_is_complex(common));
+    return (c->data & NO_BOOL && o->booleans) || (c->data & NO_COMPLEX && dtype_is_complex(common));
 }
 
 meta_answer meta_binary(meta_call *c) {
@@ -301,15 +309,17 @@ meta_answer meta_binary(meta_call *c) {
         !add_operand(c, &o, c->args[1]) || o.count == 0)
         return META_UNKNOWN;
     int32_t common = common_dtype(&o);
-    return is_odd(c, common) ? META_UNKNOWN : finish(c, &o, binary_dtype(c, common));
+    return is_odd(c, &o, common) ? META_UNKNOWN : finish(c, &o, binary_dtype(c, common));
 }
 
 // --- three ---
 
+// The method has its condition behind the tensor.
 meta_answer meta_where(meta_call *c) {
-    const meta *condition = tensor_at(c, 0);
+    bool method = c->asked->way == META_METHOD;
+    const meta *condition = tensor_at(c, method);
     operands o = no_operands();
-    if (!condition || condition->dtype != DTYPE_BOOL || !add_operand(c, &o, c->args[1]) ||
+    if (!condition || condition->dtype != DTYPE_BOOL || !add_operand(c, &o, c->args[!method]) ||
         !add_operand(c, &o, c->args[2]))
         return META_UNKNOWN;
     int32_t dtype = common_dtype(&o);
@@ -324,8 +334,8 @@ meta_answer meta_masked_fill(meta_call *c) {
     const meta *m = tensor_at(c, 0), *mask = tensor_at(c, 1);
     operands o = no_operands();
     if (!m || !mask || mask->dtype != DTYPE_BOOL || !c->args[2] || !number_is(c->args[2]) ||
-        !dtype_is_float(m->dtype) || !meta_is_contiguous(c, m) || !add_tensor(&o, m) ||
-        !add_tensor(&o, mask))
+        !fits_long(c->args[2]) || !dtype_is_float(m->dtype) || !meta_is_contiguous(c, m) ||
+        !add_tensor(&o, m) || !add_tensor(&o, mask))
         return META_UNKNOWN;
     meta_answer answer = finish(c, &o, m->dtype);
     if (answer == META_UNKNOWN || !meta_same_sizes(c, &c->results[0], m))
@@ -400,7 +410,7 @@ static bool read_targets(const meta_call *c, const meta *m, int32_t *dtype) {
 meta_answer meta_to(meta_call *c) {
     const meta *m = tensor_at(c, 0);
     int32_t type, index, dtype = m ? m->dtype : DTYPE_NONE;
-    bool named = is_given(c, 2) || is_given(c, 3);
+    bool named = c->args[2] || c->args[3];
     if (!m || c->args[1] || (named && c->rest_count > 0) || !read_targets(c, m, &dtype) ||
         !dtype_at(c, 2, &dtype))
         return META_UNKNOWN;

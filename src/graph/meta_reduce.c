@@ -22,6 +22,11 @@ static int32_t reduced_dtype(const meta_call *c, const meta *m) {
     return whole && c->data & SUMS ? DTYPE_INT64 : m->dtype;
 }
 
+// Autograd refuses a sum of floats in integers.
+static bool keeps_grad(const meta *m, int32_t dtype) {
+    return !m->requires_grad || dtype_is_float(dtype) || dtype_is_complex(dtype);
+}
+
 // sum(input, dim, keepdim, dtype) and its kin.
 meta_answer meta_reduction(meta_call *c) {
     const meta *m = usual_at(c, 0);
@@ -29,7 +34,8 @@ meta_answer meta_reduction(meta_call *c) {
     bool keep = false;
     if (!m || !dims_at(c, 1, m->dims, &bits) || !flag_at(c, 2, &keep) ||
         !meta_is_contiguous(c, m) || (c->data & OF_FLOATS && !dtype_is_float(m->dtype)) ||
-        dtype_is_complex(m->dtype) || (c->data & GIVES_BOOL && m->dtype == DTYPE_UINT8))
+        dtype_is_complex(m->dtype) || (c->data & GIVES_BOOL && m->dtype == DTYPE_UINT8) ||
+        (c->data & NO_BOOL && m->dtype == DTYPE_BOOL))
         return META_UNKNOWN;
     if (is_given(c, 1) && c->data & ONE_DIM && !PyLong_CheckExact(c->args[1]))
         return META_UNKNOWN;
@@ -37,7 +43,8 @@ meta_answer meta_reduction(meta_call *c) {
         return META_UNKNOWN;
     meta *to = meta_result(c, m);
     to->dtype = reduced_dtype(c, m);
-    if (!dtype_at(c, 3, &to->dtype) || (c->data & OF_FLOATS && !dtype_is_float(to->dtype)))
+    if (!dtype_at(c, 3, &to->dtype) || (c->data & OF_FLOATS && !dtype_is_float(to->dtype)) ||
+        (c->data & SUMS && !keeps_grad(m, to->dtype)))
         return META_UNKNOWN;
     reduce(m, bits, keep, to);
     meta_set_grad(c, to, m->requires_grad);
@@ -80,7 +87,9 @@ meta_answer meta_cumulative(meta_call *c) {
         !meta_is_contiguous(c, m) || dtype_is_complex(m->dtype))
         return META_UNKNOWN;
     int32_t dtype = dtype_is_float(m->dtype) ? m->dtype : DTYPE_INT64;
-    return dtype_at(c, 2, &dtype) ? like(c, m, dtype, m->requires_grad) : META_UNKNOWN;
+    if (!dtype_at(c, 2, &dtype) || dtype == DTYPE_BOOL || !keeps_grad(m, dtype))
+        return META_UNKNOWN;
+    return like(c, m, dtype, m->requires_grad);
 }
 
 // Whether a parameter that may be left out has the tensor's dtype and device, and these sizes.
@@ -102,10 +111,11 @@ meta_answer meta_norm(meta_call *c) {
     const meta *m = usual_at(c, 0);
     size shape[META_MOST_DIMS];
     int count = 0;
-    bool grad = m && m->requires_grad;
+    bool grad = m && m->requires_grad, ignored;
     PyObject *eps = c->args[2 + c->data];
+    bool eps_fits = !eps || PyFloat_CheckExact(eps) || (eps == Py_None && c->data == 1);
     if (!m || !c->args[1] || PyLong_Check(c->args[1]) || !sizes_at(c, 1, shape, &count) ||
-        count == 0 || count > m->dims || (eps && eps != Py_None && !PyFloat_CheckExact(eps)) ||
+        count == 0 || count > m->dims || !eps_fits || !flag_at(c, 5, &ignored) ||
         !meta_is_contiguous(c, m) || !dtype_is_float(m->dtype) ||
         !sizes_are(c->sizes, m->sizes + (m->dims - count), shape, count))
         return META_UNKNOWN;
@@ -115,7 +125,7 @@ meta_answer meta_norm(meta_call *c) {
     return like(c, m, m->dtype, grad);
 }
 
-// dropout(input, p, train, …): out of training it is nothing.
+// dropout(input, p, train, …): out of training it is nothing. Data: whether all must be given.
 meta_answer meta_dropout(meta_call *c) {
     const meta *m = usual_at(c, 0);
     bool train = true, in_place = false;
@@ -124,7 +134,8 @@ meta_answer meta_dropout(meta_call *c) {
         p = PyFloat_AS_DOUBLE(c->args[1]);
     else if (c->args[1])
         return META_UNKNOWN;
-    if (!m || !flag_at(c, 2, &train) || !flag_at(c, 3, &in_place) || !(p >= 0 && p <= 1))
+    if (!m || (c->data && !(c->args[1] && c->args[2])) || !flag_at(c, 2, &train) ||
+        !flag_at(c, 3, &in_place) || !(p >= 0 && p <= 1))
         return META_UNKNOWN;
     return train || in_place ? META_UNKNOWN : META_SAME;
 }

@@ -381,18 +381,17 @@ static meta_answer pieces_of(meta_call *c, const meta *m, const size *sizes, int
     return count > 0 && size_is(c->sizes, sum, m->sizes[dim]) ? META_TENSORS : META_UNKNOWN;
 }
 
-// split(x, 2), split(x, (1, 3)), split_with_sizes.
+// split(x, 2), split(x, (1, 3)), split_with_sizes; data: whether one size will do.
 meta_answer meta_split(meta_call *c) {
     const meta *m = viewed_at(c, 0);
     int64_t dim = 0;
-    size sizes[META_MOST_DIMS];
+    size one, sizes[META_MOST_DIMS];
     int count = 0;
-    if (!m || m->dims == 0 || !c->args[1] || !int_at(c, 2, &dim) || !wrap_dim(&dim, m->dims) ||
-        !sizes_at(c, 1, sizes, &count))
+    if (!m || m->dims == 0 || !c->args[1] || !int_at(c, 2, &dim) || !wrap_dim(&dim, m->dims))
         return META_UNKNOWN;
-    if (PyLong_Check(c->args[1]))
-        return pieces(c, m, sizes[0], dim);
-    return pieces_of(c, m, sizes, count, dim);
+    if (c->data && size_of_int(c->args[1], &one))
+        return pieces(c, m, one, dim);
+    return sizes_at(c, 1, sizes, &count) ? pieces_of(c, m, sizes, count, dim) : META_UNKNOWN;
 }
 
 meta_answer meta_chunk(meta_call *c) {

@@ -1,0 +1,391 @@
+"""Each row of meta_rules.def, asked of every dtype, of many layouts, and of arguments that fit and
+that do not: what a rule says of a result is what torch gives on the CPU. Where torch raises, no rule
+answers.
+
+The calls are made from the row's parameters. Rules are asked alone (`torch_ask_rule`); torch is run
+only where one answers. Values are such that no error depends on them."""
+
+import itertools
+import re
+import warnings
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from stator import _engine, _torch  # noqa: E402
+
+_torch.attach()
+
+TABLE = Path(__file__).resolve().parents[2] / "src/graph/meta_rules.def"
+ROW = re.compile(r'^META\("([^"]+)", (\w+),\s+"([^"]*)"', re.MULTILINE)
+ROWS = {name: (rule, words.split()) for name, rule, words in ROW.findall(TABLE.read_text())}
+PLACES = {name: [c for c, of in _torch._rules() if of == name] for name in ROWS}
+
+
+def test_all_rows_are_read():
+    assert tuple(ROWS) == _engine.torch_rules()
+
+
+# --- tensors ---
+
+KNOWN = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
+         torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,
+         torch.bool]  # fmt: skip
+UNKNOWN = [torch.complex32, torch.uint16, torch.float8_e5m2]  # no rule answers
+SHAPES = [(), (1,), (3,), (2, 3), (2, 3, 4), (1, 3, 1), (2, 1, 4, 3), (2, 3, 2, 5), (0, 3)]
+LAYOUTS = {
+    "contiguous": lambda t: t,
+    "permuted": lambda t: t.permute(tuple(reversed(range(t.dim())))),
+    "halved": lambda t: t[..., ::2] if t.dim() else t,
+    "inner halved": lambda t: t[:, ::2] if t.dim() > 1 else t,
+    "expanded": lambda t: t.unsqueeze(0).expand(5, *t.shape),
+    "expanded behind": lambda t: t.unsqueeze(-1).expand(*t.shape, 3),
+    "channels last": lambda t: t.to(memory_format=torch.channels_last) if t.dim() == 4 else t,
+    "a slice": lambda t: t[:1] if t.dim() else t,
+}
+
+
+def new(shape, dtype=torch.float32, layout="contiguous", grad=False):
+    t = torch.ones(shape).to(dtype)
+    return LAYOUTS[layout](t).detach().requires_grad_(grad)
+
+
+def takes_grad(dtype):
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def distinct(tensors):
+    return list({(told(t), t.dtype, len(t.shape)): t for t in tensors}.values())
+
+
+def told(t):
+    return t.dtype, tuple(t.shape), t.stride(), t.requires_grad, t.device
+
+
+DTYPED = [new((2, 3), dtype) for dtype in KNOWN + UNKNOWN]
+GRADS = [new((2, 3), dtype, grad=True) for dtype in KNOWN if takes_grad(dtype)]
+LAID_OUT = distinct(new(shape, layout=layout) for shape in SHAPES for layout in LAYOUTS)
+INPUTS = distinct([*DTYPED, *GRADS, *LAID_OUT, *(t.long() for t in LAID_OUT)])
+# For these, arguments are varied.
+FEW = [new((2, 3)), new((2, 3), grad=True), new((2, 3, 4)), new((2, 3, 4), layout="permuted"),
+       new((1, 3, 1)), new(()), new((1,)), new((2, 1, 4, 3), layout="channels last"),
+       new((2, 3), torch.int64), new((2, 3), torch.bool), new((2, 3), torch.complex64),
+       new((2, 3), torch.float16), new((2, 3), torch.float64), new((2, 3), torch.uint8)]  # fmt: skip
+
+# --- what stands for the first arguments: tensors, or lists of them ---
+
+NUMBERS = [1, 2, -1, 2.5, True, 2**70, 1j, "a", None]
+
+
+def one_tensor():
+    return [(t,) for t in INPUTS], [(t,) for t in FEW]
+
+
+def two_operands():
+    ones = [new(shape, dtype) for dtype in KNOWN + UNKNOWN for shape in ((2, 3), ())]
+    many = list(itertools.product(ones, ones))
+    many += itertools.product(ones, NUMBERS)
+    many += itertools.product(NUMBERS, ones)
+    many += itertools.product(LAID_OUT, LAID_OUT[:: len(SHAPES) // 2])
+    many += itertools.product(GRADS[2:4], [*GRADS[2:4], new((2, 3), torch.int64), 2])
+    many += [(b, a) for a, b in many[-8:]]
+    return many, [(FEW[0], FEW[0]), (FEW[8], FEW[8]), (FEW[0], 2), (FEW[0],)]
+
+
+def three_operands():
+    masks = [new(shape, torch.bool) for shape in ((2, 3), (3,), (1, 3), (), (4, 2, 3))]
+    masks += [new((2, 3)), new((2, 3), torch.uint8), new((3, 2), torch.bool, "permuted"), True]
+    values = [new((2, 3)), new((2, 3), grad=True), new((2, 3), torch.int64), new(()), new((3,)),
+              new((3, 2), layout="permuted"), new((3,), layout="expanded"), *NUMBERS]  # fmt: skip
+    same = [(new((2, 3), torch.bool), t, t) for t in DTYPED]
+    return [*itertools.product(masks, values, values), *same], [(masks[0], values[0], values[0])]
+
+
+def filled():
+    tensors = [*DTYPED, *GRADS, *LAID_OUT]
+    masks = [new(shape, torch.bool) for shape in ((2, 3), (3,), (1, 3), (), (4, 2, 3), (2, 1))]
+    masks += [new((2, 3)), new((2, 3), torch.uint8), new((3, 2), torch.bool, "permuted")]
+    values = [*NUMBERS, new(()), new((2, 3))]
+    few = itertools.product(FEW, masks, values)
+    return [*few, *itertools.product(tensors, masks, [1.5])], []
+
+
+def cast_by_tensor():
+    return list(itertools.product(INPUTS, DTYPED)), [(FEW[0], FEW[8])]
+
+
+def matrices():
+    left = [(3,), (2, 3), (1, 3), (5, 2, 3), (1, 2, 3), (2, 5, 2, 3), (5, 3, 2)]
+    right = [(3,), (3, 4), (3, 1), (5, 3, 4), (1, 3, 4), (2, 5, 3, 4), (4, 3), (5, 4, 3)]
+    layouts = ["contiguous", "permuted", "expanded", "halved"]
+    many = list(itertools.product((new(s, layout=w) for s in left for w in layouts),
+                                  (new(s, layout=w) for s in right for w in layouts)))  # fmt: skip
+    for dtypes in itertools.product(KNOWN + UNKNOWN, repeat=2):
+        many += [(new(a, dtypes[0]), new(b, dtypes[1]))
+                 for a, b in (((2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((2, 3), (4, 3)))]  # fmt: skip
+    for grads in itertools.product([False, True], repeat=2):
+        many += [(new(a, grad=grads[0]), new(b, grad=grads[1]))
+                 for a, b in (((2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((2, 3), (4, 3)))]  # fmt: skip
+    return many, many[:4]
+
+
+def matrices_and_a_row():
+    """input, weight, bias."""
+    pairs, _ = matrices()
+    rows = [None, new((4,)), new((4,), grad=True), new((4,), torch.float64), new((1,)), new(()),
+            new((3,)), new((2, 4)), 1]  # fmt: skip
+    many = [(a, b, row) for a, b in pairs[:400:3] for row in rows]
+    many += [(a, b, new((4,), b.dtype)) for a, b in pairs if takes_grad(b.dtype)]
+    return many + pairs, [(new((2, 3)), new((4, 3)))]
+
+
+def a_sum_and_matrices():
+    """input, mat1, mat2."""
+    pairs, _ = matrices()
+    sums = [new((4,)), new((4,), grad=True), new((2, 4)), new((2, 4), torch.float64), new((1,)),
+            new((2, 1)), new(()), new((3,)), new((1, 2, 4)), new((4, 2), layout="permuted"), 1]  # fmt: skip
+    many = [(s, a, b) for a, b in pairs[::3] for s in sums]
+    many += [(new((4,), b.dtype), a, b) for a, b in pairs]
+    return many, [(new((4,)), new((2, 3)), new((3, 4)))]
+
+
+def look_up(weight_first):
+    def leads():
+        weights = [new((7, 3), dtype) for dtype in KNOWN + UNKNOWN]
+        weights += [new((7, 3), grad=True), new((3, 7), layout="permuted"), new((7,)),
+                    new((7, 3, 2)), new((1, 3)), new((0, 3)), None]  # fmt: skip
+        indices = [new((2, 3), dtype) for dtype in KNOWN]
+        indices += [new(shape, torch.int64) for shape in ((), (1,), (4, 2, 3), (2,) * 8, (0,))]
+        indices += [new((2, 3), torch.int64, "permuted"), new((3,), torch.int64, "expanded"), 1]
+        indices = [i * 0 for i in indices]
+        many = list(itertools.product(weights, indices))
+        few = list(itertools.product([new((7, 3)), new((7, 3), grad=True)], indices[3:5]))
+        turn = (lambda p: p) if weight_first else (lambda p: p[::-1])
+        return [turn(p) for p in many], [turn(p) for p in few]
+
+    return leads
+
+
+def joined():
+    lists = [[t] for t in INPUTS] + [[t, t] for t in INPUTS]
+    lists += [[a, b] for a, b in itertools.product(DTYPED[::2], DTYPED)]
+    lists += [[a, b, a] for a, b in itertools.product(FEW, FEW)]
+    lists += [[new((2, 3)), new((2, 3), grad=True)], [new((2, 3)), new((1, 3))],
+              [new((2, 3)), new((2, 1))], [new((2, 3)), 1], [], [new((2, 3)), new((0,))]]  # fmt: skip
+    few = [[t, t] for t in FEW] + [[new((2, 3)), new((2, 4))], [new((2, 3)), new((4, 3))]]
+    return [(made(items),) for items in lists for made in (list, tuple)], [(i,) for i in few]
+
+
+def normed():
+    """input, normalized_shape, weight."""
+    shapes = [(3,), [3], (2, 3), (4,), (3, 4), (), 3, None, (3.0,), torch.Size([3])]
+    few = [(t, s) for t in FEW for s in ((3,), (2, 3), (3, 4))]
+    weights = [new((3,)), new((3,), grad=True), new((3,), torch.float64), new((2, 3)), new((1,)),
+               new((6,), layout="halved"), new((3,), torch.int64)]  # fmt: skip
+    many = [(t, s) for t in INPUTS for s in (*shapes, t.shape, t.shape[-1:])]
+    many += [(t, (3,), w) for t in INPUTS for w in weights]
+    return many, few + [(new((2, 3)), (3,), w) for w in weights]
+
+
+# A rule's function → what makes its first arguments: many for plain calls, few for calls whose
+# further arguments are varied.
+LEADS = {
+    "meta_binary": two_operands,
+    "meta_where": three_operands,
+    "meta_masked_fill": filled,
+    "meta_type_as": cast_by_tensor,
+    "meta_matmul": matrices,
+    "meta_linear": matrices_and_a_row,
+    "meta_addmm": a_sum_and_matrices,
+    "meta_embedding": look_up(True),
+    "meta_look_up": look_up(False),
+    "meta_cat": joined,
+    "meta_stack": joined,
+    "meta_norm": normed,
+}
+
+# --- further arguments, by the parameter's name ---
+
+DIMS = [0, 1, -1, 3, -5, True, 1.0, "a", None]
+REALS = [1, 2.5, -1, True, "a", None]
+FLAGS = [False, True, None, 1]
+SHAPED = [(-1,), (6,), (3, 2), (2, -1), (-1, -1), (0, -1), (7,), (), (1, 6), (1, 1), (24,), (4, 6),
+          (6, 4), (2, 2, 6), (3, 1), (5, 2, 3), (-1, 3), (5, -1, -1), (2, 3, 4), (4, 2, 3, 4),
+          (2**32, 2**32, -1), (1,) * 9, (2.0, 3), (True, 6), [6], 6, "a", None]  # fmt: skip
+ORDERS = [(1, 0), (0, 1), (-1, 0), (0, 0), (0,), (), (2, 0, 1), (1, 2, 0), (0, 2, 1), (0, 1, 2, 3),
+          (3, 1, 0, 2), (0, 1, 5), (0, True), (1.0, 0), [1, 0], 0, "a", None]  # fmt: skip
+KEYS = [0, -1, 1, 7, True, None, ..., slice(None), slice(1, None), slice(None, None, 2),
+        slice(None, None, -1), slice(-1, None), slice(2, 1), slice(0, 9), slice("a"),
+        slice(2**70), (), (0, 1), (0, None), (None, 0), (..., 0), (..., ...), (0, 0, 0, 0, 0),
+        (slice(None), 0), (slice(None), None, slice(0, 2)), (None, ..., slice(-2, None)),
+        (None,) * 8, [0], "a", 1.0]  # fmt: skip
+TYPES = [None, torch.float64, torch.float16, torch.int64, torch.int16, torch.complex64, torch.bool,
+         torch.float8_e5m2, 5]  # fmt: skip
+PIECES = [1, 2, 3, 7, 0, -1, True, (1, 2), (1, 1), [2, 1], (1, 1, 1), (3, 0), (), (3,), (4, -1),
+          "a", None]  # fmt: skip
+TARGETS = [torch.float64, torch.float32, torch.int64, torch.complex64, torch.float8_e5m2, "cpu",
+           "meta", torch.device("cpu"), torch.device("meta"), new((2,), torch.int16), None]  # fmt: skip
+VALUES = {
+    **dict.fromkeys("start_dim end_dim dim0 dim1 axis0 axis1".split(), DIMS),
+    "dim": [*DIMS, (0,), (0, 1), [1, 0], (0, 0), (0, 5), ()],
+    "keepdim": FLAGS,
+    "dtype": TYPES,
+    **dict.fromkeys("beta threshold negative_slope alpha scale".split(), REALS),
+    **dict.fromkeys("inplace train training cudnn_enable scale_grad_by_freq sparse".split(), FLAGS),
+    **dict.fromkeys("min max".split(), [1, 0, 1.5, True, 2**70, "a", None, new(())]),
+    "rounding_mode": [None, "floor", "trunc", "a"],
+    "memory_format": [None, torch.preserve_format, torch.contiguous_format, torch.channels_last],
+    "approximate": ["none", "tanh", "a", None, 1],
+    **dict.fromkeys("size shape".split(), SHAPED),
+    "dims": ORDERS,
+    "key": KEYS,
+    **dict.fromkeys("split_size_or_sections split_sizes split_size".split(), PIECES),
+    "chunks": [1, 2, 3, 7, 0, -1, True, (1,), None],
+    "p": [0.5, 0.0, 1.0, 2.0, -0.5, 1, True, None],
+    "eps": [1e-5, None, 1, "a"],
+    "weight": [None, new((3,)), new((4,)), new((3,), torch.float64)],
+    "bias": [None, new((3,)), new((3,), grad=True), new((4,)), new((3,), torch.float64), 1],
+    "padding_idx": [None, 0, -1, 6, 7, -7, -8, True, "a"],
+    "max_norm": [None, 1.0],
+    "norm_type": [2.0, 1.0],
+    "_stacklevel": [3, 1],
+    "other": TARGETS,
+    "exponent": [1, 2.5],
+    "device": ["cpu", "meta", torch.device("cpu"), None, 0],
+}
+
+
+def values_of(word):
+    return VALUES[word.lstrip("*=")]
+
+
+def by_position(words):
+    """Each argument varied, those before it as they are in most calls."""
+    before = []
+    for word in words:
+        for value in values_of(word):
+            yield (*before, value)
+            if word[0] == "*" and isinstance(value, (tuple, list)):
+                yield (*before, *value)
+        before.append(values_of(word)[0])
+    if words and words[0] == "*other":
+        yield from itertools.product(TARGETS, TARGETS)
+    yield tuple(before)[: len(words)] + (1,) * 2  # too many
+
+
+def by_name(words):
+    """One or two arguments varied."""
+    names = [word.lstrip("*=") for word in words]
+    for name in names:
+        yield from ({name: value} for value in values_of(name))
+    for one, two in itertools.combinations(names, 2):
+        for a, b in itertools.product(values_of(one), values_of(two)):
+            yield {one: a, two: b}
+    for name in names:
+        rest = {other: values_of(other)[0] for other in names if other != name}
+        yield from ({**rest, name: value} for value in values_of(name))
+    yield {"nonsense": 1}
+    yield {"out": FEW[0]}
+
+
+def calls(name):
+    """(args, kwargs)."""
+    rule, words = ROWS[name]
+    many, few = LEADS.get(rule, one_tensor)()
+    for lead in many:
+        yield lead, {}
+    for lead in few:
+        left = words[len(lead) :]
+        for more in by_position(left):
+            yield lead + more, {}
+        for named in by_name(left):
+            yield lead, named
+            yield (*lead, *(values_of(w)[0] for w in left[:1])), named  # one is there twice, or not
+        firsts = dict(zip((w.lstrip("*=") for w in words), lead, strict=False))
+        yield (), firsts
+        yield lead, {words[0]: lead[0]}
+
+
+# --- what torch gives ---
+
+
+def agrees(answer, results, number, real, first):
+    """Whether a rule's answer is what came out."""
+    if answer == "same":
+        return real is first
+    if answer == "tensor":
+        return isinstance(real, torch.Tensor) and real is not first and results == [told(real)]
+    if answer == "tensors":
+        return isinstance(real, (tuple, list)) and results == [told(t) for t in real]
+    if answer == "sizes":
+        return type(real) is torch.Size and real == results[0][1]
+    if answer == "strides":
+        return type(real) is tuple and real == results[0][2]
+    return type(real) is {"number": int, "truth": bool}[answer] and real == number
+
+
+def wrong(function, args, kwargs):
+    """Whether the rule answers, and what is wrong about that."""
+    answer, results, number = _engine.torch_ask_rule(function, args, kwargs)
+    if answer == "unknown":
+        return False, None
+    try:
+        real = function(*args, **kwargs)
+    except Exception as error:
+        return True, f"{answer} {results}, but torch raises {error}"
+    first = args[0] if args else next(iter(kwargs.values()))
+    if agrees(answer, results, number, real, first):
+        return True, None
+    shown = told(real) if isinstance(real, torch.Tensor) else real
+    return True, f"{answer} {results} {number}, but torch gives {shown}"
+
+
+def shown(argument):
+    if isinstance(argument, torch.Tensor):
+        return told(argument)[:4]
+    return [shown(a) for a in argument] if isinstance(argument, (tuple, list)) else argument
+
+
+@contextmanager
+def default_dtype(dtype):
+    old = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    yield
+    torch.set_default_dtype(old)
+
+
+MODES = {
+    "plain": nullcontext,
+    "without gradients": torch.no_grad,
+    "doubles by default": lambda: default_dtype(torch.float64),
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """No warnings, and no threads: these tensors are small."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_rule_says_what_torch_gives(name):
+    made = list(calls(name))
+    for function in PLACES[name]:
+        answered, found = 0, []
+        for mode in MODES.values():
+            with mode():
+                for args, kwargs in made:
+                    answers, what = wrong(function, args, kwargs)
+                    answered += answers
+                    if what:
+                        found.append(f"{function}({shown(args)}, {kwargs}): {what}")
+        assert not found, f"{len(found)} of {answered}:\n" + "\n".join(found[:12])
+        assert answered
