@@ -216,7 +216,7 @@ typedef struct search {
     bool met_dead;
 } search;
 
-static bool passes(const entry *e, search *q) {
+static inline bool passes(const entry *e, search *q) {
     int failed;
     if (cache_is_place(e, q->frame) && guard_check(e->guards, q->frame, q->regs, &failed))
         return true;
@@ -254,8 +254,9 @@ static entry *find_on(shelf *s, search *q) {
 entry *cache_find(cache *c, guard_frame *f, PyObject **regs) {
     search q = {f, regs, false};
     entry *e = NULL;
-    for (int rank = 0; rank < RANKS && !e; rank++)
-        e = find_on(&c->shelves[rank], &q);
+    for (shelf *s = c->shelves; s < c->shelves + RANKS && !e; s++)
+        if (s->all.count > 0)
+            e = find_on(s, &q);
     if (UNLIKELY(q.met_dead))
         bury(c);
     if (e)
