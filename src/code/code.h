@@ -42,13 +42,15 @@ enum {
     ASKS_THIRD = 4,
     ASKS_STILL = 8, // << n: that operand must not be an iterator, which moves on before it calls
     ASKS_STILL_BOTH = 24,
-    ASKS_NO_EQ = 32, // __eq__ is asked of other objects too
-    ASKS_NEXT = 64,  // __next__ and nothing else
-    ASKS_GET = 128,  // the getter, setter or deleter of a property of the top
-    ASKS_SET = 256,
-    ASKS_DELETE = 512,
+    ASKS_NO_EQ = 64, // __eq__ is asked of other objects too
+    ASKS_NEXT = 128, // __next__ and nothing else
+    ASKS_GET = 256,  // the getter, setter or deleter of a property of the top
+    ASKS_SET = 512,
+    ASKS_DELETE = 1024,
     ASKS_OPERANDS = 3, // how many operands these words can speak of
 };
+static_assert(ASKS_TOP << ASKS_OPERANDS <= ASKS_STILL && ASKS_STILL << ASKS_OPERANDS <= ASKS_NO_EQ,
+              "each operand has its own bits");
 
 typedef enum op {
 #define OP(name, ...) OP_##name,
