@@ -43,6 +43,16 @@ static status guard_digits(world *w) {
     return guard_add_custom(w->guards, NULL, &guard, (void *)(intptr_t)py_most_digits());
 }
 
+// An exception of a C type that keeps more than its arguments: str() shows what it keeps, which
+// nobody made ready (OSError_str, UnicodeDecodeError_str).
+static bool shows_fields(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    while (raw_is_python_class(type))
+        type = type->tp_base;
+    return PyExceptionInstance_Check(o) &&
+           type->tp_basicsize > (Py_ssize_t)sizeof(PyBaseExceptionObject);
+}
+
 // No limit is less than PY_LEAST_DIGITS, and a decimal digit takes more than three bits.
 static bool has_many_digits(PyObject *o) {
     if (PyLong_Check(o))
@@ -57,6 +67,8 @@ static bool has_many_digits(PyObject *o) {
                 return true;
         return false;
     }
+    if (shows_fields(o))
+        return true;
     // Python code answers for itself, and so do elements that are made ready as texts.
     bool walked = PyList_Check(o) || PyDict_Check(o) || PyAnySet_Check(o) || PySlice_Check(o) ||
                   PyExceptionInstance_Check(o) || raw_view_mapping(o);
@@ -73,8 +85,8 @@ static status read_digits(const reading *r) {
 
 // What a container holds is asked one by one, see protocol.c.
 status state_read_text(world *w, PyObject *value) {
-    bool number = PyLong_Check(value) || PyRange_Check(value);
-    return number && has_many_digits(value) ? guard_digits(w) : ST_OK;
+    bool shown = PyLong_Check(value) || PyRange_Check(value) || shows_fields(value);
+    return shown && has_many_digits(value) ? guard_digits(w) : ST_OK;
 }
 
 // --- codecs and their error handlers ---

@@ -326,7 +326,9 @@ EXPRESSIONS = {
         int("7" * 1000) | int(b"7" * 1000) | int("7" * 1000, 10) | int("7" * 1000, 7) | sum(map(int, ["7" * 1000]))
         json.loads("7" * 1000) | float("7" * 1000) | [1].index(x) | operator.mod("%d", x) | hex(x) | x // 3
         repr(Point(x)) | f"{Color.RED}" | functools.reduce(lambda a, b: a + str(b), [x], "") | max([x], key=str)
-        sorted([x, 1], key=lambda v: str(v)) | str(-x) | ascii({x}) | print_to(x) | repr(slice(x)) | str(KeyError(x))""",
+        sorted([x, 1], key=lambda v: str(v)) | str(-x) | ascii({x}) | print_to(x) | repr(slice(x)) | str(KeyError(x))
+        OSError.__str__(OSError(x, x)) | str(OSError(x, x)) | f"{OSError(x, x)}" | "%s" % OSError(x, x) | str(SubError(x, x))
+        str(undecodable(x)) | repr(OSError(x, x)) | print_to(OSError(x, x)) | "{}".format(SubError(x, x))""",
     ),
     "other codecs": (
         "é",
@@ -350,6 +352,16 @@ EXPRESSIONS = {
 
 class Sub(int):
     pass
+
+
+class SubError(OSError):
+    pass
+
+
+def undecodable(x):
+    error = UnicodeDecodeError("ascii", b"a", 0, 1, "")
+    error.reason = x
+    return error
 
 
 class Point:
