@@ -164,10 +164,11 @@ def state_mutants(rows: list[Any]) -> Iterator[Mutant]:
 def write_mutants(rows: list[Any]) -> Iterator[Mutant]:
     """That a row writes must be known where the value at the end is what it was. What restored it
     is another row that writes, or the same: so by owner, and by name for rows that can undo what
-    they did. Owners with one and the same writer (iterators, exceptions) are one."""
+    they did. Owners with one and the same writer are one. A row that says "inside" or "handler" is
+    left out: the engine asks nothing of that word, which only tells the reader who sees to it."""
     owners: dict[str, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
-        if row[1] != "opaque" and row[6] != "none":
+        if row[6] in ("self", "first"):
             owners[row[0].rpartition(".")[0]].append(number)
             if row[0].rpartition(".")[2] in UNDONE:
                 change = change_rules([number], {"writes": WRITES_NOTHING})

@@ -242,11 +242,15 @@ static status check_self(ready *c, PyObject *self) {
 // What the row says is changed: self and the first argument of a function both come first. A
 // handler may have opened it only now.
 static void note_write(const ready *c) {
-    if (c->row->writes == W_NONE || c->count == 0)
+    rule_writes writes = c->row->writes;
+    if (writes == W_NONE || writes == W_HANDLER || c->count == 0)
         return;
     PyObject *first = c->items[0];
     PyObject *opened = is_lazy(first) ? ((lazy *)first)->inside : first;
-    if (opened != NULL)
+    if (opened == NULL)
+        return;
+    assert(writes != W_INSIDE || c->w->stop.broken || PyErr_Occurred() || !record_of(c->w, opened));
+    if (writes != W_INSIDE)
         record_write(c->w, opened);
 }
 

@@ -172,8 +172,9 @@ status rules_add_own(PyMethodDef *method, const rule *row) {
 }
 
 const char *rule_writes_name(rule_writes writes) {
-    static const char *const names[] = {
-        [W_UNSAID] = "unsaid", [W_NONE] = "none", [W_SELF] = "self", [W_FIRST] = "first"};
+    static const char *const names[] = {[W_UNSAID] = "unsaid", [W_NONE] = "none",
+                                        [W_SELF] = "self",     [W_FIRST] = "first",
+                                        [W_INSIDE] = "inside", [W_HANDLER] = "handler"};
     return names[writes];
 }
 
@@ -296,11 +297,13 @@ static void describe(rule *row, PyObject *owner, PyObject *member) {
         row->owner = (PyTypeObject *)owner;
 }
 
-// W_SELF is said of methods, W_FIRST of functions.
+// W_SELF and W_INSIDE are said of methods, W_FIRST of functions, W_HANDLER of rows with a handler.
 static status check_writes(const rule *row) {
     bool method = row->owner != NULL && !Py_IS_TYPE(row->object, &PyClassMethodDescr_Type);
-    if (row->writes == W_NONE || (row->writes == W_SELF && method) ||
-        (row->writes == W_FIRST && !method && !PyType_Check(row->object)))
+    bool self = row->writes == W_SELF || row->writes == W_INSIDE;
+    if (row->writes == W_NONE || (self && method) ||
+        (row->writes == W_FIRST && !method && !PyType_Check(row->object)) ||
+        (row->writes == W_HANDLER && row->kind == RULE_HANDLED))
         return ST_OK;
     PyErr_Format(PyExc_SystemError, "%s cannot write what its row says", row->path);
     return ST_ERROR;

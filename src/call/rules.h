@@ -48,8 +48,10 @@ enum {
 typedef enum rule_writes {
     W_UNSAID, // only in a row that forgot to say it
     W_NONE,
-    W_SELF,  // self of a method
-    W_FIRST, // the first argument of a function
+    W_SELF,    // self of a method
+    W_FIRST,   // the first argument of a function
+    W_INSIDE,  // self of a method, which was made in the trace: on an outside one the row breaks
+    W_HANDLER, // self or the first argument; the handler's own operations note the write
 } rule_writes;
 
 // What it reads of the process, a set (states.def).

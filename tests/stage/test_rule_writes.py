@@ -125,7 +125,6 @@ VALUES = {
     "_collections": Value("{'p': 1}", "list(b.items())", "SubDict(p=1)"),
 }
 SPECIAL_VALUES = {
-    "next": Value("iter([1, 2])", "list(b)"),
     "_operator.setitem": VALUES["list"],
     "_operator.delitem": VALUES["list"],
     "_operator.iconcat": VALUES["list"],
@@ -146,7 +145,7 @@ WRITES: dict[str, tuple[str, str | None]] = {
     "__imul__": ("2", None), "__isub__": ("{1}", None), "__iand__": ("{1}", None),
     "__ixor__": ("{7}", "{7}"), "__ior__": ("{7: 7}", None), "__missing__": ("'z'", None),
     "__setattr__": ("'x', 7", "'x', 1"), "__delattr__": ("'x'", None), "__init__": ("7", None),
-    "setattr": ("'x', 7", "'x', 1"), "delattr": ("'x'", None), "next": ("", None),
+    "setattr": ("'x', 7", "'x', 1"), "delattr": ("'x'", None),
     "__next__": ("", None), "send": ("None", None), "throw": ("ValueError()", None),
     "close": ("", None), "add_note": ("'n'", None), "with_traceback": ("None", None),
     "setitem": ("0, 7", "0, 3"), "delitem": ("0", None), "iconcat": ("[7]", None),
