@@ -155,8 +155,10 @@ def rule_mutants(by_name: bool) -> Iterator[Mutant]:
 
 
 def state_mutants(rows: list[Any]) -> Iterator[Mutant]:
-    for number, (path, *_, state) in enumerate(rows):
-        if state:
+    """Handlers guard the state by themselves, and the column of their rows is for the reader; but
+    those of patterns have the row's states read."""
+    for number, (path, kind, *_, state) in enumerate(rows):
+        if state and (kind != "handled" or path.startswith("re.Pattern.")):
             change = change_rules([number], {"state": 0})
             yield Mutant(RULES, path, "reads no state", (number,), change)
 
