@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from stator import _engine, _policy, _settings, _torch
+from stator import _engine, _policy, _settings, _state
 from stator._versions import private
 
 Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
@@ -114,7 +114,7 @@ def _argument(value: Any, nodes: dict[Any, torch.fx.Node], result: torch.fx.Grap
 
 
 def _target(node: _engine.Node) -> Any:
-    if node.target is _torch._exit_autocast:
+    if node.target is _state._exit_autocast:
         return private.exit_autocast
     if node.target is operator.pow and str(node.args[0]).startswith("-"):
         return torch.pow  # (-2) ** x as code is -2 ** x
@@ -253,7 +253,7 @@ def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Ca
     module.compile_subgraph_reason = _reason()  # type: ignore[assignment]
     _label_inputs(module, examples, list(graph.sources), context)
     with (
-        _settings.kept(_torch.save_state, _engine.torch_restore_state),
+        _settings.kept(_state.save_state, _engine.torch_restore_state),
         _compiling(compile_id, context),
     ):
         compiled = _call_backend(backend, module, examples)

@@ -1,6 +1,6 @@
 """All that Stator takes from torch and that is not public, and all that differs between versions.
 
-No other file of this package names a private part of torch. (The tables of `_torch.py` and
+No other file of this package names a private part of torch. (The tables of `_rows.py` and
 `_settings.py` list torch's callables as texts, which `find` looks up here.) Differences are found
 by looking at torch, not at its version. What is missing without a default here is an ImportError or
 an AttributeError, which `_versions` turns into a message about versions that work.

@@ -3,6 +3,7 @@ what keeps all of torch's state, and the generators of random numbers, as they a
 """
 
 import contextlib
+import operator
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -10,12 +11,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from stator._rows import Row, Rows, words
 from stator._versions import private
-
-
-def _words(text: str) -> list[str]:
-    return text.split()
-
 
 # -- the table --
 
@@ -41,7 +38,7 @@ _ATTENTION = {
 }
 
 # Each is told by `_get_…` of torch._C and set by `_set_…`.
-_PAIRS = _words("""
+_PAIRS = words("""
     cublas_allow_fp16_reduced_precision_reduction cublas_allow_bf16_reduced_precision_reduction
     cublas_allow_fp16_accumulation cudnn_enabled cudnn_benchmark cudnn_deterministic
     mkldnn_enabled mkldnn_deterministic nnpack_enabled miopen_immediate qengine
@@ -73,6 +70,75 @@ SETTINGS = (
         for which in _PRECISIONS
     ),
 )
+
+# Callables that ask for or set state, with or without a row above.
+ROWS: Rows = (
+    # Asked for real, and asked again before each call: C functions without effect.
+    ("asked", "{}", """
+        torch._C._get_cudnn_enabled torch._C._get_cudnn_benchmark torch._C._get_cudnn_deterministic
+        torch._C._get_cudnn_allow_tf32 torch._C._get_mkldnn_enabled torch._C._get_nnpack_enabled
+        torch._C._get_flash_sdp_enabled torch._C._get_mem_efficient_sdp_enabled
+        torch._C._get_math_sdp_enabled torch._C._get_cudnn_sdp_enabled
+        torch._C._get_overrideable_sdp_enabled torch._C._get_float32_matmul_precision
+        torch._C._get_privateuse1_backend_name torch._C._are_functorch_transforms_active
+        torch._C._get_tracing_state torch._C._is_tracing torch._C._is_torch_function_enabled
+        torch._C._is_torch_function_all_disabled torch._C._is_torch_function_mode_enabled
+        torch._C._is_fwd_grad_enabled
+        torch._C._get_linalg_preferred_backend torch._C._get_blas_preferred_backend
+        torch._C._len_torch_function_stack torch._C._len_torch_dispatch_stack
+        torch._C._autograd._profiler_enabled torch._C._accelerator_getAccelerator
+        torch._C._cuda_isInBadFork torch._C._cuda_getDeviceCount torch._C._get_qengine
+        torch._C._get_deterministic_fill_uninitialized_memory torch._C._get_warnAlways
+        torch._C._functorch.peek_interpreter_stack torch._C._functorch.maybe_current_level
+        torch._C._functorch.get_dynamic_layer_stack_depth torch._C._is_multithreading_enabled
+        torch._C._get_mkldnn_deterministic torch.is_anomaly_enabled
+        torch.is_anomaly_check_nan_enabled torch.is_vulkan_available
+        torch._C._is_default_mobile_cpu_allocator_set torch._C._get_accelerator
+        torch._C._is_view_replay_enabled torch._C._get_sdp_priority_order
+     """),
+    # Asked for real; the guard of torch's state holds them. (finfo: because of the default dtype.)
+    ("question", "{}", """
+        torch.is_grad_enabled torch.is_inference_mode_enabled torch.get_default_dtype
+        torch.is_autocast_enabled torch.is_autocast_cpu_enabled torch.is_autocast_cache_enabled
+        torch._C._is_any_autocast_enabled torch._C._is_autocast_available torch.get_num_threads
+        torch._C._get_deterministic_algorithms torch._C._get_deterministic_algorithms_warn_only
+        torch._C._get_cublas_allow_tf32 torch._C._get_cublas_allow_fp16_reduced_precision_reduction
+        torch._C._get_cublas_allow_bf16_reduced_precision_reduction
+        torch.finfo
+     """),
+    # Torch's guard holds these only while autocast is on: the device, or None for the argument.
+    ("autocast_dtype", None, "torch.get_autocast_dtype"),
+    ("autocast_dtype", "cuda", "torch.get_autocast_gpu_dtype"),
+    ("autocast_dtype", "cpu", "torch.get_autocast_cpu_dtype"),
+    ("setter", "{}", "torch._C._set_grad_enabled"),
+    # Known to change what a trace cannot hold back.
+    ("state", ("RANDOM_STATE", "{}"), """
+        torch.manual_seed torch.seed torch.random.manual_seed torch.set_rng_state torch.random.seed
+        torch.initial_seed torch.get_rng_state torch.random.set_rng_state
+        torch.random.get_rng_state
+     """),
+    ("state", "{}", """
+        torch.set_default_dtype torch._C._set_default_dtype torch.set_default_device
+        torch.set_num_threads torch._C._set_deterministic_algorithms
+        torch.use_deterministic_algorithms torch._C._set_cublas_allow_tf32
+        torch._C._set_cudnn_enabled torch._C._set_cudnn_benchmark
+        torch._C._set_float32_matmul_precision torch.set_autocast_enabled torch.set_autocast_dtype
+        torch.set_autocast_cache_enabled torch.autocast_increment_nesting torch.clear_autocast_cache
+        torch.autocast_decrement_nesting torch._C._InferenceMode
+        torch._C._push_on_torch_function_stack torch._C._pop_torch_function_stack
+        torch._C._set_multithreading_enabled
+     """),
+)  # fmt: skip
+
+
+def held_back() -> Iterator[tuple[Any, Row]]:
+    """Setters that become nodes; and attention, whose strides depend on them."""
+    questions = []
+    for setting in filter(operator.attrgetter("node"), SETTINGS):
+        put, get = private.find(setting.setter), private.find(setting.getter)
+        yield put, ("setting", get) if get else ("state", setting.setter)
+        questions.append(get)
+    yield private.attention, ("operation", tuple(filter(None, questions)))
 
 
 # -- what is told and set in ways of its own --

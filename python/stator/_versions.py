@@ -97,7 +97,7 @@ def _fakes_are_like_tensors(glue: dict[str, Any]) -> Iterator[str]:
 
 
 def _writes_and_draws_are_seen(glue: dict[str, Any]) -> Iterator[str]:
-    from stator._torch import OUTSIDE, RANDOM
+    from stator._fakes import OUTSIDE, RANDOM
 
     mode = glue["make_mode"](False)
     fake = glue["fake_of"](mode, torch.empty(2))

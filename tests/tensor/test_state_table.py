@@ -12,7 +12,7 @@ import torch.utils.checkpoint
 import torch.utils.deterministic
 
 import stator
-from stator import _torch
+from stator import _callables, _settings, _torch
 from stator._versions import private
 from tests.tensor.helpers import assert_same, same_precisions
 
@@ -337,7 +337,7 @@ def setters():
 
 def test_no_setter_runs_while_tracing():
     """A setter is known as one, or unknown: then the trace ends before it."""
-    kinds = {id(function): kind for function, (kind, _) in _torch.rows()}
+    kinds = {id(function): kind for function, (kind, _) in _callables.rows()}
     fine = {None, "state", "setter", "setting", "refused"}
     wrong = [name for name, function in setters() if kinds.get(id(function)) not in fine]
     assert not wrong
@@ -345,7 +345,11 @@ def test_no_setter_runs_while_tracing():
 
 def test_known_settings_have_a_row_here():
     """What the glue knows to set something is tried out above."""
-    nodes = (*_torch._SETTERS, *_torch._HELD_BACK)
+    nodes = [
+        name for kind, _, names in _settings.ROWS if kind == "setter" for name in names.split()
+    ]
+    nodes += [setting.setter for setting in _settings.SETTINGS if setting.node]
+    assert len(nodes) > 5
     found = {path: private.find(path) for path in nodes}
     assert not [path for path, setter in found.items() if setter and id(setter) not in COVERED]
 
@@ -354,6 +358,6 @@ def test_known_settings_have_a_row_here():
     "function", [C._set_nnpack_enabled, C._set_warnAlways, C._jit_set_profiling_mode]
 )
 def test_a_setter_without_a_row_ends_the_trace(function):
-    assert id(function) not in {id(known) for known, _ in _torch.rows()}
+    assert id(function) not in {id(known) for known, _ in _callables.rows()}
     with pytest.raises(stator.Unsupported, match=function.__name__):
         stator.compile(lambda x: (function(True), x * 2), fullgraph=True)(torch.ones(1))

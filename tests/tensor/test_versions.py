@@ -16,7 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import stator
-from stator import _engine, _torch, _versions
+from stator import _callables, _engine, _fakes, _rows, _torch, _versions
 from stator._versions import private
 from tests.tensor.helpers import assert_same, compiled
 
@@ -180,7 +180,7 @@ def test_state_of_the_caller_is_no_part_of_the_checks():
 
 # -- each check fails when what it checks is broken --
 
-GLUE = {name: getattr(_torch, name) for name in ("make_mode", "fake_of", "run")}
+GLUE = {name: getattr(_fakes, name) for name in ("make_mode", "fake_of", "run")}
 
 
 class BlindMode(private.FakeTensorMode):
@@ -206,7 +206,7 @@ BREAKAGES = {
     "fakes are real": (_versions._fakes_are_like_tensors, {"fake_of": lambda mode, t: t}, None),
     "fakes are copies": (
         _versions._fakes_are_like_tensors,
-        {"fake_of": lambda mode, t: _torch.fake_of(mode, t.detach().clone())},
+        {"fake_of": lambda mode, t: _fakes.fake_of(mode, t.detach().clone())},
         None,
     ),
     "nobody looks": (
@@ -214,7 +214,7 @@ BREAKAGES = {
     ),
     "results are others": (
         _versions._writes_and_draws_are_seen,
-        {"run": lambda mode, f, args, kwargs: _torch.run(mode, torch.Tensor.clone, args[:1], None)},
+        {"run": lambda mode, f, args, kwargs: _fakes.run(mode, torch.Tensor.clone, args[:1], None)},
         None,
     ),
     "stand-ins are tensors": (
@@ -279,11 +279,11 @@ ABSENT = {
 
 
 def test_rows_without_a_callable_are_reported(caplog, monkeypatch):
-    monkeypatch.setattr(_torch, "_PLAIN", [*_torch._PLAIN, "torch.no.such"])
+    monkeypatch.setattr(_rows, "FUNCTIONS", (*_rows.FUNCTIONS, ("plain", "{}", "torch.no.such")))
     with caplog.at_level(logging.DEBUG, "stator.torch"):
-        _torch.rows()
-        _torch.attributes()
-        _torch._rules()
+        _callables.rows()
+        _callables.attributes()
+        _callables.rules()
     told = re.findall(r"has no (torch\.\S+):", caplog.text)
     assert "torch.no.such" in told
     odd = [
@@ -321,7 +321,7 @@ def test_no_setter_is_new():
 
 
 def test_each_setter_is_what_is_written():
-    rows = {id(function): row[0] for function, row in _torch.rows()}
+    rows = {id(function): row[0] for function, row in _callables.rows()}
     wrong = {name: rows.get(id(setter), "break") for name, setter in setters()
              if rows.get(id(setter), "break") != KNOWN.get(name)}  # fmt: skip
     assert not wrong

@@ -1,0 +1,172 @@
+"""The callables of this torch that the engine knows, each with what becomes of its calls:
+the names of the tables, looked up."""
+
+import operator
+from collections.abc import Iterator
+from types import (
+    BuiltinFunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import torch
+import torch.overrides
+
+from stator import _engine, _function, _instead, _rows, _settings, _state
+from stator._rows import Row, words
+from stator._versions import private
+
+
+def _named(extra: Any, name: str) -> Any:
+    """A row's extra for one of its names."""
+    if isinstance(extra, tuple):
+        return tuple(_named(part, name) for part in extra)
+    return extra.replace("{}", name) if isinstance(extra, str) else extra
+
+
+# -- operations --
+
+# Functions of torch._C._VariableFunctions that are no tensor operations.
+_NO_OPERATIONS = words("""
+    _functionalize _sync _enable_functional _disable_functional _to_functional _from_functional
+    _is_functional _freeze_functional _mirror_autograd _propagate_xla from_file frombuffer
+    from_numpy _cufft _use_cudnn sparse_ _sparse_ _nested _resize_output
+    _make_dual _unpack_dual _fw_primal
+""")
+
+
+def _builtins() -> Iterator[Any]:
+    """Tensor operations that are C functions."""
+    for namespace in private.operations:
+        for name in dir(namespace):
+            function = getattr(namespace, name)
+            if callable(function) and not name.startswith(("__", *_NO_OPERATIONS)):
+                yield function
+
+
+# Modules whose Python functions Dynamo puts into graphs, overridable or not.
+_WHOLE_MODULES = words("""
+    torch.functional torch.nn.functional torch.masked._ops torch.signal.windows.windows
+    torch._lowrank torch._linalg_utils
+""")
+
+
+def _kept_whole() -> Iterator[Any]:
+    """Python functions that Dynamo puts into graphs as they are."""
+    for function in private.functions_kept_whole():
+        if getattr(function, "__module__", None) in _WHOLE_MODULES:
+            yield function
+    for home, functions in torch.overrides.get_overridable_functions().items():
+        if home is torch.Tensor:
+            continue
+        for function in functions:
+            if private.is_kept_whole(function):
+                yield function
+
+
+_METHOD_TYPES = (MethodDescriptorType, WrapperDescriptorType)
+
+
+def _method_rows() -> dict[str, Row]:
+    return {name: (kind, _named(extra, name)) for kind, extra, names in _rows.METHODS
+            for name in words(names)}  # fmt: skip
+
+
+def _tensor_methods() -> Iterator[tuple[Any, Row]]:
+    rows = _method_rows()
+    for name in rows:
+        private.find(f"torch.Tensor.{name}")
+    for base in (private.TensorBase, torch.Tensor):
+        for name, method in vars(base).items():
+            if isinstance(method, _METHOD_TYPES) or hasattr(method, "__code__"):
+                yield method, rows.get(name, ("method", name))
+
+
+# -- the others --
+
+_PLAIN_TYPES = (torch.Size, torch.dtype, torch.device, torch.finfo, torch.iinfo, torch.layout,
+                torch.memory_format)  # fmt: skip
+
+
+def _listed(table: _rows.Rows) -> Iterator[tuple[Any, Row]]:
+    for kind, extra, names in table:
+        for path in words(names):
+            found = private.find(path)
+            if kind != "asked" or isinstance(found, BuiltinFunctionType):
+                yield found, (kind, _named(extra, path))
+
+
+def _of_types() -> Iterator[tuple[Any, Row]]:
+    for plain in _PLAIN_TYPES:
+        for name, method in vars(plain).items():
+            if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
+                yield method, ("plain", name)
+
+
+def rows() -> list[tuple[Any, Row]]:
+    """Every callable of torch that the engine knows; the last row of a callable holds."""
+    table: dict[int, tuple[Any, Row]] = {}
+    for function in (*_builtins(), *_kept_whole()):
+        table[id(function)] = function, ("operation", None)
+    for function, row in (
+        *_tensor_methods(),
+        *_listed(_rows.FUNCTIONS),
+        *_listed(_settings.ROWS),
+        *_settings.held_back(),
+        *_of_types(),
+        *_state.ROWS,
+        *_instead.ROWS,
+        *_function.ROWS,
+    ):
+        if function is not None:
+            table[id(function)] = function, row
+    return list(table.values())
+
+
+def fields() -> list[Any]:
+    """Fields of immutable types of torch's, which may be read at any time."""
+    kinds = (GetSetDescriptorType, MemberDescriptorType)
+    return [field for plain in _PLAIN_TYPES for field in vars(plain).values()
+            if isinstance(field, kinds)]  # fmt: skip
+
+
+def attributes() -> dict[str, tuple[Any, Any]]:
+    """A tensor's attributes: the descriptor, and what becomes of it or is called in its place."""
+    known: dict[str, Any] = {name: how for how, names in _rows.ATTRIBUTES for name in words(names)}
+    found = {}
+    for name, how in {**known, **private.attribute_calls}.items():
+        descriptor = private.find(f"torch.Tensor.{name}")
+        if descriptor is not None:
+            found[name] = descriptor, how
+    return found
+
+
+# -- those whose results the engine's rules know --
+
+BINARY = words("""
+    add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor iadd iand ifloordiv
+    ilshift imatmul imul imod ior ipow irshift isub itruediv ixor
+""")  # in the order of BINARY_OP's argument
+COMPARE = words("lt le eq ne gt ge")
+
+_C_CALLABLES = (BuiltinFunctionType, MethodDescriptorType)
+
+
+def rules() -> list[tuple[Any, str]]:
+    """Callables, each with the name of the rule that knows its result."""
+    found = []
+    homes = private.rule_homes
+    for name in _engine.torch_rules():
+        places = [private.find(f"torch.{name}")] if "." in name else [
+            callable for home in homes
+            if isinstance(callable := getattr(home, name, None), _C_CALLABLES)
+        ]  # fmt: skip
+        if name in (*BINARY, *COMPARE, "neg", "abs", "getitem"):
+            places.append(getattr(operator, name))
+        if not places:
+            private.missing(f"torch.{name}")
+        found += [(callable, name) for callable in places if callable is not None]
+    return found

@@ -1,0 +1,230 @@
+"""Fake tensors: made of tensors or of sizes, and given to torch's operations to see what comes out
+of these and what they leave behind. C calls the functions here with the hook off."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from stator._versions import private
+
+
+class _Settle(Exception):
+    """An operation writes to a tensor whose fake has no history yet."""
+
+
+# What an operation leaves behind beside its result: node_effects of src/graph/graph.h.
+WRITES, OUTSIDE, RANDOM, UNKNOWN = 1, 2, 4, 8
+
+# Operations of torch's own, which do what their schemas say. Others may do anything, once.
+_KNOWN_NAMESPACES = frozenset({"aten", "prim", "prims"})
+
+
+# Operations that write to running statistics, of which their schemas say nothing: where their
+# argument `training` says so, if they have one. (What fakes do in their place shows in the first
+# trace of a process only: results on fakes are remembered.)
+_SILENT = frozenset(
+    getattr(torch.ops.aten, name).default
+    for name in (
+        "native_batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm", "miopen_batch_norm",
+        "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
+        "batch_norm_update_stats",
+    )
+)  # fmt: skip
+
+
+def is_known(operation: Any) -> bool:
+    """Whether an operation of torch.ops is torch's own: of an overload, or of all of them."""
+    packet = getattr(operation, "overloadpacket", operation)
+    return packet._qualified_op_name.partition("::")[0] in _KNOWN_NAMESPACES
+
+
+class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
+    """Notes what cannot be run twice, as bits: the engine takes them after each operation."""
+
+    stator_effects = 0
+    stator_overwrites = False
+
+    def __init__(self, late: bool) -> None:
+        super().__init__()
+        self.stator_late = late  # fakes are made for one operation each
+        self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
+        self.stator_made: set[int] = set()  # those of fakes made late
+        self.stator_written: set[int] = set()  # while a function is looked at
+        self.stator_outside: set[int] = set()  # of the inputs' storages, those written to
+        self.stator_shared: set[int] = set()  # that functions were given, and gave back
+        self.stator_hooked: set[int] = set()  # the same for tensors with held-back hooks
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func._schema.is_mutable or func in _SILENT:
+            storages = {private.storage_of(tensor) for tensor in _written(func, args, kwargs)}
+            if self.stator_late and not storages.isdisjoint(self.stator_made | self.stator_inputs):
+                raise _Settle
+            if storages:
+                self.stator_effects |= WRITES
+            if not storages.isdisjoint(self.stator_inputs):
+                self.stator_effects |= OUTSIDE
+                self.stator_outside |= storages & self.stator_inputs
+            self.stator_written |= storages
+            if not storages.isdisjoint(self.stator_hooked):
+                self.stator_overwrites = True
+                raise RuntimeError("a tensor is written to that has got a hook")
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self.stator_effects |= RANDOM
+        if func.namespace not in _KNOWN_NAMESPACES:
+            self.stator_effects |= UNKNOWN
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def _named(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
+    """Each argument of the schema with what was given for it."""
+    for i, argument in enumerate(func._schema.arguments):
+        yield argument, args[i] if i < len(args) else kwargs.get(argument.name)
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+    """The arguments that an operation writes to."""
+    given = list(_named(func, args, kwargs))
+    silent = func in _SILENT and all(value for argument, value in given
+                                     if argument.name == "training")  # fmt: skip
+    for argument, value in given:
+        told = argument.alias_info is not None and argument.alias_info.is_write
+        if not told and not (silent and argument.name in ("running_mean", "running_var")):
+            continue
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        yield from (item for item in values if isinstance(item, torch.Tensor))
+
+
+def make_mode(late: bool) -> _Mode:
+    return _Mode(late)
+
+
+def _fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
+    inference = tensor.is_inference()
+    if inference == torch.is_inference_mode_enabled():
+        return mode.from_tensor(tensor, static_shapes=True)
+    with torch.inference_mode(inference):  # a fake is what the mode makes it that is on
+        return mode.from_tensor(tensor, static_shapes=True)
+
+
+def fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
+    fake = _fake_of(mode, tensor)
+    mode.stator_inputs.add(private.storage_of(fake))
+    return fake
+
+
+def hooked(mode: _Mode, fake: torch.Tensor) -> None:
+    """A hook belongs to what a tensor is now, which a write to its memory makes another.
+
+    Leaves stay what they are.
+    """
+    if not fake.is_leaf:
+        mode.stator_hooked.add(private.storage_of(fake))
+
+
+def forget_writes(mode: _Mode, nothing: None) -> None:
+    mode.stator_written.clear()
+
+
+def were_written(mode: _Mode, fakes: list[torch.Tensor]) -> bool:
+    return any(private.storage_of(tensor) in mode.stator_written for tensor in fakes)
+
+
+def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
+    shared = {private.storage_of(tensor) for tensor in given} & {
+        private.storage_of(tensor) for tensor in made
+    }
+    mode.stator_shared |= shared
+    return bool(shared)
+
+
+def are_shared(mode: _Mode, fakes: list[Any]) -> bool:
+    tensors = (fake for fake in fakes if isinstance(fake, torch.Tensor))
+    return any(private.storage_of(tensor) in mode.stator_shared for tensor in tensors)
+
+
+def fake_like(
+    mode: _Mode, sizes: Any, strides: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Any:
+    """A fake of no history."""
+    inside = torch.empty_strided(
+        sizes, strides, dtype=dtype, device="meta", requires_grad=requires_grad
+    )
+    fake = private.FakeTensor(mode, inside, device)
+    mode.stator_made.add(private.storage_of(fake))
+    return fake
+
+
+def is_written(mode: _Mode, fake: Any) -> bool:
+    return isinstance(fake, torch.Tensor) and private.storage_of(fake) in mode.stator_outside
+
+
+_running = threading.local()
+
+
+def _log_filter(record: logging.LogRecord) -> bool:
+    """What fails on fakes is a break; the error is eager's to report."""
+    return not getattr(_running, "fakes", False)
+
+
+private.fake_log.addFilter(_log_filter)
+
+
+# Give back their argument where they have nothing to do. Compiled ahead of time they give a copy.
+DROPOUTS = frozenset({torch.dropout, torch.nn.functional.dropout})
+
+
+def _drops_nothing(
+    input: Any, p: float = 0.5, train: bool = True, inplace: bool = False, **more: Any
+) -> bool:
+    return not inplace and (p == 0 or not more.get("training", train) or input.numel() == 0)
+
+
+def run(mode: _Mode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+    if function in DROPOUTS:
+        # In inference mode, and of its tensors, torch's fakes make a copy where tensors give back
+        # the argument, or an alias of it.
+        given = dict(zip(("input", "p", "train", "inplace"), args, strict=False), **(kwargs or {}))
+        if torch.is_inference_mode_enabled() and _drops_nothing(**given):
+            return given["input"]
+        if given["input"].is_inference():
+            raise NotImplementedError("dropout of a tensor made in inference mode")
+    _running.fakes = True
+    try:
+        with mode:
+            return function(*args, **kwargs) if kwargs else function(*args)
+    finally:
+        _running.fakes = False
+
+
+def takes_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> bool:
+    """Whether it can be set, as far as torch's setter asks."""
+    same = tensor.dtype == gradient.dtype and tensor.device == gradient.device
+    return same and tensor.shape == gradient.shape and tensor.layout == gradient.layout
+
+
+def refusal(tensor: torch.Tensor) -> str | None:
+    """Why a tensor of a plain class cannot be an input."""
+    if tensor.layout is not torch.strided:
+        return f"has the layout {tensor.layout}"
+    if tensor.is_nested:
+        return "is nested"
+    if tensor.is_quantized:
+        return "is quantized"
+    if private.has_names(tensor):
+        return "has named dimensions"
+    if private.is_functorch_wrapped(tensor):
+        return "belongs to a functorch transform"
+    return None
+
+
+def key_bits(tensor: torch.Tensor) -> int:
+    return int(private.dispatch_keys(tensor).raw_repr())
+
+
+# What the engine calls by name.
+GLUE = (make_mode, is_known, is_written, fake_of, fake_like, hooked, forget_writes, were_written,
+        note_shared, are_shared, run, refusal, takes_gradient, key_bits)  # fmt: skip

@@ -1,0 +1,195 @@
+"""Python functions that are traced in the place of torch's own, and do the same."""
+
+from typing import Any
+
+import torch
+
+from stator._rows import Row
+from stator._versions import private
+
+
+class _Range(torch.profiler.record_function):
+    """`record_function` marks time for a profiler. While none is on, it does nothing.
+
+    `run_callbacks_on_exit` is off meanwhile, so that torch's own `__exit__` does nothing either.
+    """
+
+    def begin(self, name: str, args: str | None = None) -> None:
+        self.name = name
+        self.args = args
+        self.run_callbacks_on_exit = True
+        self.record = None
+        for name in private.range_notes or ():
+            setattr(self, name, None)
+
+    def enter(self) -> Any:
+        if private.profiler_enabled():
+            return _enter_range(self)
+        self.run_callbacks_on_exit = False
+        return self
+
+    def exit(self, exc_type: Any, exc_value: Any, traceback: Any) -> Any:
+        if self.run_callbacks_on_exit:  # entered for real
+            return _exit_range(self, exc_type, exc_value, traceback)
+        self.run_callbacks_on_exit = True
+        return None
+
+
+_RANGES: tuple[tuple[Any, Row], ...] = (
+    (torch.profiler.record_function.__init__, ("instead", _Range.begin)),
+    (torch.profiler.record_function.__enter__, ("instead", _Range.enter)),
+    (torch.profiler.record_function.__exit__, ("instead", _Range.exit)),
+)
+if private.range_notes is None:  # nobody knows what to set
+    _RANGES = tuple((function, ("state", "torch.profiler.record_function"))
+                    for function, _ in _RANGES)  # fmt: skip
+
+
+def _enter_range(self: Any) -> Any:
+    return torch.profiler.record_function.__enter__(self)  # type: ignore[no-untyped-call]
+
+
+def _exit_range(self: Any, *raised: Any) -> Any:
+    return torch.profiler.record_function.__exit__(self, *raised)
+
+
+# `value` is a tensor: torch's functions take its number, which a trace does not know. Their kernels
+# multiply by it first, and round as the product of tensors does; but for types that are short.
+
+
+def _is_factor(value: Any, *tensors: Any) -> bool:
+    long = value.dtype == torch.float32 or value.dtype == torch.float64
+    same = all(tensor.dtype == value.dtype for tensor in tensors)
+    return long and same and value.dim() == 0 and not value.requires_grad
+
+
+def _addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    if _is_factor(value, self, tensor1, tensor2):
+        return self.addcdiv(value * tensor1, tensor2)
+    return self.addcdiv(tensor1, tensor2, value=value.item())
+
+
+def _addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    if _is_factor(value, self, tensor1, tensor2):
+        return self.addcdiv_(value * tensor1, tensor2)
+    return self.addcdiv_(tensor1, tensor2, value=value.item())
+
+
+def _addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    if _is_factor(value, self, tensor1, tensor2):
+        return self.addcmul(value * tensor1, tensor2)
+    return self.addcmul(tensor1, tensor2, value=value.item())
+
+
+def _addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    if _is_factor(value, self, tensor1, tensor2):
+        return self.addcmul_(value * tensor1, tensor2)
+    return self.addcmul_(tensor1, tensor2, value=value.item())
+
+
+# What is asked for is so already, or known; else the method itself is called, and breaks.
+
+
+def _requires_grad_(self: Any, requires_grad: bool = True) -> Any:
+    if self.requires_grad == requires_grad:
+        return self
+    return _set_requires_grad(self, requires_grad)
+
+
+def _set_requires_grad(self: Any, requires_grad: bool) -> Any:
+    return self.requires_grad_(requires_grad)
+
+
+def _find_type(name: str) -> Any:
+    return getattr(torch, name.removeprefix("torch."), name)
+
+
+_TYPES = {
+    dtype: torch.empty(0, dtype=dtype, device="cpu").type()
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8,
+                  torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool,
+                  torch.complex64, torch.complex128)
+}  # fmt: skip
+
+
+_DTYPES_BY_NAME = {name: dtype for dtype, name in _TYPES.items()}  # and torch's old classes
+_DTYPES_BY_NAME |= {_find_type(name): dtype for dtype, name in _TYPES.items()}
+
+
+def _type(self: Any, dtype: Any = None, non_blocking: bool = False, **others: Any) -> Any:
+    if dtype is None and self.device.type == "cpu" and self.dtype in _TYPES:
+        return _TYPES[self.dtype]
+    if dtype in _DTYPES_BY_NAME and self.device.type == "cpu":
+        dtype = _DTYPES_BY_NAME[dtype]
+    if isinstance(dtype, torch.dtype) and not others:
+        return self.to(dtype, non_blocking=non_blocking)
+    return _type_of(self, dtype, non_blocking, others)
+
+
+def _type_of(self: Any, dtype: Any, non_blocking: bool, others: Any) -> Any:
+    return self.type(dtype, non_blocking, **others)
+
+
+def _new(self: Any, *args: Any, device: Any = None) -> Any:
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args
+    if device is None and all(type(size) is int for size in sizes):
+        return self.new_empty(sizes or (0,))
+    return _new_of(self, args, device)
+
+
+def _new_of(self: Any, args: Any, device: Any) -> Any:
+    return self.new(*args) if device is None else self.new(*args, device=device)
+
+
+def _group_tensors(lists: Any, with_indices: bool = False) -> Any:
+    """Of one device and type. (Torch gives groups in no order, and has errors of its own.)"""
+    if not lists or not lists[0]:
+        return _group_by_torch(lists, with_indices)
+    kinds = []
+    for tensors in lists:
+        if len(tensors) != len(lists[0]):
+            return _group_by_torch(lists, with_indices)
+        for tensor in tensors:
+            kinds.append(None if tensor is None else (tensor.device, tensor.dtype))
+            if kinds[-1] is None or kinds[-1] != kinds[0]:
+                return _group_by_torch(lists, with_indices)
+    indices = list(range(len(lists[0]))) if with_indices else []
+    return {kinds[0]: ([list(tensors) for tensors in lists], indices)}
+
+
+def _group_by_torch(lists: Any, with_indices: bool) -> Any:
+    return private.group_tensors(lists, with_indices)
+
+
+# Without the warning that the first of them logs.
+
+
+def _is_fx_tracing() -> bool:
+    return private.fx_tracing()
+
+
+def _is_fx_symbolic_tracing() -> bool:
+    return False  # the other condition is that nothing is compiled
+
+
+ROWS: tuple[tuple[Any, Row], ...] = (
+    *_RANGES,
+    (_enter_range, ("state", "torch.profiler.record_function, and a profiler is on")),
+    (_exit_range, ("state", "torch.profiler.record_function, entered before")),
+    (torch.addcdiv, ("scaled", (None, _addcdiv))),
+    (torch.addcmul, ("scaled", (None, _addcmul))),
+    (private.TensorBase.addcdiv, ("scaled", ("addcdiv", _addcdiv))),
+    (private.TensorBase.addcdiv_, ("scaled", ("addcdiv_", _addcdiv_))),
+    (private.TensorBase.addcmul, ("scaled", ("addcmul", _addcmul))),
+    (private.TensorBase.addcmul_, ("scaled", ("addcmul_", _addcmul_))),
+    (private.TensorBase.requires_grad_, ("instead", _requires_grad_)),
+    (_set_requires_grad, ("refused", "torch's requires_grad_")),
+    (private.TensorBase.type, ("instead", _type)),
+    (_type_of, ("refused", "torch's type")),
+    (private.TensorBase.new, ("instead", _new)),
+    (_new_of, ("refused", "torch's new")),
+    (private.group_tensors, ("instead", _group_tensors)),
+    (_group_by_torch, ("refused", "torch's group_tensors")),
+    (private.is_fx_tracing, ("instead", _is_fx_tracing)),
+    (private.is_fx_symbolic_tracing, ("instead", _is_fx_symbolic_tracing)),
+)
