@@ -241,8 +241,9 @@ static PyObject *get(world *w, PyObject *o, PyObject *name, bool *method) {
     PyTypeObject *type;
     if ((o = open_for_attributes(w, o, &type)) == NULL)
         return NULL;
-    if (is_standin(o))
-        return world_tensors->get(w, o, name);
+    const standin_kind *kind = standin_kind_of(o);
+    if (kind != NULL)
+        return kind->get(w, o, name);
     if (is_trampoline(o))
         return get(w, trampoline_callable(o), name, method);
     if (is_own_proxy(w, o))
@@ -273,8 +274,9 @@ PyObject *attr_get_generic(world *w, PyObject *o, PyObject *name) {
     PyTypeObject *type;
     if ((o = open_for_attributes(w, o, &type)) == NULL)
         return NULL;
-    if (is_standin(o))
-        return world_tensors->get(w, o, name);
+    const standin_kind *kind = standin_kind_of(o);
+    if (kind != NULL)
+        return kind->get(w, o, name);
     return get_generic(w, o, type, name, NULL);
 }
 
@@ -283,8 +285,9 @@ PyObject *attr_special(world *w, PyObject *o, PyObject *name) {
     descr d;
     if ((o = open_for_attributes(w, o, &type)) == NULL)
         return NULL;
-    if (is_standin(o)) {
-        PyObject *value = world_tensors->get(w, o, name);
+    const standin_kind *kind = standin_kind_of(o);
+    if (kind != NULL) {
+        PyObject *value = kind->get(w, o, name);
         if (value == NULL && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
             PyErr_Clear();
         return value;

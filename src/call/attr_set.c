@@ -155,8 +155,9 @@ int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value) {
         return -1;
     if (is_own_proxy(w, o))
         return set_proxied(w, o, name, value);
-    if (is_standin(o))
-        return world_tensors->set(w, o, name, value);
+    const standin_kind *kind = standin_kind_of(o);
+    if (kind != NULL)
+        return kind->set(w, o, name, value);
     if (is_trampoline(o))
         return refuse(w, REASON_ATTRIBUTE, trampoline_callable(o), name);
     int failed = raw_is_python_class(Py_TYPE(o))
@@ -168,8 +169,9 @@ int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value) {
 int attr_set_generic(world *w, PyObject *o, PyObject *name, PyObject *value) {
     if ((o = door_open(w, o)) == NULL)
         return -1;
-    if (is_standin(o))
-        return world_tensors->set(w, o, name, value);
+    const standin_kind *kind = standin_kind_of(o);
+    if (kind != NULL)
+        return kind->set(w, o, name, value);
     if (PyType_Check(o)) // hackcheck's TypeError, or a change of a class
         return refuse(w, REASON_CLASS_WRITE, o, name);
     return set_generic(w, o, name, value);

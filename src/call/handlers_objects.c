@@ -617,11 +617,11 @@ HANDLER(property_delete) {
 // --- other descriptors ---
 
 // torch.Tensor.shape.__get__(x): as x.shape, if that is what it is.
-static PyObject *get_of_standin(world *w, PyObject *raw, PyObject *o) {
+static PyObject *get_of_standin(world *w, const standin_kind *kind, PyObject *raw, PyObject *o) {
     bool named = PyObject_TypeCheck(raw, &PyGetSetDescr_Type) ||
                  PyObject_TypeCheck(raw, &PyMethodDescr_Type);
-    if (named && _PyType_Lookup(world_tensors->type_of(o), PyDescr_NAME(raw)) == raw)
-        return world_tensors->get(w, o, PyDescr_NAME(raw));
+    if (named && _PyType_Lookup(kind->type_of(o), PyDescr_NAME(raw)) == raw)
+        return kind->get(w, o, PyDescr_NAME(raw));
     return world_break(w, REASON_NATIVE_CALL, "a descriptor's __get__ of a tensor");
 }
 
@@ -634,8 +634,9 @@ HANDLER(descriptor_get) {
     PyObject *o = none == 0 ? door_open(w, args[1]) : NULL;
     if (none < 0 || (none == 0 && !o))
         return NULL;
-    if (o && is_standin(o))
-        return get_of_standin(w, raw, o);
+    const standin_kind *kind = o ? standin_kind_of(o) : NULL;
+    if (kind)
+        return get_of_standin(w, kind, raw, o);
     PyObject *type = given == 3 ? door_open(w, args[2]) : Py_None;
     if (type == Py_None && o)
         type = (PyObject *)Py_TYPE(o);

@@ -53,6 +53,7 @@ int op_condition(world *w, PyObject *o) {
     PyObject *opened = door_open(w, o);
     if (opened == NULL)
         return -1;
-    int done = is_standin(opened) ? world_tensors->check(w, opened, message_of(w->run)) : 0;
+    const standin_kind *kind = standin_kind_of(opened);
+    int done = kind != NULL ? kind->check(w, opened, message_of(w->run)) : 0;
     return done == 0 ? op_truth(w, opened) : done;
 }

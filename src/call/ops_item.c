@@ -162,8 +162,9 @@ static PyObject *getitem_natively(world *w, PyObject *container, PyObject *key) 
 }
 
 static PyObject *getitem_opened(world *w, PyObject *container, PyObject *key) {
-    if (is_standin(container))
-        return world_tensors->getitem(w, container, key);
+    const standin_kind *kind = standin_kind_of(container);
+    if (kind != NULL)
+        return kind->getitem(w, container, key);
     bool called;
     PyObject *result = special_call(w, container, SPECIAL_getitem, &key, 1, &called);
     if (called || PyErr_Occurred())
@@ -230,8 +231,9 @@ static int setitem_natively(world *w, PyObject *container, PyObject *key, PyObje
 }
 
 static int setitem_opened(world *w, PyObject *container, PyObject *key, PyObject *value) {
-    if (is_standin(container))
-        return world_tensors->setitem(w, container, key, value);
+    const standin_kind *kind = standin_kind_of(container);
+    if (kind != NULL)
+        return kind->setitem(w, container, key, value);
     PyObject *args[] = {key, value};
     bool called;
     PyObject *done = special_call(w, container, value ? SPECIAL_setitem : SPECIAL_delitem, args,

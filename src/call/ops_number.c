@@ -175,13 +175,15 @@ static status binary_prepare(world *w, int kind, operands *p) {
 }
 
 // An operand of a Python class goes first, as in CPython; a stand-in's slots answer if it declines.
-static bool is_for_tensors(operands *p) {
-    return is_standin(p->left) || (is_standin(p->right) && is_scalar(p->left));
+static const standin_kind *answering(operands *p) {
+    bool first = is_scalar(p->left) || is_standin(p->left);
+    return first ? standin_answering(p->left, p->right) : NULL;
 }
 
 static PyObject *binary_opened(world *w, int kind, operands *p) {
-    if (is_for_tensors(p)) {
-        PyObject *result = world_tensors->binary(w, kind, p->left, p->right);
+    const standin_kind *standin = answering(p);
+    if (standin != NULL) {
+        PyObject *result = standin->binary(w, kind, p->left, p->right);
         if (result != Py_NotImplemented)
             return native_result(w, result, false);
         Py_DECREF(result);
@@ -247,8 +249,9 @@ static PyObject *compare_natively(world *w, operands *p, int kind) {
 static PyObject *compare_opened(world *w, PyObject *left, PyObject *right, operands *p, int kind) {
     if (is_scalar(p->left) && is_scalar(p->right))
         return native_result(w, PyObject_RichCompare(p->left, p->right, kind), false);
-    if (is_for_tensors(p)) {
-        PyObject *result = world_tensors->compare(w, p->left, p->right, kind);
+    const standin_kind *standin = answering(p);
+    if (standin != NULL) {
+        PyObject *result = standin->compare(w, p->left, p->right, kind);
         if (result != Py_NotImplemented)
             return native_result(w, result, false);
         Py_DECREF(result);

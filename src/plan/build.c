@@ -94,9 +94,8 @@ status build_step(builder *b, step_list *to, step s, const operands *more, PyObj
 static status input_sources(builder *b, map *sources) {
     for (uint32_t i = 0; i < b->w->in.all.count; i++) {
         record *r = b->w->in.all.items[i];
-        if (r->kind != RECORD_TENSOR || !r->inside || !is_standin(r->inside))
-            continue;
-        node *n = world_tensors->node_of(r->inside);
+        const standin_kind *kind = r->inside ? standin_kind_of(r->inside) : NULL;
+        node *n = kind ? kind->node_of(r->inside) : NULL;
         if (n && n->op == NODE_PLACEHOLDER && !map_get(sources, map_key(n)))
             TRY(map_put(sources, map_key(n), map_key(r->source)));
     }

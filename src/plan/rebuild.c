@@ -691,9 +691,9 @@ static status fill_tensor(builder *b, PyObject *attrs, operand to) {
     return done;
 }
 
-static status rebuild_tensor(builder *b, PyObject *o, operand *out) {
-    PyObject *attrs = world_tensors->attrs_of(o);
-    TRY(build_output(b, world_tensors->node_of(o), out));
+static status rebuild_standin(builder *b, const standin_kind *kind, PyObject *o, operand *out) {
+    PyObject *attrs = kind->attrs_of(o);
+    TRY(build_output(b, kind->node_of(o), out));
     if (!attrs || PyDict_GET_SIZE(attrs) == 0)
         return ST_OK;
     TRY(remember(b, o, *out)); // they may lead back to it
@@ -715,8 +715,9 @@ status rebuild(builder *b, PyObject *o, operand *out) {
     record *r = record_of(b->w, o);
     if (r)
         return build_load(b, r->source, out);
-    if (is_standin(o))
-        return rebuild_tensor(b, o, out);
+    const standin_kind *kind = standin_kind_of(o);
+    if (kind)
+        return rebuild_standin(b, kind, o, out);
     bool constant;
     TRY(constant_stays(b, o, &constant, out));
     if (*out != OPERAND_NONE)

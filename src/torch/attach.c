@@ -205,5 +205,6 @@ PyObject *attach(PyObject *module, PyObject *settings) {
     source_read_tensor = input_attribute;
     raw_key_type(facts.device);
     world_tensors = &torch_ops;
+    standin_add_kind(&tensor_kind);
     Py_RETURN_NONE;
 }

@@ -76,6 +76,7 @@ typedef struct torch_facts {
 } torch_facts;
 extern torch_facts facts;
 extern const tensor_ops torch_ops;
+extern const standin_kind tensor_kind;
 
 PyObject *attach(PyObject *module, PyObject *settings);
 // A function of the glue, by name; borrowed.

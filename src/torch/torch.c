@@ -190,26 +190,29 @@ static void named(world *w, PyObject *o, PyObject *name) {
         PyErr_Clear();
 }
 
-const tensor_ops torch_ops = {
-    .is_tensor = is_tensor,
-    .is_standin = is_tensor_standin,
+const standin_kind tensor_kind = {
+    .type = &standin_type,
+    .rank = 1, // above numbers
     .type_of = type_of,
-    .open = input_open,
     .get = attr_of_standin,
     .set = attr_set_standin,
-    .call = table_call,
     .binary = binary,
-    .unary = operator_unary,
     .compare = compare,
     .getitem = operator_getitem,
     .setitem = operator_setitem,
     .check = operator_check,
     .node_of = node_of,
     .attrs_of = attrs_of,
+    .named = named,
+};
+
+const tensor_ops torch_ops = {
+    .is_tensor = is_tensor,
+    .open = input_open,
+    .call = table_call,
     .sever = sever,
     .end = end,
     .outputs = function_outputs,
-    .named = named,
 };
 
 // --- what Python sees ---

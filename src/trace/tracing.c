@@ -232,20 +232,20 @@ static bool root_has_cell(const world *w, PyObject *cell) {
 static void note_stored(run *r, int index, PyObject *value) {
     world *w = r->world;
     PyCodeObject *co = r->code->py;
-    if (value == NULL || !is_standin(value) || w->root == NULL) // a comprehension puts back nothing
+    const standin_kind *kind = value != NULL ? standin_kind_of(value) : NULL;
+    if (kind == NULL || w->root == NULL) // a comprehension puts back nothing
         return;
     if (!py_is_cell_slot(co, index) || root_has_cell(w, py_frame_slots(r->frame)[index]))
-        world_tensors->named(w, value, PyTuple_GET_ITEM(co->co_localsplusnames, index));
+        kind->named(w, value, PyTuple_GET_ITEM(co->co_localsplusnames, index));
 }
 
 static void note_dropped(world *w, PyObject *value) {
     if (w->roots.start->unit > 0 && value != NULL && is_lazy(value) &&
         ((lazy *)value)->source->kind == SOURCE_LOCAL && world_born(w, value) != ST_OK)
         PyErr_Clear(); // without memory it is only not known
-    if (value == NULL)
-        return;
-    if (is_standin(value))
-        world_tensors->named(w, value, NULL);
+    const standin_kind *kind = value != NULL ? standin_kind_of(value) : NULL;
+    if (kind != NULL)
+        kind->named(w, value, NULL);
 }
 
 // Arguments are the callee's once its frame runs, so that a generator among them dies when the

@@ -544,10 +544,10 @@ PyObject *door_bring_pinned(world *w, source *s, PyObject *object) {
 // --- stages ---
 
 PyTypeObject *door_type(world *w, PyObject *o) {
-    if (!is_lazy(o))
-        return is_standin(o)   ? world_tensors->type_of(o)
-               : is_address(o) ? &PyLong_Type
-                               : Py_TYPE(o);
+    if (!is_lazy(o)) {
+        const standin_kind *kind = standin_kind_of(o);
+        return kind != NULL ? kind->type_of(o) : is_address(o) ? &PyLong_Type : Py_TYPE(o);
+    }
     lazy *l = (lazy *)o;
     if (!l->type_known && door_guard_type(w, l->source, l->outside) != ST_OK)
         return NULL;

@@ -11,6 +11,15 @@
 
 __attribute__((tls_model("initial-exec"))) _Thread_local world *world_here;
 const tensor_ops *world_tensors;
+const standin_kind *standin_kinds[STANDIN_MOST_KINDS];
+
+void standin_add_kind(const standin_kind *kind) {
+    size_t i = 0;
+    while (standin_kinds[i] != NULL)
+        i++;
+    assert(i < STANDIN_MOST_KINDS - 1);
+    standin_kinds[i] = kind;
+}
 PyObject *world_absent;
 PyObject *world_break_error;
 

@@ -25,6 +25,7 @@
 #include "src/guard/guard.h"
 
 #include "src/world/parts.h"
+#include "src/world/standin.h"
 
 typedef struct world {
     arena arena;
@@ -274,42 +275,22 @@ source *type_source(world *w, PyTypeObject *type);
 // A class whose identity is known and whose MRO is relied on.
 status type_guard_mro(world *w, PyTypeObject *type);
 
-// --- tensors: the one way from here to src/torch ---
+// --- tensors: what src/torch is asked and told, beside what stand-ins are (standin.h) ---
 
 typedef struct tensor_ops {
     bool (*is_tensor)(PyObject *o); // a real tensor of whatever class
-    bool (*is_standin)(PyObject *o);
-    PyTypeObject *(*type_of)(PyObject *standin); // what type() answers
     // Guards and makes the stand-in; new reference.
     PyObject *(*open)(world *w, source *s, PyObject *tensor);
-    // Attributes of a stand-in.
-    PyObject *(*get)(world *w, PyObject *standin, PyObject *name);
-    int (*set)(world *w, PyObject *standin, PyObject *name, PyObject *value);
     // A callable that torch's tables know (builtins of torch._C, methods of tensors, torch
     // functions kept whole). *handled is false, and NULL returned, if it is none of them.
     PyObject *(*call)(world *w, PyObject *callable, PyObject *const *args, size_t given,
                       PyObject *keywords, bool *handled);
-    // Operators and subscripts where at least one operand is a stand-in.
-    PyObject *(*binary)(world *w, int kind, PyObject *left, PyObject *right);
-    PyObject *(*unary)(world *w, PyObject *operator_name, PyObject *o);
-    PyObject *(*compare)(world *w, PyObject *left, PyObject *right, int kind);
-    PyObject *(*getitem)(world *w, PyObject *o, PyObject *key);
-    int (*setitem)(world *w, PyObject *o, PyObject *key, PyObject *value);
-    // A node that fails if the tensor is not true: 1; 0: there is none for such a tensor; -1.
-    int (*check)(world *w, PyObject *standin, PyObject *message);
-    // The graph input or node a stand-in stands for; borrowed.
-    node *(*node_of)(PyObject *standin);
-    // What was set on a tensor made inside: dict, borrowed; NULL for nothing.
-    PyObject *(*attrs_of)(PyObject *standin);
     void (*sever)(world *w); // the trace ends
     // The trace has come to its end: puts torch's state back, and sets `switches` if the program
     // would have left it changed. Before the plan.
     status (*end)(world *w);
     // What comes out of the graph is known. ST_BREAK if the trace has to be done again for it.
     status (*outputs)(world *w, node *const *nodes, uint32_t count);
-    // A stand-in was stored in a local or cell of that name: its node is called so, once. NULL: the
-    // stand-in that an operation gave back was dropped at once.
-    void (*named)(world *w, PyObject *standin, PyObject *name);
 } tensor_ops;
 extern const tensor_ops *world_tensors; // NULL as long as torch is not there
 
@@ -321,8 +302,4 @@ static inline bool world_has_tensor(PyObject *o) {
         if (world_has_tensor(PyTuple_GET_ITEM(o, i)))
             return true;
     return world_tensors->is_tensor(o);
-}
-
-static inline bool is_standin(PyObject *o) {
-    return world_tensors != NULL && world_tensors->is_standin(o);
 }
