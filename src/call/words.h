@@ -40,11 +40,9 @@
     X(partial_func, "func")                                                                        \
     X(qualname, "__qualname__")                                                                    \
     X(self, "__self__")                                                                            \
-    X(self_class, "__self_class__")                                                                \
     X(set, "__set__")                                                                              \
     X(set_name, "__set_name__")                                                                    \
     X(setattr, "__setattr__")                                                                      \
-    X(text_signature, "__text_signature__")                                                        \
     X(thisclass, "__thisclass__")                                                                  \
     X(traceback_frame, "tb_frame")                                                                 \
     X(traceback, "__traceback__")                                                                  \

@@ -3,7 +3,8 @@
 
 #include "src/py/natives.h"
 
-void error_name(PyObject *type, const char *format, PyObject *name) {
+// Sets `type` with a text made by a format with one %s for the name; a NameError gets `.name`.
+static void error_name(PyObject *type, const char *format, PyObject *name) {
     const char *text = PyUnicode_AsUTF8(name);
     if (text == NULL)
         return;

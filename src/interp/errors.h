@@ -3,8 +3,6 @@
 
 #include "src/py/py.h"
 
-// Sets `type` with a text made by a format with one %s for the name; a NameError gets `.name`.
-void error_name(PyObject *type, const char *format, PyObject *name);
 // NameError: name 'x' is not defined.
 void error_undefined(PyObject *name);
 // UnboundLocalError for LOAD_FAST and its kin; the index is into localsplus.

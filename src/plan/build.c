@@ -18,7 +18,7 @@ static int deque_method(PyObject **to, const char *name) {
     return *to ? 0 : -1;
 }
 
-int plan_setup_types(void) {
+static int plan_setup_types(void) {
     plan_types *t = &plan_type;
     if (t->maxlen)
         return 0;

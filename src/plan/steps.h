@@ -49,11 +49,8 @@ struct plan {
     bool dead;  // to be freed by the last of them
 };
 
-// C types that have no name in CPython's headers, and the methods used on them. 0, or -1 with an
-// exception; asked for once.
 typedef struct plan_types {
     PyTypeObject *deque, *defaultdict, *partial, *namespace;
     PyObject *append, *appendleft, *pop, *popleft, *clear, *maxlen; // descriptors of deque
 } plan_types;
 extern plan_types plan_type;
-int plan_setup_types(void);

@@ -151,10 +151,6 @@ PyObject *raw_proxy_get(PyObject *o);
 enum { RAW_KEEPS_LOCALS = PY_VERSION_HEX < 0x030d0000 };
 PyObject *raw_locals_dict(struct _PyInterpreterFrame *f);
 
-// A C callable's function pointer: of a builtin, a method descriptor, a class method descriptor;
-// NULL for others.
-void *raw_c_function(PyObject *callable);
-
 // Whether a type is defined by a class statement (or type()), so that its slots may be Python code.
 static inline bool raw_is_python_class(PyTypeObject *type) {
     return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE);

@@ -399,14 +399,6 @@ PyObject *raw_function_field(PyObject *function, PyObject *name) {
     return NULL;
 }
 
-void *raw_c_function(PyObject *callable) {
-    if (PyCFunction_Check(callable))
-        return (void *)(uintptr_t)PyCFunction_GET_FUNCTION(callable);
-    if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyClassMethodDescr_Type))
-        return (void *)(uintptr_t)((PyMethodDescrObject *)callable)->d_method->ml_meth;
-    return NULL;
-}
-
 PyCodeObject *raw_place(int *offset) {
     py_frame *f = py_current_frame(PyThreadState_Get());
     while (f && py_frame_incomplete(f))

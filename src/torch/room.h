@@ -63,14 +63,12 @@ typedef struct torch_facts {
     bool (*grad_enabled)(void);
     int64_t (*mode_count)(void);
     bool (*no_node_hooks)(void);
-    int (*functions_disabled)(void);
     int32_t (*get_dim)(void *, int64_t *);
     int32_t (*get_sizes)(void *, int64_t **);
     int32_t (*get_strides)(void *, int64_t **);
     int32_t (*get_dtype)(void *, int32_t *);
     int32_t (*get_device_type)(void *, int32_t *);
     int32_t (*get_device_index)(void *, int32_t *);
-    int32_t (*get_layout)(void *, int32_t *);
     int32_t (*get_offset)(void *, int64_t *);
     void *local_keys; // the library that has the thread-local dispatch keys, see version.c
 } torch_facts;

@@ -577,7 +577,8 @@ static bool is_keyed(PyTypeObject *t) {
     return t == &PyDict_Type || t == &PyODict_Type || t == type_defaultdict;
 }
 
-status door_look(world *w, lazy *l) {
+// The lazy's record, made without opening if the object is a dict of a kind that is read by key.
+static status door_look(world *w, lazy *l) {
     if (l->record != NULL)
         return ST_OK;
     record *r = record_of(w, l->outside);

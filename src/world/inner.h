@@ -40,8 +40,6 @@ status door_keep(world *w, PyObject *o);
 status door_keep_items(world *w, PyObject *tuple);
 // Whether a place can hold no other object, because what it hangs from is pinned and never changes.
 bool door_pinned(const world *w, const source *s);
-// The lazy's record, made without opening if the object is a dict of a kind that is read by key.
-status door_look(world *w, lazy *l);
 // Opens what is already known to be the very object (found on a type, imported).
 PyObject *door_bring_pinned(world *w, source *s, PyObject *object);
 
@@ -52,10 +50,6 @@ bool twin_wanted(PyObject *o, record_kind *kind);
 // An empty instance of a dict's class, by the C function that the class statement's own would call.
 PyObject *twin_empty_dict(world *w, record *r, PyObject *dict);
 int twin_dict_set(PyObject *twin, PyObject *key, PyObject *value); // NULL deletes
-// What stands for a key of a dict or an element of a set inside: immutables (guarded already) are
-// themselves, others pass the door, and Python code behind their hash and comparison is known when
-// native code runs it. Borrowed.
-PyObject *open_key(world *w, source *s, PyObject *key);
 // Whether a key's hash comes from an address that another object has inside: it is or holds a
 // partial, or a method of what has a twin.
 bool key_hashed_otherwise(PyObject *key);

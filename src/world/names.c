@@ -316,7 +316,10 @@ static status know_methods(world *w, PyObject *key) {
     return ST_OK;
 }
 
-PyObject *open_key(world *w, source *s, PyObject *key) {
+// What stands for a key of a dict or an element of a set inside: immutables (guarded already) are
+// themselves, others pass the door, and Python code behind their hash and comparison is known when
+// native code runs it. Borrowed.
+static PyObject *open_key(world *w, source *s, PyObject *key) {
     if (value_immutable(key))
         return value_note_key(w, s, key) == ST_OK ? key : NULL;
     PyObject *inside = door_bring(w, s, key);
