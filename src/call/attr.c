@@ -107,7 +107,7 @@ static PyObject *get_module(world *w, PyObject *o, PyObject *name) {
     PyObject *hook = instance_get(w, o, word.getattr);
     if (hook == NULL)
         return PyErr_Occurred() ? NULL : attr_missing(w, o, name, PyModule_Type.tp_getattro);
-    value = call_any(w, hook, &name, 1, NULL);
+    value = call_with(w, hook, &name, 1);
     Py_DECREF(hook);
     return value;
 }

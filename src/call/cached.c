@@ -79,25 +79,23 @@ static status key_put_types(world *w, PyObject *list, PyObject *const *args, siz
 }
 
 // lru_cache_make_key's order: arguments, the mark and keywords, types of both.
-static status key_fill(world *w, cached_call *c, PyObject *list, PyObject *const *args,
-                       size_t given, PyObject *keywords) {
-    size_t named = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0;
-    for (size_t i = 0; i < given; i++)
-        TRY(key_put(w, c, list, args[i]));
+static status key_fill(world *w, cached_call *c, PyObject *list, const call *by) {
+    size_t named = call_count(by) - by->given;
+    for (size_t i = 0; i < by->given; i++)
+        TRY(key_put(w, c, list, by->args[i]));
     if (named)
         TRY(key_put_mark(w, c, list));
     for (size_t i = 0; i < named; i++) {
-        if (PyList_Append(list, PyTuple_GET_ITEM(keywords, i)) < 0)
+        if (PyList_Append(list, PyTuple_GET_ITEM(by->keywords, i)) < 0)
             return ST_ERROR;
-        TRY(key_put(w, c, list, args[given + i]));
+        TRY(key_put(w, c, list, by->args[by->given + i]));
     }
-    return c->parts.typed ? key_put_types(w, list, args, given + named) : ST_OK;
+    return c->parts.typed ? key_put_types(w, list, by->args, call_count(by)) : ST_OK;
 }
 
-static status key_make(world *w, cached_call *c, PyObject *const *args, size_t given,
-                       PyObject *keywords) {
+static status key_make(world *w, cached_call *c, const call *by) {
     PyObject *list = PyList_New(0);
-    status st = list ? key_fill(w, c, list, args, given, keywords) : ST_ERROR;
+    status st = list ? key_fill(w, c, list, by) : ST_ERROR;
     PyObject *only = st == ST_OK && PyList_GET_SIZE(list) == 1 ? PyList_GET_ITEM(list, 0) : NULL;
     if (only != NULL && (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)))
         c->key = Py_NewRef(only);
@@ -195,10 +193,10 @@ static PyObject *result_kept(world *w, const cached_call *c) {
 
 // --- the function ---
 
-static PyObject *call_behind(world *w, const cached_call *c, PyObject *const *args, size_t given,
-                             PyObject *keywords) {
+static PyObject *call_behind(world *w, const cached_call *c, const call *by) {
     PyObject *function = fixed(w, c->parts.function);
-    PyObject *result = function ? call_any(w, function, args, given, keywords) : NULL;
+    call behind = call_again(by, function);
+    PyObject *result = function ? call_any(w, &behind) : NULL;
     Py_XDECREF(function);
     return result;
 }
@@ -219,10 +217,9 @@ static bool can_be_kept(world *w, PyObject *o) {
 // In a later call the cache would have the result: then nothing must happen but what can happen
 // again, or the real cache is asked. (A function that breaks is asked there, too: the call is
 // native.)
-static PyObject *call_and_note(world *w, const cached_call *c, PyObject *const *args, size_t given,
-                               PyObject *keywords) {
+static PyObject *call_and_note(world *w, const cached_call *c, const call *by) {
     uint64_t writes = w->held.writes;
-    PyObject *result = call_behind(w, c, args, given, keywords);
+    PyObject *result = call_behind(w, c, by);
     if (result == NULL)
         return NULL;
     if (w->held.writes != writes || !can_be_kept(w, result)) {
@@ -235,8 +232,7 @@ static PyObject *call_and_note(world *w, const cached_call *c, PyObject *const *
     return result;
 }
 
-static PyObject *call_by_key(world *w, const cached_call *c, PyObject *const *args, size_t given,
-                             PyObject *keywords) {
+static PyObject *call_by_key(world *w, const cached_call *c, const call *by) {
     PyObject *before = result_before(w, c);
     if (before != NULL || w->stop.broken || PyErr_Occurred())
         return Py_XNewRef(before);
@@ -245,19 +241,18 @@ static PyObject *call_by_key(world *w, const cached_call *c, PyObject *const *ar
         return kept;
     if (!w->terms.whole) // the real one is called, and keeps the result: the next trace finds it
         return refuse(w, c);
-    return call_and_note(w, c, args, given, keywords);
+    return call_and_note(w, c, by);
 }
 
-PyObject *call_cached(world *w, PyObject *o, PyObject *const *args, size_t given,
-                      PyObject *keywords) {
-    cached_call c = {.self = o};
-    if (!raw_cached_parts(o, &c.parts))
+PyObject *call_cached(world *w, const call *by) {
+    cached_call c = {.self = by->callable};
+    if (!raw_cached_parts(by->callable, &c.parts))
         return refuse(w, &c);
     if (!c.parts.keeps)
-        return call_behind(w, &c, args, given, keywords);
+        return call_behind(w, &c, by);
     PyObject *result = NULL;
-    if (key_make(w, &c, args, given, keywords) == ST_OK)
-        result = call_by_key(w, &c, args, given, keywords);
+    if (key_make(w, &c, by) == ST_OK)
+        result = call_by_key(w, &c, by);
     Py_XDECREF(c.key);
     return result;
 }
@@ -267,7 +262,7 @@ PyObject *call_cached(world *w, PyObject *o, PyObject *const *args, size_t given
 static PyObject *fill_property(world *w, PyObject *self, PyObject *o, PyObject *dict,
                                PyObject *name) {
     PyObject *function = handler_attr(w, self, "func");
-    PyObject *value = function ? call_any(w, function, &o, 1, NULL) : NULL;
+    PyObject *value = function ? call_with(w, function, &o, 1) : NULL;
     if (value && op_setitem(w, dict, name, value) < 0)
         Py_CLEAR(value);
     Py_XDECREF(function);
@@ -277,8 +272,8 @@ static PyObject *fill_property(world *w, PyObject *self, PyObject *o, PyObject *
 // cached_property.__get__(self, o, class), but that no other thread is waited for: a trace holds no
 // lock, and what it writes is written when it has run.
 static HANDLER(cached_property_get) {
-    int whole = given == 3 && !keywords ? door_is(w, args[1], Py_None) : 1;
-    PyObject *name = whole == 0 ? handler_attr(w, args[0], "attrname") : NULL;
+    int whole = c->given == 3 && !c->keywords ? door_is(w, c->args[1], Py_None) : 1;
+    PyObject *name = whole == 0 ? handler_attr(w, c->args[0], "attrname") : NULL;
     int known = name ? !door_is(w, name, Py_None) : 0;
     if (whole < 0 || w->stop.broken || PyErr_Occurred()) {
         Py_XDECREF(name);
@@ -286,12 +281,13 @@ static HANDLER(cached_property_get) {
     }
     if (!known) { // the class itself, or an error in the library's own words
         Py_XDECREF(name);
-        return call_function(w, callable, args, given, keywords);
+        return handler_interpret(w, c);
     }
-    PyObject *dict = attr_get(w, args[1], word.dict), *value = NULL;
+    PyObject *dict = attr_get(w, c->args[1], word.dict), *value = NULL;
     int there = dict ? op_contains(w, dict, name) : -1;
     if (there >= 0)
-        value = there ? op_getitem(w, dict, name) : fill_property(w, args[0], args[1], dict, name);
+        value = there ? op_getitem(w, dict, name)
+                      : fill_property(w, c->args[0], c->args[1], dict, name);
     Py_XDECREF(dict);
     Py_DECREF(name);
     return value;

@@ -6,5 +6,4 @@
 // Rows for Python functions of functools. Before the first trace.
 status cached_setup(void);
 
-PyObject *call_cached(world *w, PyObject *o, PyObject *const *args, size_t given,
-                      PyObject *keywords);
+PyObject *call_cached(world *w, const call *by);

@@ -18,8 +18,7 @@
 PyTypeObject *call_compiled_type;
 PyObject *(*call_compiled_function)(PyObject *compiled);
 bool (*call_compiled_strict)(PyObject *compiled);
-PyObject *(*call_function)(world *w, PyObject *function, PyObject *const *args, size_t given,
-                           PyObject *keywords);
+PyObject *(*call_function)(world *w, const call *c);
 
 int call_setup(void) {
     return words_setup();
@@ -47,44 +46,28 @@ static void arguments_free(arguments *a) {
         PyMem_Free(a->items);
 }
 
-static size_t count_of(size_t given, PyObject *keywords) {
-    size_t positional = (size_t)PyVectorcall_NARGS(given);
-    return positional + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0);
-}
-
-static PyObject *call_joined(world *w, PyObject *callable, PyObject *first, PyObject *const *args,
-                             size_t given, PyObject *keywords, int thin) {
-    size_t count = count_of(given, keywords);
+PyObject *call_with_first(world *w, const call *c, PyObject *first) {
+    size_t count = call_count(c);
     arguments a;
     if (!arguments_make(&a, count + 1))
         return NULL;
     a.items[0] = first;
     if (count > 0)
-        memcpy(a.items + 1, args, count * sizeof(PyObject *));
-    size_t positional = (size_t)PyVectorcall_NARGS(given) + 1;
-    w->thin = thin;
-    PyObject *result = call_any(w, callable, a.items, positional, keywords);
+        memcpy(a.items + 1, c->args, count * sizeof(PyObject *));
+    call joined = *c;
+    joined.args = a.items;
+    joined.given++;
+    PyObject *result = call_any(w, &joined);
     arguments_free(&a);
     return result;
-}
-
-PyObject *call_with_first(world *w, PyObject *callable, PyObject *first, PyObject *const *args,
-                          size_t given, PyObject *keywords) {
-    return call_joined(w, callable, first, args, given, keywords, RUN_NATIVE);
-}
-
-PyObject *call_init(world *w, PyObject *function, PyObject *object, PyObject *const *args,
-                    size_t given, PyObject *keywords, int thin) {
-    w->made_object = object;
-    return call_joined(w, function, object, args, given, keywords,
-                       thin == RUN_THIN ? RUN_INIT : RUN_NATIVE);
 }
 
 // --- native calls ---
 
 PyObject *call_native(world *w, PyObject *callable, PyObject *const *args, size_t given,
                       PyObject *keywords, bool suspicious) {
-    suspicious = suspicious || native_has_lazy(args, given, keywords);
+    suspicious =
+        suspicious || native_has_lazy(&(call){.args = args, .given = given, .keywords = keywords});
     return native_result(w, PyObject_Vectorcall(callable, args, given, keywords), suspicious);
 }
 
@@ -94,22 +77,16 @@ static bool is_known(const world *w, PyObject *function) {
     return map_get(&w->made.objects, map_key(function)) != NULL || record_of(w, function) != NULL;
 }
 
-static PyObject *call_python(world *w, PyObject *function, PyObject *const *args, size_t given,
-                             PyObject *keywords) {
-    const rule *row = rule_of(function); // a few of the library's have one
-    int thin = w->tail;
-    if (row != NULL && (row->applies == NULL || row->applies(w, args, PyVectorcall_NARGS(given))))
-        return rule_call(w, row, function, args, given, keywords);
+static PyObject *call_python(world *w, const call *c) {
+    const rule *row = rule_of(c->callable); // a few of the library's have one
+    if (row != NULL && (row->applies == NULL || row->applies(w, c)))
+        return rule_call(w, row, c);
     if (w->stop.broken || PyErr_Occurred())
         return NULL;
-    w->tail = thin; // looking may have run code
-    if (!is_known(w, function))
+    if (!is_known(w, c->callable))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "%U",
-                           ((PyFunctionObject *)function)->func_qualname);
-    w->thin = w->tail;
-    PyObject *result = call_function(w, function, args, given, keywords);
-    w->thin = w->tail = RUN_NATIVE;
-    return result;
+                           ((PyFunctionObject *)c->callable)->func_qualname);
+    return call_function(w, c);
 }
 
 // --- bound methods, partials, static methods ---
@@ -123,12 +100,12 @@ static PyObject *part_of(world *w, PyObject *o, source_kind kind, PyObject *name
     return opened;
 }
 
-static PyObject *call_bound(world *w, PyObject *method, PyObject *const *args, size_t given,
-                            PyObject *keywords) {
-    int thin = w->tail;
-    PyObject *function = part_of(w, method, SOURCE_METHOD_FUNC, word.func);
-    PyObject *self = function ? part_of(w, method, SOURCE_METHOD_SELF, word.self) : NULL;
-    PyObject *result = self ? call_joined(w, function, self, args, given, keywords, thin) : NULL;
+static PyObject *call_bound(world *w, const call *c) {
+    PyObject *function = part_of(w, c->callable, SOURCE_METHOD_FUNC, word.func);
+    PyObject *self = function ? part_of(w, c->callable, SOURCE_METHOD_SELF, word.self) : NULL;
+    call unbound = *c;
+    unbound.callable = function;
+    PyObject *result = self ? call_with_first(w, &unbound, self) : NULL;
     Py_XDECREF(function);
     Py_XDECREF(self);
     return result;
@@ -152,28 +129,30 @@ static PyObject *joined_keywords(PyObject *held, PyObject *const *values, PyObje
     return all;
 }
 
-static PyObject *call_flat(world *w, PyObject *callable, PyObject *args, PyObject *keywords,
-                           int thin) {
+// `c` with other arguments.
+static PyObject *call_flat(world *w, const call *c, PyObject *args, PyObject *keywords) {
     flat_args flat = call_flatten(args, keywords);
     if (flat.items == NULL)
         return NULL;
-    PyObject *names = PyTuple_GET_SIZE(flat.names) > 0 ? flat.names : NULL;
-    w->thin = thin;
-    PyObject *result = call_any(w, callable, flat.items, flat.given, names);
+    call all = *c;
+    all.args = flat.items;
+    all.given = flat.given;
+    all.keywords = flat.names;
+    PyObject *result = call_any(w, &all);
     call_drop_flat(&flat);
     return result;
 }
 
-static PyObject *call_partial(world *w, PyObject *partial, PyObject *const *args, size_t given,
-                              PyObject *keywords) {
-    Py_ssize_t count = PyVectorcall_NARGS(given);
-    int thin = w->tail;
+static PyObject *call_partial(world *w, const call *c) {
+    PyObject *partial = c->callable;
     PyObject *function = part_of(w, partial, SOURCE_PARTIAL_FUNC, word.partial_func);
     PyObject *first = function ? part_of(w, partial, SOURCE_PARTIAL_ARGS, word.args) : NULL;
     PyObject *held = first ? part_of(w, partial, SOURCE_PARTIAL_KEYWORDS, word.keywords) : NULL;
-    PyObject *all = held ? joined_args(first, args, count) : NULL;
-    PyObject *named = all ? joined_keywords(held, args + count, keywords) : NULL;
-    PyObject *result = named ? call_flat(w, function, all, named, thin) : NULL;
+    PyObject *all = held ? joined_args(first, c->args, (Py_ssize_t)c->given) : NULL;
+    PyObject *named = all ? joined_keywords(held, c->args + c->given, c->keywords) : NULL;
+    call behind = *c;
+    behind.callable = function;
+    PyObject *result = named ? call_flat(w, &behind, all, named) : NULL;
     Py_XDECREF(function);
     Py_XDECREF(first);
     Py_XDECREF(held);
@@ -182,27 +161,24 @@ static PyObject *call_partial(world *w, PyObject *partial, PyObject *const *args
     return result;
 }
 
-static PyObject *call_static(world *w, PyObject *o, PyObject *const *args, size_t given,
-                             PyObject *keywords) {
-    descr d = {.found = o, .raw = o};
-    int thin = w->tail;
-    PyObject *callable = descr_held(w, &d, SOURCE_WRAPPED, word.func);
-    if (callable == NULL)
+static PyObject *call_static(world *w, const call *c) {
+    descr d = {.found = c->callable, .raw = c->callable};
+    call behind = *c;
+    behind.callable = descr_held(w, &d, SOURCE_WRAPPED, word.func);
+    if (behind.callable == NULL)
         return PyErr_Occurred() ? NULL : world_break(w, REASON_NATIVE_CALL, "staticmethod(None)");
-    w->thin = thin;
-    PyObject *result = call_any(w, callable, args, given, keywords);
-    Py_DECREF(callable);
+    PyObject *result = call_any(w, &behind);
+    Py_DECREF(behind.callable);
     return result;
 }
 
 // --- C callables ---
 
-static PyObject *call_by_rule(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                              PyObject *keywords) {
-    const rule *row = rule_of(callable);
+static PyObject *call_by_rule(world *w, const call *c) {
+    const rule *row = rule_of(c->callable);
     if (row != NULL)
-        return rule_call(w, row, callable, args, given, keywords);
-    return world_break_at(w, home_reason(callable), callable, "");
+        return rule_call(w, row, c);
+    return world_break_at(w, home_reason(c->callable), c->callable, "");
 }
 
 static bool is_native(PyObject *callable) {
@@ -214,15 +190,19 @@ static bool is_native(PyObject *callable) {
 
 // --- objects with __call__ ---
 
-static PyObject *call_way(world *w, const way *s, PyObject *self, PyObject *const *args,
-                          size_t given, PyObject *keywords, int thin) {
-    if (PyFunction_Check(s->raw))
-        return call_joined(w, s->found, self, args, given, keywords, thin);
+static PyObject *call_way(world *w, const way *s, const call *c) {
+    PyObject *self = c->callable;
+    if (PyFunction_Check(s->raw)) {
+        call unbound = *c;
+        unbound.callable = s->found;
+        return call_with_first(w, &unbound, self);
+    }
     descr d;
     if (descr_of(w, s->found, s->raw, &d) != ST_OK)
         return NULL;
     PyObject *bound = descr_get(w, &d, self, Py_TYPE(self));
-    PyObject *result = bound ? call_any(w, bound, args, given, keywords) : NULL;
+    call again = call_again(c, bound);
+    PyObject *result = bound ? call_any(w, &again) : NULL;
     Py_XDECREF(bound);
     return result;
 }
@@ -234,109 +214,101 @@ static PyObject *not_callable(PyObject *o) {
 }
 
 // The object is guarded by identity, and its function never changes.
-static PyObject *call_compiled(world *w, PyObject *o, PyObject *const *args, size_t given,
-                               PyObject *keywords) {
-    PyObject *function = call_compiled_function(o);
+static PyObject *call_compiled(world *w, const call *c) {
+    PyObject *function = call_compiled_function(c->callable);
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
-    PyObject *opened = s ? door_bring(w, s, function) : NULL;
-    bool strict = call_compiled_strict(o);
+    bool strict = call_compiled_strict(c->callable);
+    call behind = *c;
+    behind.callable = s ? door_bring(w, s, function) : NULL;
     w->inside.strict += strict;
-    PyObject *result = opened ? call_python(w, opened, args, given, keywords) : NULL;
+    PyObject *result = behind.callable ? call_python(w, &behind) : NULL;
     w->inside.strict -= strict;
     return result;
 }
 
-static PyObject *call_object_once(world *w, PyObject *o, PyObject *const *args, size_t given,
-                                  PyObject *keywords) {
-    PyTypeObject *type = Py_TYPE(o);
-    int thin = w->tail;
+static PyObject *call_object_once(world *w, const call *c) {
+    PyTypeObject *type = Py_TYPE(c->callable);
     if (type == call_compiled_type)
-        return call_compiled(w, o, args, given, keywords);
-    way call;
-    if (way_find(w, type, word.call, (void *)type->tp_call, &call) != ST_OK)
+        return call_compiled(w, c);
+    way found;
+    if (way_find(w, type, word.call, (void *)type->tp_call, &found) != ST_OK)
         return NULL;
-    w->tail = thin; // looking may have run code
-    if (call.found != NULL)
-        return call_way(w, &call, o, args, given, keywords, thin);
-    if (call.native == NULL)
-        return not_callable(o);
-    if (call.native == (void *)word.partial->tp_call)
-        return call_partial(w, o, args, given, keywords);
-    if (call.native == (void *)word.cached->tp_call)
-        return call_cached(w, o, args, given, keywords);
-    if (call.native == (void *)PyStaticMethod_Type.tp_call)
-        return call_static(w, o, args, given, keywords);
-    return call_by_rule(w, o, args, given, keywords);
+    if (found.found != NULL)
+        return call_way(w, &found, c);
+    if (found.native == NULL)
+        return not_callable(c->callable);
+    if (found.native == (void *)word.partial->tp_call)
+        return call_partial(w, c);
+    if (found.native == (void *)word.cached->tp_call)
+        return call_cached(w, c);
+    if (found.native == (void *)PyStaticMethod_Type.tp_call)
+        return call_static(w, c);
+    return call_by_rule(w, c);
 }
 
 // Counted as _PyObject_MakeTpCall does: an object may lead to itself.
-static PyObject *call_object(world *w, PyObject *o, PyObject *const *args, size_t given,
-                             PyObject *keywords) {
+static PyObject *call_object(world *w, const call *c) {
     if (Py_EnterRecursiveCall(" while calling a Python object"))
         return NULL;
-    PyObject *result = call_object_once(w, o, args, given, keywords);
+    PyObject *result = call_object_once(w, c);
     Py_LeaveRecursiveCall();
     return result;
 }
 
-PyObject *call_class(world *w, PyObject *class, PyObject *const *args, size_t given,
-                     PyObject *keywords) {
-    PyTypeObject *meta = Py_TYPE(class);
-    int thin = w->tail;
-    way call;
-    if (way_find(w, meta, word.call, (void *)meta->tp_call, &call) != ST_OK)
+// By the metaclass's __call__.
+static PyObject *call_class(world *w, const call *c) {
+    PyTypeObject *meta = Py_TYPE(c->callable);
+    way found;
+    if (way_find(w, meta, word.call, (void *)meta->tp_call, &found) != ST_OK)
         return NULL;
-    if (call.found != NULL)
-        return call_way(w, &call, class, args, given, keywords, thin);
-    w->tail = thin;
-    if (call.native == (void *)PyType_Type.tp_call)
-        return call_type_call(w, class, args, given, keywords);
+    if (found.found != NULL)
+        return call_way(w, &found, c);
+    if (found.native == (void *)PyType_Type.tp_call)
+        return call_type_call(w, c);
     return world_break(w, REASON_NATIVE_CALL, "%s, by its metaclass",
-                       ((PyTypeObject *)class)->tp_name);
+                       ((PyTypeObject *)c->callable)->tp_name);
 }
 
 // --- any ---
 
-static PyObject *call_by_kind(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                              PyObject *keywords) {
-    if (PyFunction_Check(callable))
-        return call_python(w, callable, args, given, keywords);
-    if (is_native(callable))
-        return call_by_rule(w, callable, args, given, keywords);
-    if (PyType_Check(callable))
-        return call_class(w, callable, args, given, keywords);
-    return call_object(w, callable, args, given, keywords);
+static PyObject *call_by_kind(world *w, const call *c) {
+    if (PyFunction_Check(c->callable))
+        return call_python(w, c);
+    if (is_native(c->callable))
+        return call_by_rule(w, c);
+    if (PyType_Check(c->callable))
+        return call_class(w, c);
+    return call_object(w, c);
 }
 
-PyObject *call_any(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                   PyObject *keywords) {
-    int thin = w->thin;
-    w->thin = RUN_NATIVE;
-    callable = door_open(w, callable);
-    if (callable == NULL)
-        return NULL;
-    w->tail = thin;
-    given = (size_t)PyVectorcall_NARGS(given); // nobody below borrows the slot before the arguments
-    if (keywords != NULL && PyTuple_GET_SIZE(keywords) == 0)
-        keywords = NULL;
-    if (Py_IS_TYPE(callable, &PyMethod_Type))
-        return call_bound(w, callable, args, given, keywords);
-    if (is_trampoline(callable)) {
-        w->thin = thin;
-        return call_any(w, trampoline_callable(callable), args, given, keywords);
+static PyObject *call_opened(world *w, const call *c) {
+    if (Py_IS_TYPE(c->callable, &PyMethod_Type))
+        return call_bound(w, c);
+    if (is_trampoline(c->callable)) {
+        call behind = *c;
+        behind.callable = trampoline_callable(c->callable);
+        return call_any(w, &behind);
     }
     bool handled = false;
-    PyObject *result = mark_call(w, callable, args, given, keywords, &handled);
+    PyObject *result = mark_call(w, c, &handled);
     if (!handled && world_tensors != NULL)
-        result = world_tensors->call(w, callable, args, given, keywords, &handled);
-    w->tail = thin; // torch may have run code
+        result = world_tensors->call(w, c, &handled);
     if (!handled && !PyErr_Occurred())
-        result = call_by_kind(w, callable, args, given, keywords);
+        result = call_by_kind(w, c);
     if (w->stop.broken)
         Py_CLEAR(result);
-    else if (result != NULL && !PyFunction_Check(callable))
+    else if (result != NULL && !PyFunction_Check(c->callable))
         native_made(w, result);
     return result;
+}
+
+PyObject *call_any(world *w, const call *c) {
+    call opened = *c;
+    opened.callable = door_open(w, c->callable);
+    opened.given = (size_t)PyVectorcall_NARGS(c->given); // nobody below borrows the slot before
+    if (c->keywords != NULL && PyTuple_GET_SIZE(c->keywords) == 0)
+        opened.keywords = NULL;
+    return opened.callable ? call_opened(w, &opened) : NULL;
 }
 
 // --- f(*args, **keywords) ---
@@ -371,22 +343,21 @@ static PyObject *star_keywords(world *w, PyObject *callable, PyObject *keywords)
     return NULL;
 }
 
-PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keywords) {
-    int thin = w->thin;
-    w->thin = RUN_NATIVE;
-    callable = door_open(w, callable);
-    PyObject *named = NULL, *result = NULL;
-    if (callable == NULL || (keywords && !(named = star_keywords(w, callable, keywords))))
+PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keywords,
+                    run_result result) {
+    call c = {.callable = door_open(w, callable), .result = result};
+    PyObject *named = NULL, *value = NULL;
+    if (c.callable == NULL || (keywords && !(named = star_keywords(w, c.callable, keywords))))
         return NULL;
-    PyObject *tuple = star_args(w, callable, args);
+    PyObject *tuple = star_args(w, c.callable, args);
     if (tuple != NULL && named != NULL && PyDict_GET_SIZE(named) > 0)
-        result = call_flat(w, callable, tuple, named, thin);
+        value = call_flat(w, &c, tuple, named);
     else if (tuple != NULL) {
-        w->thin = thin;
-        result = call_any(w, callable, ((PyTupleObject *)tuple)->ob_item,
-                          (size_t)PyTuple_GET_SIZE(tuple), NULL);
+        c.args = ((PyTupleObject *)tuple)->ob_item;
+        c.given = (size_t)PyTuple_GET_SIZE(tuple);
+        value = call_any(w, &c);
     }
     Py_XDECREF(tuple);
     Py_XDECREF(named);
-    return result;
+    return value;
 }

@@ -4,29 +4,30 @@
 
 #include "src/world/world.h"
 
-// world.thin says how the callee's value becomes that of the instruction being traced, and is
-// spent; where the call goes on to another callable with the same value, it is handed on.
-PyObject *call_any(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                   PyObject *keywords);
-PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keywords);
-// call_any(callable, first, *args).
-PyObject *call_with_first(world *w, PyObject *callable, PyObject *first, PyObject *const *args,
-                          size_t given, PyObject *keywords);
-// The same for an __init__ and its object. `thin`: how the class itself was called.
-PyObject *call_init(world *w, PyObject *function, PyObject *object, PyObject *const *args,
-                    size_t given, PyObject *keywords, int thin);
-// Calling a class, by its metaclass's __call__; and type.__call__ itself: __new__, then __init__.
-PyObject *call_class(world *w, PyObject *class, PyObject *const *args, size_t given,
-                     PyObject *keywords);
-PyObject *call_type_call(world *w, PyObject *class, PyObject *const *args, size_t given,
-                         PyObject *keywords);
+PyObject *call_any(world *w, const call *c);
+// callable(*args), whose value is the engine's own: the instruction does more with it.
+static inline PyObject *call_with(world *w, PyObject *callable, PyObject *const *args,
+                                  size_t given) {
+    return call_any(w, &(call){.callable = callable, .args = args, .given = given});
+}
+// The same arguments for another callable, whose value is the engine's own.
+static inline call call_again(const call *c, PyObject *callable) {
+    return (call){
+        .callable = callable, .args = c->args, .given = c->given, .keywords = c->keywords};
+}
+// The same call, with one more argument before all others.
+PyObject *call_with_first(world *w, const call *c, PyObject *first);
+// callable(*args, **keywords); keywords may be NULL.
+PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keywords,
+                    run_result result);
+// type.__call__ of the class that is the callable: __new__, then __init__.
+PyObject *call_type_call(world *w, const call *c);
 // One-time setup of the names and types this room knows. 0, or -1 with an exception.
 int call_setup(void);
 
 // A Python function, known to the world: PyObject_Vectorcall, after telling the hook to expect it.
 // Set by src/trace, which knows frames.
-extern PyObject *(*call_function)(world *w, PyObject *function, PyObject *const *args, size_t given,
-                                  PyObject *keywords);
+extern PyObject *(*call_function)(world *w, const call *c);
 
 // Objects that stand in a Python function's place, and the function of one (borrowed): what calls
 // them calls the function. Set by src/compile, whose objects they are.

@@ -25,11 +25,10 @@ static bool is_ignored(const descr *d, PyTypeObject *type) {
     return self != NULL && PyType_Check(self) && ((PyTypeObject *)self)->tp_new != type->tp_new;
 }
 
-static PyObject *make(world *w, PyObject *class, PyObject *const *args, size_t given,
-                      PyObject *keywords) {
-    PyTypeObject *type = (PyTypeObject *)class;
+static PyObject *make(world *w, const call *c) {
+    PyTypeObject *type = (PyTypeObject *)c->callable;
     descr d;
-    if (check_metaclass(w, Py_TYPE(class)) != ST_OK)
+    if (check_metaclass(w, Py_TYPE(type)) != ST_OK)
         return NULL;
     if (descr_find(w, type, word.new_, &d) != ST_OK)
         return NULL;
@@ -37,9 +36,9 @@ static PyObject *make(world *w, PyObject *class, PyObject *const *args, size_t g
         return world_break(w, REASON_NATIVE_CALL, "%s has no __new__", type->tp_name);
     if (is_ignored(&d, type))
         return world_break(w, REASON_NATIVE_CALL, "%s with another type's __new__", type->tp_name);
-    PyObject *callable = descr_get(w, &d, NULL, type);
-    PyObject *object = callable ? call_with_first(w, callable, class, args, given, keywords) : NULL;
-    Py_XDECREF(callable);
+    call new = call_again(c, descr_get(w, &d, NULL, type));
+    PyObject *object = new.callable ? call_with_first(w, &new, c->callable) : NULL;
+    Py_XDECREF(new.callable);
     return object;
 }
 
@@ -59,20 +58,24 @@ static status check_none(world *w, PyObject *result) {
     return none == 1 ? ST_OK : failed(w);
 }
 
-static status init(world *w, PyObject *object, PyObject *const *args, size_t given,
-                   PyObject *keywords, int thin) {
+// An __init__ that the class's call ends with: its object is the instruction's value then.
+static status init(world *w, const call *c, PyObject *object, bool last) {
     PyTypeObject *type = Py_TYPE(object);
     descr d;
     TRY(descr_find(w, type, word.init, &d));
     if (d.found == NULL)
         return ST_OK;
-    if (PyFunction_Check(d.raw) || Py_IS_TYPE(d.raw, &PyWrapperDescr_Type))
-        return check_none(w, call_init(w, d.found, object, args, given, keywords, thin));
-    PyObject *bound = descr_get(w, &d, object, type);
-    if (bound == NULL)
+    if (PyFunction_Check(d.raw) || Py_IS_TYPE(d.raw, &PyWrapperDescr_Type)) {
+        call init = call_again(c, d.found);
+        init.result = last && c->result == RUN_THIN ? RUN_INIT : RUN_NATIVE;
+        init.made = object;
+        return check_none(w, call_with_first(w, &init, object));
+    }
+    call init = call_again(c, descr_get(w, &d, object, type));
+    if (init.callable == NULL)
         return failed(w);
-    PyObject *result = call_any(w, bound, args, given, keywords);
-    Py_DECREF(bound);
+    PyObject *result = call_any(w, &init);
+    Py_DECREF(init.callable);
     return check_none(w, result);
 }
 
@@ -117,28 +120,25 @@ static PyObject *make_fields(world *w, PyObject *class, PyObject *items, Py_ssiz
     return call_native(w, class, &opened, 1, NULL, false);
 }
 
-static PyObject *call_builtin_class(world *w, PyObject *class, PyObject *const *args, size_t given,
-                                    PyObject *keywords) {
-    const rule *row = rule_of(class);
+static PyObject *call_builtin_class(world *w, const call *c) {
+    const rule *row = rule_of(c->callable);
     if (row != NULL)
-        return rule_call(w, row, class, args, given, keywords);
-    Py_ssize_t fields = fields_of((PyTypeObject *)class);
-    if (fields >= 0 && given == 1 && keywords == NULL)
-        return make_fields(w, class, args[0], fields);
-    return world_break(w, REASON_NATIVE_CALL, "%s", ((PyTypeObject *)class)->tp_name);
+        return rule_call(w, row, c);
+    Py_ssize_t fields = fields_of((PyTypeObject *)c->callable);
+    if (fields >= 0 && c->given == 1 && c->keywords == NULL)
+        return make_fields(w, c->callable, c->args[0], fields);
+    return world_break(w, REASON_NATIVE_CALL, "%s", ((PyTypeObject *)c->callable)->tp_name);
 }
 
-PyObject *call_type_call(world *w, PyObject *class, PyObject *const *args, size_t given,
-                         PyObject *keywords) {
-    PyTypeObject *type = (PyTypeObject *)class;
-    int thin = w->tail;
+PyObject *call_type_call(world *w, const call *c) {
+    PyTypeObject *type = (PyTypeObject *)c->callable;
     if (PyType_IsSubtype(type, &PyType_Type) && type != &PyType_Type)
         return world_break(w, REASON_CLASS_STATEMENT, "calls the metaclass %s", type->tp_name);
     if (!raw_is_python_class(type))
-        return call_builtin_class(w, class, args, given, keywords);
+        return call_builtin_class(w, c);
     if (refuse_finalizer(w, type) != ST_OK || look_at_abstract(w, type) != ST_OK)
         return NULL;
-    PyObject *made = make(w, class, args, given, keywords);
+    PyObject *made = make(w, c);
     PyObject *object = made ? door_open(w, made) : NULL;
     if (object == NULL) {
         Py_XDECREF(made);
@@ -146,7 +146,7 @@ PyObject *call_type_call(world *w, PyObject *class, PyObject *const *args, size_
     }
     if (is_standin(object) || !PyObject_TypeCheck(object, type))
         return made;
-    if (init(w, object, args, given, keywords, made == object ? thin : 0) != ST_OK)
+    if (init(w, c, object, made == object) != ST_OK)
         Py_CLEAR(made);
     return made;
 }

@@ -53,12 +53,12 @@ status way_find(world *w, PyTypeObject *type, PyObject *name, void *slot, way *s
 
 PyObject *way_call(world *w, const way *s, PyObject *const *args, size_t count) {
     if (PyFunction_Check(s->raw))
-        return call_any(w, s->found, args, count, NULL);
+        return call_with(w, s->found, args, count);
     descr d;
     if (descr_of(w, s->found, s->raw, &d) != ST_OK)
         return NULL;
     PyObject *bound = descr_get(w, &d, args[0], door_type(w, args[0]));
-    PyObject *result = bound ? call_any(w, bound, args + 1, count - 1, NULL) : NULL;
+    PyObject *result = bound ? call_with(w, bound, args + 1, count - 1) : NULL;
     Py_XDECREF(bound);
     return result;
 }
@@ -144,7 +144,7 @@ static PyObject *get_property(world *w, const descr *d, PyObject *o, PyTypeObjec
     PyObject *getter = descr_held(w, d, SOURCE_PROPERTY_GET, word.fget);
     if (getter == NULL) // CPython's own words, and no code to run
         return PyErr_Occurred() ? NULL : PyProperty_Type.tp_descr_get(d->raw, o, (PyObject *)type);
-    PyObject *result = call_any(w, getter, &o, 1, NULL);
+    PyObject *result = call_with(w, getter, &o, 1);
     Py_DECREF(getter);
     return result;
 }
@@ -228,7 +228,7 @@ static PyObject *get_by_code(world *w, const descr *d, const way *get, PyObject 
                              PyTypeObject *type) {
     PyObject *class = class_value(w, type);
     PyObject *args[] = {d->found, o ? o : Py_None, class};
-    return class ? call_any(w, get->found, args, 3, NULL) : NULL; // never bound (slot_tp_descr_get)
+    return class ? call_with(w, get->found, args, 3) : NULL; // never bound (slot_tp_descr_get)
 }
 
 PyObject *descr_get(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
@@ -251,7 +251,7 @@ static int set_property(world *w, const descr *d, PyObject *o, PyObject *value) 
     if (setter == NULL)
         return PyErr_Occurred() ? -1 : PyProperty_Type.tp_descr_set(d->raw, o, value);
     PyObject *args[] = {o, value};
-    PyObject *result = call_any(w, setter, args, value ? 2 : 1, NULL);
+    PyObject *result = call_with(w, setter, args, value ? 2 : 1);
     Py_DECREF(setter);
     Py_XDECREF(result);
     return result ? 0 : -1;

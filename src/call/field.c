@@ -117,7 +117,9 @@ static PyObject *read_by_rule(world *w, const descr *d, PyObject *o) {
     const rule *row = rule_of(d->raw);
     if (row == NULL)
         return refuse(w, PyDescr_TYPE(d->raw), PyDescr_NAME(d->raw));
-    return row->kind == RULE_HANDLED ? row->handler(w, d->raw, &o, 1, NULL) : read_native(d, o);
+    if (row->kind != RULE_HANDLED)
+        return read_native(d, o);
+    return row->handler(w, &(call){.callable = d->raw, .args = &o, .given = 1});
 }
 
 // Reading these makes what is not there yet, so only what is there may be read. (A function makes a

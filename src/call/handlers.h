@@ -4,9 +4,7 @@
 
 #include "src/call/rules.h"
 
-#define HANDLER(name)                                                                              \
-    PyObject *handle_##name(world *w, PyObject *callable, PyObject *const *args, size_t given,     \
-                            PyObject *keywords)
+#define HANDLER(name) PyObject *handle_##name(world *w, const call *c)
 
 #define HANDLED(owners, names, handler, writes, state) HANDLER(handler);
 #include "src/call/rules.def"
@@ -14,20 +12,19 @@
 // --- what handlers share (handlers_common.c) ---
 
 // The callable does not take these arguments: the native function says so itself.
-PyObject *handler_misuse(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                         PyObject *keywords);
+PyObject *handler_misuse(world *w, const call *c);
 // Whether between `least` and `most` arguments were given, and no keywords.
-static inline bool handler_takes(size_t given, PyObject *keywords, size_t least, size_t most) {
-    return given >= least && given <= most && (keywords == NULL || PyTuple_GET_SIZE(keywords) == 0);
+static inline bool handler_takes(const call *c, size_t least, size_t most) {
+    return c->given >= least && c->given <= most && c->keywords == NULL;
 }
 // A keyword argument; borrowed, or NULL.
-PyObject *handler_keyword(PyObject *const *args, size_t given, PyObject *keywords,
-                          const char *name);
+PyObject *handler_keyword(const call *c, const char *name);
 // An opened exact str; borrowed, or NULL with an exception or a break.
 PyObject *handler_name(world *w, PyObject *o);
 // The native callable itself, on arguments that were made ready.
-PyObject *handler_native(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                         PyObject *keywords);
+PyObject *handler_native(world *w, PyObject *callable, PyObject *const *args, size_t given);
+// The Python function itself, interpreted. A break in it is one before the call, as of native code.
+PyObject *handler_interpret(world *w, const call *c);
 // All elements of an iterable, in order; a new list. As list(iterable) does it, length and all.
 PyObject *handler_gather(world *w, PyObject *iterable);
 // An attribute by its name; NULL with an exception or a break.

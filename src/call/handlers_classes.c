@@ -6,7 +6,7 @@
 #include "src/call/handlers.h"
 #include "src/call/words.h"
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 // The question being asked: of an instance, or of a class.
 typedef struct question {
@@ -128,7 +128,7 @@ static int ask_special(world *w, const question *q, PyObject *of) {
             method = descr_get(w, &d, of, Py_TYPE(of));
         else
             wrong(w, "a check against", of);
-        PyObject *result = method ? call_any(w, method, &q->asked, 1, NULL) : NULL;
+        PyObject *result = method ? call_with(w, method, &q->asked, 1) : NULL;
         if (result)
             found = op_truth(w, result);
         Py_XDECREF(method);
@@ -163,15 +163,15 @@ int op_isinstance(world *w, PyObject *o, PyObject *class) {
 }
 
 HANDLER(isinstance) {
-    return handler_takes(given, keywords, 2, 2) ? handler_bool(op_isinstance(w, args[0], args[1]))
-                                                : MISUSE();
+    return handler_takes(c, 2, 2) ? handler_bool(op_isinstance(w, c->args[0], c->args[1]))
+                                  : MISUSE();
 }
 
 HANDLER(issubclass) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    question q = {true, "__subclasscheck__", door_open(w, args[0])};
-    return q.asked ? handler_bool(ask(w, &q, args[1])) : NULL;
+    question q = {true, "__subclasscheck__", door_open(w, c->args[0])};
+    return q.asked ? handler_bool(ask(w, &q, c->args[1])) : NULL;
 }
 
 // type.__instancecheck__(cls, o), as a metaclass calls it through super().
@@ -186,11 +186,11 @@ static PyObject *plainly(world *w, PyObject *const *args, bool of_class) {
 }
 
 HANDLER(type_instancecheck) {
-    return handler_takes(given, keywords, 2, 2) ? plainly(w, args, false) : MISUSE();
+    return handler_takes(c, 2, 2) ? plainly(w, c->args, false) : MISUSE();
 }
 
 HANDLER(type_subclasscheck) {
-    return handler_takes(given, keywords, 2, 2) ? plainly(w, args, true) : MISUSE();
+    return handler_takes(c, 2, 2) ? plainly(w, c->args, true) : MISUSE();
 }
 
 // --- abstract classes ---
@@ -330,10 +330,10 @@ static PyObject *registry_says(world *w, PyObject *of, PyObject *type) {
 }
 
 HANDLER(abc_instancecheck) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *of = door_open(w, args[0]);
-    PyTypeObject *type = of ? door_type(w, args[1]) : NULL;
+    PyObject *of = door_open(w, c->args[0]);
+    PyTypeObject *type = of ? door_type(w, c->args[1]) : NULL;
     if (!type)
         return NULL;
     int plain = has_plain_class(w, type);
@@ -343,9 +343,9 @@ HANDLER(abc_instancecheck) {
 }
 
 HANDLER(abc_subclasscheck) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *of = door_open(w, args[0]), *type = of ? door_open(w, args[1]) : NULL;
+    PyObject *of = door_open(w, c->args[0]), *type = of ? door_open(w, c->args[1]) : NULL;
     return type ? registry_says(w, of, type) : NULL;
 }
 
@@ -354,11 +354,11 @@ HANDLER(abc_subclasscheck) {
 // Nothing is done to what it is made of: it is only kept, so no lazy may be in there.
 HANDLER(generic_alias) {
     PyObject *ready[3] = {NULL}, *result = NULL;
-    if (!handler_takes(given, keywords, 2, 3))
+    if (!handler_takes(c, 2, 3))
         return MISUSE();
     status st = ST_OK;
-    for (size_t i = 0; st == ST_OK && i < given; i++) {
-        ready[i] = Py_NewRef(args[i]);
+    for (size_t i = 0; st == ST_OK && i < c->given; i++) {
+        ready[i] = Py_NewRef(c->args[i]);
         st = protocol_open(w, &ready[i], P_NONE);
         if (st == ST_OK && PyTuple_CheckExact(ready[i]))
             st = protocol_open_elements(w, &ready[i], P_NONE);
@@ -366,8 +366,8 @@ HANDLER(generic_alias) {
             st = world_break_status(w, REASON_NATIVE_CALL, "types.GenericAlias of a tensor");
     }
     if (st == ST_OK)
-        result = call_native(w, callable, ready, given, NULL, false);
-    for (size_t i = 0; i < given; i++)
+        result = call_native(w, c->callable, ready, c->given, NULL, false);
+    for (size_t i = 0; i < c->given; i++)
         Py_XDECREF(ready[i]);
     return result;
 }

@@ -5,23 +5,21 @@
 #include "src/call/handlers.h"
 #include "src/call/native.h"
 
-PyObject *handler_misuse(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                         PyObject *keywords) {
-    if (native_has_lazy(args, given, keywords))
-        return world_break_at(w, REASON_NATIVE_CALL, callable, " with these arguments");
-    PyObject *result = PyObject_Vectorcall(callable, args, given, keywords);
+PyObject *handler_misuse(world *w, const call *c) {
+    if (native_has_lazy(c))
+        return world_break_at(w, REASON_NATIVE_CALL, c->callable, " with these arguments");
+    PyObject *result = PyObject_Vectorcall(c->callable, c->args, c->given, c->keywords);
     if (result == NULL)
         return NULL;
     // It took them after all: what it did with unopened arguments is not believed.
     Py_DECREF(result);
-    return world_break_at(w, REASON_NATIVE_CALL, callable, " with these arguments");
+    return world_break_at(w, REASON_NATIVE_CALL, c->callable, " with these arguments");
 }
 
-PyObject *handler_keyword(PyObject *const *args, size_t given, PyObject *keywords,
-                          const char *name) {
-    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++)
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, i), name) == 0)
-            return args[given + i];
+PyObject *handler_keyword(const call *c, const char *name) {
+    for (Py_ssize_t i = 0; c->keywords && i < PyTuple_GET_SIZE(c->keywords); i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(c->keywords, i), name) == 0)
+            return c->args[c->given + (size_t)i];
     return NULL;
 }
 
@@ -37,12 +35,16 @@ PyObject *handler_name(world *w, PyObject *o) {
     return world_break(w, REASON_ATTRIBUTE, "a name that is a %s object", Py_TYPE(name)->tp_name);
 }
 
-PyObject *handler_native(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                         PyObject *keywords) {
+PyObject *handler_native(world *w, PyObject *callable, PyObject *const *args, size_t given) {
     bool suspicious = false;
     for (size_t i = 0; i < given && !suspicious; i++)
         suspicious = handler_meets_standin(args[i], 3);
-    return call_native(w, callable, args, given, keywords, suspicious);
+    return call_native(w, callable, args, given, NULL, suspicious);
+}
+
+PyObject *handler_interpret(world *w, const call *c) {
+    call again = call_again(c, c->callable);
+    return call_function(w, &again);
 }
 
 PyObject *handler_gather(world *w, PyObject *iterable) {

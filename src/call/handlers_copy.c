@@ -6,7 +6,7 @@
 #include "src/call/handlers.h"
 #include "src/call/words.h"
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 static PyObject *new_object; // copyreg.__newobj__
 
@@ -51,7 +51,7 @@ static int has_slots(world *w, PyTypeObject *type) {
 
 static PyObject *call_method(world *w, PyObject *o, const char *name) {
     PyObject *method = handler_attr(w, o, name);
-    PyObject *result = method ? call_any(w, method, NULL, 0, NULL) : NULL;
+    PyObject *result = method ? call_with(w, method, NULL, 0) : NULL;
     Py_XDECREF(method);
     return result;
 }
@@ -196,9 +196,9 @@ static PyObject *reduce_set(world *w, PyObject *o) {
 }
 
 HANDLER(reduce_ex) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *o = door_open(w, args[0]), *protocol = o ? door_open(w, args[1]) : NULL;
+    PyObject *o = door_open(w, c->args[0]), *protocol = o ? door_open(w, c->args[1]) : NULL;
     if (!protocol)
         return NULL;
     if (is_standin(o) || !PyLong_CheckExact(protocol) || PyLong_AsLong(protocol) < 2)
@@ -239,12 +239,12 @@ static int is_its_copy(world *w, PyObject *o) {
 
 // The library's function asks for the address of everything; of values that breaks.
 static HANDLER(deepcopy) {
-    PyObject *memo = given > 1 ? args[1] : handler_keyword(args, given, keywords, "memo");
-    int own = given > 0 && given < 3 ? is_own_memo(w, memo) : 0;
-    int same = own > 0 ? is_its_copy(w, args[0]) : own;
+    PyObject *memo = c->given > 1 ? c->args[1] : handler_keyword(c, "memo");
+    int own = c->given > 0 && c->given < 3 ? is_own_memo(w, memo) : 0;
+    int same = own > 0 ? is_its_copy(w, c->args[0]) : own;
     if (same)
-        return same < 0 ? NULL : Py_NewRef(args[0]);
-    return call_function(w, callable, args, given, keywords);
+        return same < 0 ? NULL : Py_NewRef(c->args[0]);
+    return handler_interpret(w, c);
 }
 
 // --- setting up ---

@@ -9,7 +9,7 @@
 
 #include <opcode.h>
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 static bool went_wrong(const world *w) {
     return w->stop.broken || PyErr_Occurred();
@@ -37,50 +37,50 @@ static int keyed(world *w, PyObject *dict, PyObject *key, names **n, PyObject **
 
 // dict's own C method on the twin: the key is made ready, what follows it is only moved. A dict
 // whose order is kept elsewhere must not be written to behind its back.
-static PyObject *natively(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                          bool writes) {
+static PyObject *natively(world *w, const call *c, bool writes) {
     PyObject *ready[3] = {NULL}, *result = NULL;
-    for (size_t i = 0; i < given; i++)
-        ready[i] = Py_NewRef(args[i]);
+    for (size_t i = 0; i < c->given; i++)
+        ready[i] = Py_NewRef(c->args[i]);
     status st = protocol_open(w, &ready[0], P_NONE);
-    if (st == ST_OK && given > 1)
+    if (st == ST_OK && c->given > 1)
         st = protocol_open(w, &ready[1], P_HASH);
     if (st == ST_OK && (is_standin(ready[0]) || (writes && PyODict_Check(ready[0]))))
         st = world_break_status(w, REASON_NATIVE_CALL, "dict's own method on a %s object",
                                 Py_TYPE(ready[0])->tp_name);
     if (st == ST_OK)
-        result = call_native(w, callable, ready, given, NULL, given > 1 && is_standin(ready[1]));
-    for (size_t i = 0; i < given; i++)
+        result = call_native(w, c->callable, ready, c->given, NULL,
+                             c->given > 1 && is_standin(ready[1]));
+    for (size_t i = 0; i < c->given; i++)
         Py_DECREF(ready[i]);
     return result;
 }
 
 HANDLER(dict_get) {
-    if (!handler_takes(given, keywords, 2, 3))
+    if (!handler_takes(c, 2, 3))
         return MISUSE();
     names *n;
     PyObject *key;
-    int by_key = keyed(w, args[0], args[1], &n, &key);
+    int by_key = keyed(w, c->args[0], c->args[1], &n, &key);
     if (by_key <= 0)
-        return by_key < 0 ? NULL : natively(w, callable, args, given, false);
+        return by_key < 0 ? NULL : natively(w, c, false);
     PyObject *value = names_get(w, n, key);
     Py_DECREF(key);
     if (value || went_wrong(w))
         return value;
-    return Py_NewRef(given == 3 ? args[2] : Py_None);
+    return Py_NewRef(c->given == 3 ? c->args[2] : Py_None);
 }
 
 HANDLER(dict_setdefault) {
-    if (!handler_takes(given, keywords, 2, 3))
+    if (!handler_takes(c, 2, 3))
         return MISUSE();
     names *n;
     PyObject *key;
-    int by_key = keyed(w, args[0], args[1], &n, &key);
+    int by_key = keyed(w, c->args[0], c->args[1], &n, &key);
     if (by_key <= 0)
-        return by_key < 0 ? NULL : natively(w, callable, args, given, true);
+        return by_key < 0 ? NULL : natively(w, c, true);
     PyObject *value = names_get(w, n, key);
     if (!value && !went_wrong(w)) {
-        value = Py_NewRef(given == 3 ? args[2] : Py_None);
+        value = Py_NewRef(c->given == 3 ? c->args[2] : Py_None);
         if (names_set(w, n, key, value) != ST_OK)
             Py_CLEAR(value);
     }
@@ -89,18 +89,18 @@ HANDLER(dict_setdefault) {
 }
 
 HANDLER(dict_pop) {
-    if (!handler_takes(given, keywords, 2, 3))
+    if (!handler_takes(c, 2, 3))
         return MISUSE();
     names *n;
     PyObject *key;
-    int by_key = keyed(w, args[0], args[1], &n, &key);
+    int by_key = keyed(w, c->args[0], c->args[1], &n, &key);
     if (by_key <= 0)
-        return by_key < 0 ? NULL : natively(w, callable, args, given, true);
+        return by_key < 0 ? NULL : natively(w, c, true);
     PyObject *value = names_get(w, n, key);
     if (value && names_set(w, n, key, NULL) != ST_OK)
         Py_CLEAR(value);
-    else if (!value && !went_wrong(w) && given == 3)
-        value = Py_NewRef(args[2]);
+    else if (!value && !went_wrong(w) && c->given == 3)
+        value = Py_NewRef(c->args[2]);
     else if (!value && !went_wrong(w))
         _PyErr_SetKeyError(key);
     Py_DECREF(key);
@@ -115,51 +115,51 @@ static int is_plain(world *w, PyObject *dict) {
 }
 
 HANDLER(dict_getitem) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    int plain = is_plain(w, args[0]);
+    int plain = is_plain(w, c->args[0]);
     if (plain)
-        return plain < 0 ? NULL : op_getitem(w, args[0], args[1]);
-    PyObject *self = door_open(w, args[0]);
+        return plain < 0 ? NULL : op_getitem(w, c->args[0], c->args[1]);
+    PyObject *self = door_open(w, c->args[0]);
     if (!self || special_open(w, self, SPECIAL_missing) != ST_OK)
         return NULL;
-    return natively(w, callable, args, given, false);
+    return natively(w, c, false);
 }
 
 HANDLER(dict_contains) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    int plain = is_plain(w, args[0]);
+    int plain = is_plain(w, c->args[0]);
     if (plain)
-        return plain < 0 ? NULL : handler_bool(op_contains(w, args[0], args[1]));
-    return natively(w, callable, args, given, false);
+        return plain < 0 ? NULL : handler_bool(op_contains(w, c->args[0], c->args[1]));
+    return natively(w, c, false);
 }
 
 HANDLER(dict_setitem) {
-    if (!handler_takes(given, keywords, 3, 3))
+    if (!handler_takes(c, 3, 3))
         return MISUSE();
-    int plain = is_plain(w, args[0]);
+    int plain = is_plain(w, c->args[0]);
     if (plain <= 0)
-        return plain < 0 ? NULL : natively(w, callable, args, given, true);
-    return op_setitem(w, args[0], args[1], args[2]) < 0 ? NULL : Py_NewRef(Py_None);
+        return plain < 0 ? NULL : natively(w, c, true);
+    return op_setitem(w, c->args[0], c->args[1], c->args[2]) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 HANDLER(dict_delitem) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    int plain = is_plain(w, args[0]);
+    int plain = is_plain(w, c->args[0]);
     if (plain <= 0)
-        return plain < 0 ? NULL : natively(w, callable, args, given, true);
-    return op_setitem(w, args[0], args[1], NULL) < 0 ? NULL : Py_NewRef(Py_None);
+        return plain < 0 ? NULL : natively(w, c, true);
+    return op_setitem(w, c->args[0], c->args[1], NULL) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 HANDLER(dict_len) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    int plain = is_plain(w, args[0]);
+    int plain = is_plain(w, c->args[0]);
     if (plain)
-        return plain < 0 ? NULL : op_len(w, args[0]);
-    return natively(w, callable, args, given, false);
+        return plain < 0 ? NULL : op_len(w, c->args[0]);
+    return natively(w, c, false);
 }
 
 // --- filling ---
@@ -241,17 +241,18 @@ static int update(world *w, PyObject *dict, PyObject *other) {
                    : store_pairs(w, dict, opened, op_dict_set);
 }
 
-static int fill(world *w, PyObject *dict, PyObject *const *args, size_t given, PyObject *keywords) {
-    if (given && update(w, dict, args[0]) < 0)
+// By the argument at `first`, if it is given, and by keywords.
+static int fill(world *w, PyObject *dict, const call *c, size_t first) {
+    if (c->given > first && update(w, dict, c->args[first]) < 0)
         return -1;
-    return store_keywords(w, dict, args + given, keywords, op_dict_set);
+    return store_keywords(w, dict, c->args + c->given, c->keywords, op_dict_set);
 }
 
 HANDLER(dict) {
-    if (given > 1)
+    if (c->given > 1)
         return MISUSE();
     PyObject *dict = PyDict_New();
-    if (dict && fill(w, dict, args, given, keywords) < 0)
+    if (dict && fill(w, dict, c, 0) < 0)
         Py_CLEAR(dict);
     return dict;
 }
@@ -266,10 +267,10 @@ static PyObject *open_dict(world *w, PyObject *o) {
 }
 
 HANDLER(dict_update) {
-    if (given < 1 || given > 2)
+    if (c->given < 1 || c->given > 2)
         return MISUSE();
-    PyObject *dict = open_dict(w, args[0]);
-    return dict && fill(w, dict, args + 1, given - 1, keywords) == 0 ? Py_NewRef(Py_None) : NULL;
+    PyObject *dict = open_dict(w, c->args[0]);
+    return dict && fill(w, dict, c, 1) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 // Of __or__, or of __ror__; borrowed.
@@ -283,9 +284,9 @@ static status open_operands(world *w, PyObject *callable, PyObject *const *args,
 
 HANDLER(dict_or) {
     PyObject *left, *right;
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    if (open_operands(w, callable, args, &left, &right) != ST_OK)
+    if (open_operands(w, c->callable, c->args, &left, &right) != ST_OK)
         return NULL;
     if (!PyDict_Check(left) || !PyDict_Check(right))
         return Py_NewRef(Py_NotImplemented);
@@ -296,16 +297,16 @@ HANDLER(dict_or) {
 }
 
 HANDLER(dict_ior) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *dict = open_dict(w, args[0]);
-    return dict && update(w, dict, args[1]) == 0 ? Py_NewRef(dict) : NULL;
+    PyObject *dict = open_dict(w, c->args[0]);
+    return dict && update(w, dict, c->args[1]) == 0 ? Py_NewRef(dict) : NULL;
 }
 
 // --- OrderedDict ---
 
 static int store_by_keys(world *w, PyObject *dict, PyObject *other, PyObject *method) {
-    PyObject *keys = call_any(w, method, NULL, 0, NULL), *key = NULL;
+    PyObject *keys = call_with(w, method, NULL, 0), *key = NULL;
     PyObject *iterator = keys ? op_iter(w, keys) : NULL;
     int failed = iterator ? 0 : -1;
     while (!failed && (key = op_next(w, iterator))) {
@@ -320,7 +321,7 @@ static int store_by_keys(world *w, PyObject *dict, PyObject *other, PyObject *me
 }
 
 static int store_items(world *w, PyObject *dict, PyObject *method) {
-    PyObject *items = call_any(w, method, NULL, 0, NULL);
+    PyObject *items = call_with(w, method, NULL, 0);
     int failed = items ? store_pairs(w, dict, items, op_setitem) : -1;
     Py_XDECREF(items);
     return failed;
@@ -362,24 +363,24 @@ static int update_ordered(world *w, PyObject *dict, PyObject *other) {
 
 // The call, __init__ and update take the same arguments; entries go in by the type's __setitem__.
 HANDLER(ordered_update) {
-    bool call = PyType_Check(callable);
-    size_t first = call ? 0 : 1;
-    if (given < first || given > first + 1)
+    bool new = PyType_Check(c->callable);
+    size_t first = new ? 0 : 1;
+    if (c->given < first || c->given > first + 1)
         return MISUSE();
-    PyObject *dict = call ? PyObject_CallNoArgs(callable) : Py_XNewRef(door_open(w, args[0]));
+    PyObject *dict = new ? PyObject_CallNoArgs(c->callable) : Py_XNewRef(door_open(w, c->args[0]));
     int failed = dict ? 0 : -1;
     if (dict && !PyODict_Check(dict)) {
         world_break(w, REASON_NATIVE_CALL, "OrderedDict's own method on a %s object",
                     Py_TYPE(dict)->tp_name);
         failed = -1;
     }
-    if (!failed && given > first)
-        failed = update_ordered(w, dict, args[first]);
+    if (!failed && c->given > first)
+        failed = update_ordered(w, dict, c->args[first]);
     if (!failed)
-        failed = store_keywords(w, dict, args + given, keywords, op_setitem);
+        failed = store_keywords(w, dict, c->args + c->given, c->keywords, op_setitem);
     if (failed)
         Py_CLEAR(dict);
-    else if (!call)
+    else if (!new)
         Py_SETREF(dict, Py_NewRef(Py_None));
     return dict;
 }
@@ -387,9 +388,9 @@ HANDLER(ordered_update) {
 // odict_or: what is no dict is somebody else's. A class of the program's may have its own |.
 HANDLER(ordered_or) {
     PyObject *left, *right;
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    if (open_operands(w, callable, args, &left, &right) != ST_OK)
+    if (open_operands(w, c->callable, c->args, &left, &right) != ST_OK)
         return NULL;
     if (!PyDict_Check(left) || !PyDict_Check(right))
         return Py_NewRef(Py_NotImplemented);
@@ -400,12 +401,12 @@ HANDLER(ordered_or) {
 }
 
 HANDLER(ordered_ior) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *dict = door_open(w, args[0]);
+    PyObject *dict = door_open(w, c->args[0]);
     if (!dict || !PyODict_Check(dict))
         return !dict ? NULL : MISUSE();
-    return update_ordered(w, dict, args[1]) == 0 ? Py_NewRef(dict) : NULL;
+    return update_ordered(w, dict, c->args[1]) == 0 ? Py_NewRef(dict) : NULL;
 }
 
 // --- defaultdict ---
@@ -422,41 +423,40 @@ static PyObject *open_factory(world *w, PyObject *factory) {
 }
 
 // The empty defaultdict, or self with its factory set; new reference.
-static PyObject *start_default(world *w, PyObject *callable, PyObject *const *args, size_t given) {
-    bool call = PyType_Check(callable);
-    size_t at = call ? 0 : 1;
-    PyObject *dict = call ? NULL : door_open(w, args[0]);
-    PyObject *factory = given > at ? open_factory(w, args[at]) : Py_NewRef(Py_None);
-    if ((!call && !dict) || !factory) {
+static PyObject *start_default(world *w, const call *c) {
+    bool new = PyType_Check(c->callable);
+    size_t at = new ? 0 : 1;
+    PyObject *dict = new ? NULL : door_open(w, c->args[0]);
+    PyObject *factory = c->given > at ? open_factory(w, c->args[at]) : Py_NewRef(Py_None);
+    if ((!new && !dict) || !factory) {
         Py_XDECREF(factory);
         return NULL;
     }
     PyObject *both[] = {dict, factory};
-    PyObject *made = call_native(w, callable, both + call, 2 - call, NULL, false);
+    PyObject *made = call_native(w, c->callable, both + new, 2 - new, NULL, false);
     Py_DECREF(factory);
-    if (made && !call)
+    if (made && !new)
         Py_SETREF(made, Py_NewRef(dict));
     return made;
 }
 
 HANDLER(defaultdict_update) {
-    bool call = PyType_Check(callable);
-    size_t first = call ? 1 : 2;
-    if (given > first + 1 || (!call && given == 0))
+    bool new = PyType_Check(c->callable);
+    size_t first = new ? 1 : 2;
+    if (c->given > first + 1 || (!new && c->given == 0))
         return MISUSE();
-    PyObject *dict = start_default(w, callable, args, given);
-    size_t more = given > first ? given - first : 0;
-    if (dict && fill(w, dict, args + given - more, more, keywords) < 0)
+    PyObject *dict = start_default(w, c);
+    if (dict && fill(w, dict, c, first) < 0)
         Py_CLEAR(dict);
-    if (dict && !call)
+    if (dict && !new)
         Py_SETREF(dict, Py_NewRef(Py_None));
     return dict;
 }
 
 HANDLER(defaultdict_missing) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *dict = door_open(w, args[0]), *key = dict ? door_open(w, args[1]) : NULL;
+    PyObject *dict = door_open(w, c->args[0]), *key = dict ? door_open(w, c->args[1]) : NULL;
     PyObject *factory = key ? raw_field_get(RAW_DEFAULT_FACTORY, dict) : NULL;
     if (!key)
         return NULL;
@@ -466,7 +466,7 @@ HANDLER(defaultdict_missing) {
             _PyErr_SetKeyError(key);
         return NULL;
     }
-    PyObject *value = call_any(w, factory, NULL, 0, NULL);
+    PyObject *value = call_with(w, factory, NULL, 0);
     if (value && op_setitem(w, dict, key, value) < 0)
         Py_CLEAR(value);
     return value;
@@ -477,16 +477,16 @@ HANDLER(defaultdict_missing) {
 // One of a dict that is inside or a twin. Others that a trace meets may show what did not pass the
 // door: int.__dict__.
 HANDLER(mapping_proxy) {
-    size_t at = PyType_Check(callable) ? 0 : 1;
-    if (!handler_takes(given, keywords, at + 1, at + 1))
+    size_t at = PyType_Check(c->callable) ? 0 : 1;
+    if (!handler_takes(c, at + 1, at + 1))
         return MISUSE();
-    PyObject *both[] = {at ? door_open(w, args[0]) : NULL, door_open(w, args[at])};
+    PyObject *both[] = {at ? door_open(w, c->args[0]) : NULL, door_open(w, c->args[at])};
     if ((at && !both[0]) || !both[1])
         return NULL;
     if (!PyDict_CheckExact(both[1]) && !PyODict_CheckExact(both[1]))
         return world_break(w, REASON_NATIVE_CALL, "a mappingproxy of a %s object",
                            Py_TYPE(both[1])->tp_name);
-    PyObject *proxy = call_native(w, callable, both + !at, at + 1, NULL, false);
+    PyObject *proxy = call_native(w, c->callable, both + !at, at + 1, NULL, false);
     if (proxy &&
         (!world_keep(w, Py_NewRef(proxy)) || map_put(&w->made.objects, map_key(proxy), 1) != ST_OK))
         Py_CLEAR(proxy);
@@ -498,7 +498,7 @@ HANDLER(mapping_proxy) {
 // Other classes than dict are called for the dict, which is then filled by item
 // (_PyDict_FromKeys).
 static PyObject *fill_from_keys(world *w, PyObject *class, PyObject *keys, PyObject *value) {
-    PyObject *dict = call_any(w, class, NULL, 0, NULL), *key = NULL;
+    PyObject *dict = call_with(w, class, NULL, 0), *key = NULL;
     PyObject *opened = dict ? door_open(w, dict) : NULL;
     if (opened && PyDict_CheckExact(opened)) // filled in dict's own way
         world_break(w, REASON_NATIVE_CALL, "fromkeys of a class that makes a dict");
@@ -524,25 +524,26 @@ static bool takes_names(PyObject *callable) {
 }
 
 HANDLER(dict_fromkeys) {
-    if (given == 0)
+    if (c->given == 0)
         return MISUSE();
-    PyObject *class = door_open(w, args[0]);
+    PyObject *class = door_open(w, c->args[0]);
     if (!class)
         return NULL;
     PyObject *named = NULL;
-    if (given == 2 && keywords && PyTuple_GET_SIZE(keywords) == 1 && takes_names(callable))
-        named = handler_keyword(args, given, keywords, "value");
-    if (!named && !handler_takes(given, keywords, 2, 3))
+    if (c->given == 2 && c->keywords && PyTuple_GET_SIZE(c->keywords) == 1 &&
+        takes_names(c->callable))
+        named = handler_keyword(c, "value");
+    if (!named && !handler_takes(c, 2, 3))
         return MISUSE();
-    PyObject *value = named ? named : given == 3 ? args[2] : Py_None;
+    PyObject *value = named ? named : c->given == 3 ? c->args[2] : Py_None;
     if (PyType_Check(class) && class != (PyObject *)&PyDict_Type &&
         PyType_IsSubtype((PyTypeObject *)class, &PyDict_Type))
-        return fill_from_keys(w, class, args[1], value);
-    rule plain = *rule_of(callable);
+        return fill_from_keys(w, class, c->args[1], value);
+    rule plain = *rule_of(c->callable);
     plain.kind = RULE_STRUCT;
     plain.first = P_ITER | R_FEED | R_SELF;
     plain.elements = P_HASH;
-    return rule_call(w, &plain, callable, args, given, keywords);
+    return rule_call(w, &plain, c);
 }
 
 // Whether a mapping's own get and __setitem__ are dict's, which is what _count_elements asks: 1, 0,
@@ -563,18 +564,18 @@ static int counts_as_dict(world *w, PyObject *mapping) {
 }
 
 HANDLER(count_elements) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *mapping = native_open(w, args[0], P_NONE), *items = NULL, *result = NULL;
+    PyObject *mapping = native_open(w, c->args[0], P_NONE), *items = NULL, *result = NULL;
     int plain = mapping && PyDict_Check(mapping) ? counts_as_dict(w, mapping) : 0;
     if (mapping && plain == 0)
         world_break(w, REASON_NATIVE_CALL, "_count_elements into a %s object",
                     Py_TYPE(mapping)->tp_name);
     if (mapping && plain > 0 && protocol_open_elements(w, &mapping, P_NUMBER) == ST_OK)
-        items = feed_new(w, args[1], P_HASH);
+        items = feed_new(w, c->args[1], P_HASH);
     if (items) {
         PyObject *both[] = {mapping, items};
-        result = handler_native(w, callable, both, 2, NULL);
+        result = handler_native(w, c->callable, both, 2);
     }
     Py_XDECREF(mapping);
     Py_XDECREF(items);

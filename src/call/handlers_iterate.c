@@ -7,7 +7,7 @@
 
 #include <opcode.h>
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 // Whether op_next's NULL was not the end.
 static bool went_wrong(const world *w) {
@@ -30,11 +30,11 @@ static PyObject *find_truth(world *w, PyObject *iterable, int wanted) {
 }
 
 HANDLER(any) {
-    return handler_takes(given, keywords, 1, 1) ? find_truth(w, args[0], 1) : MISUSE();
+    return handler_takes(c, 1, 1) ? find_truth(w, c->args[0], 1) : MISUSE();
 }
 
 HANDLER(all) {
-    return handler_takes(given, keywords, 1, 1) ? find_truth(w, args[0], 0) : MISUSE();
+    return handler_takes(c, 1, 1) ? find_truth(w, c->args[0], 0) : MISUSE();
 }
 
 // --- sum ---
@@ -122,13 +122,16 @@ static PyObject *sum_from(world *w, PyObject *function, PyObject *iterator, PyOb
 
 // The iterator is asked for before the start is looked at.
 HANDLER(sum) {
-    PyObject *named = handler_keyword(args, given, keywords, "start"), *result = NULL;
-    size_t extra = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0;
-    if (given < 1 || given + extra > 2 || extra != (named != NULL))
+    PyObject *named = handler_keyword(c, "start"), *result = NULL;
+    size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0;
+    if (c->given < 1 || c->given + extra > 2 || extra != (named != NULL))
         return MISUSE();
-    PyObject *zero = PyLong_FromLong(0), *iterator = zero ? op_iter(w, args[0]) : NULL;
+    PyObject *zero = PyLong_FromLong(0), *iterator = zero ? op_iter(w, c->args[0]) : NULL;
     if (iterator)
-        result = sum_from(w, callable, iterator, given == 2 ? args[1] : named ? named : zero);
+        result = sum_from(w, c->callable, iterator,
+                          c->given == 2 ? c->args[1]
+                          : named       ? named
+                                        : zero);
     Py_XDECREF(zero);
     Py_XDECREF(iterator);
     return result;
@@ -143,7 +146,7 @@ typedef struct best {
 } best;
 
 static int consider(world *w, best *b, PyObject *item) {
-    PyObject *value = b->key ? call_any(w, b->key, &item, 1, NULL) : Py_NewRef(item);
+    PyObject *value = b->key ? call_with(w, b->key, &item, 1) : Py_NewRef(item);
     int better = value ? 1 : -1;
     if (value && b->item) {
         PyObject *result = op_compare(w, value, b->value, b->kind);
@@ -176,33 +179,33 @@ static PyObject *nothing_to_compare(PyObject *callable) {
     return result;
 }
 
-static PyObject *extreme(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                         PyObject *keywords, int kind) {
-    PyObject *key = handler_keyword(args, given, keywords, "key");
-    PyObject *otherwise = handler_keyword(args, given, keywords, "default");
-    Py_ssize_t extra = keywords ? PyTuple_GET_SIZE(keywords) : 0;
-    if (given == 0 || extra != (key != NULL) + (otherwise != NULL) || (given > 1 && otherwise))
+static PyObject *extreme(world *w, const call *c, int kind) {
+    PyObject *key = handler_keyword(c, "key");
+    PyObject *otherwise = handler_keyword(c, "default");
+    Py_ssize_t extra = c->keywords ? PyTuple_GET_SIZE(c->keywords) : 0;
+    if (c->given == 0 || extra != (key != NULL) + (otherwise != NULL) ||
+        (c->given > 1 && otherwise))
         return MISUSE();
     int none = key ? door_is(w, key, Py_None) : 1, failed = none < 0 ? -1 : 0;
     best b = {.key = none ? NULL : key, .kind = kind};
-    if (!failed && given == 1)
-        failed = consider_all(w, &b, args[0]);
-    for (size_t i = 0; !failed && given > 1 && i < given; i++)
-        failed = consider(w, &b, args[i]);
+    if (!failed && c->given == 1)
+        failed = consider_all(w, &b, c->args[0]);
+    for (size_t i = 0; !failed && c->given > 1 && i < c->given; i++)
+        failed = consider(w, &b, c->args[i]);
     Py_XDECREF(b.value);
     if (!failed && !b.item)
-        return otherwise ? Py_NewRef(otherwise) : nothing_to_compare(callable);
+        return otherwise ? Py_NewRef(otherwise) : nothing_to_compare(c->callable);
     if (failed)
         Py_CLEAR(b.item);
     return b.item;
 }
 
 HANDLER(min) {
-    return extreme(w, callable, args, given, keywords, Py_LT);
+    return extreme(w, c, Py_LT);
 }
 
 HANDLER(max) {
-    return extreme(w, callable, args, given, keywords, Py_GT);
+    return extreme(w, c, Py_GT);
 }
 
 // --- sorting ---
@@ -218,7 +221,7 @@ static PyMethodDef take_definition = {"key", take_next, METH_O, NULL};
 static PyObject *compute_keys(world *w, PyObject *items, PyObject *key) {
     PyObject *keys = PyList_New(0);
     for (Py_ssize_t i = 0; keys && i < PyList_GET_SIZE(items); i++) {
-        PyObject *item = PyList_GET_ITEM(items, i), *value = call_any(w, key, &item, 1, NULL);
+        PyObject *item = PyList_GET_ITEM(items, i), *value = call_with(w, key, &item, 1);
         if (!value || PyList_Append(keys, value) < 0)
             Py_CLEAR(keys);
         Py_XDECREF(value);
@@ -273,18 +276,17 @@ static int sort_items(world *w, PyObject *items, PyObject *key, PyObject *revers
     return done ? 0 : -1;
 }
 
-static bool knows_keywords(PyObject *const *args, size_t given, PyObject *keywords, PyObject **key,
-                           PyObject **reverse) {
-    *key = handler_keyword(args, given, keywords, "key");
-    *reverse = handler_keyword(args, given, keywords, "reverse");
-    return (keywords ? PyTuple_GET_SIZE(keywords) : 0) == (*key != NULL) + (*reverse != NULL);
+static bool knows_keywords(const call *c, PyObject **key, PyObject **reverse) {
+    *key = handler_keyword(c, "key");
+    *reverse = handler_keyword(c, "reverse");
+    return call_count(c) == c->given + (*key != NULL) + (*reverse != NULL);
 }
 
 HANDLER(sorted) {
     PyObject *key, *reverse;
-    if (given != 1 || !knows_keywords(args, given, keywords, &key, &reverse))
+    if (c->given != 1 || !knows_keywords(c, &key, &reverse))
         return MISUSE();
-    PyObject *items = handler_gather(w, args[0]);
+    PyObject *items = handler_gather(w, c->args[0]);
     if (items && sort_items(w, items, key, reverse) < 0)
         Py_CLEAR(items);
     return items;
@@ -292,8 +294,8 @@ HANDLER(sorted) {
 
 // While list.sort runs, the list is empty to whoever looks.
 HANDLER(list_sort) {
-    PyObject *key, *reverse, *list = given == 1 ? Py_XNewRef(door_open(w, args[0])) : NULL;
-    if (given != 1 || !knows_keywords(args, given, keywords, &key, &reverse))
+    PyObject *key, *reverse, *list = c->given == 1 ? Py_XNewRef(door_open(w, c->args[0])) : NULL;
+    if (c->given != 1 || !knows_keywords(c, &key, &reverse))
         return MISUSE();
     if (!list || !PyList_Check(list)) {
         Py_XDECREF(list);
@@ -327,16 +329,16 @@ static PyObject *iterator_to_reduce(world *w, PyObject *iterable) {
 }
 
 HANDLER(reduce) {
-    if (!handler_takes(given, keywords, 2, 3))
+    if (!handler_takes(c, 2, 3))
         return MISUSE();
-    PyObject *iterator = iterator_to_reduce(w, args[1]), *item;
+    PyObject *iterator = iterator_to_reduce(w, c->args[1]), *item;
     if (!iterator)
         return NULL;
-    PyObject *result = given == 3 ? Py_NewRef(args[2]) : NULL;
+    PyObject *result = c->given == 3 ? Py_NewRef(c->args[2]) : NULL;
     bool failed = false;
     while (!failed && (item = op_next(w, iterator))) {
         PyObject *pair[] = {result, item};
-        PyObject *next = result ? call_any(w, args[0], pair, 2, NULL) : Py_NewRef(item);
+        PyObject *next = result ? call_with(w, c->args[0], pair, 2) : Py_NewRef(item);
         failed = next == NULL;
         Py_XSETREF(result, next);
         Py_DECREF(item);
@@ -352,7 +354,7 @@ HANDLER(reduce) {
 // --- iterators ---
 
 HANDLER(len) {
-    return handler_takes(given, keywords, 1, 1) ? op_len(w, args[0]) : MISUSE();
+    return handler_takes(c, 1, 1) ? op_len(w, c->args[0]) : MISUSE();
 }
 
 // iter(function, sentinel): what the function gives is compared with the sentinel.
@@ -374,9 +376,9 @@ static PyObject *iterate_calls(world *w, PyObject *iter, PyObject *const *args) 
 }
 
 HANDLER(iter) {
-    if (!handler_takes(given, keywords, 1, 2))
+    if (!handler_takes(c, 1, 2))
         return MISUSE();
-    return given == 1 ? op_iter(w, args[0]) : iterate_calls(w, callable, args);
+    return c->given == 1 ? op_iter(w, c->args[0]) : iterate_calls(w, c->callable, c->args);
 }
 
 // The __next__ that a class has from a builtin iterator: that one's own slot, as op_next would use
@@ -402,7 +404,7 @@ static PyObject *next_by_method(world *w, PyObject *iterator) {
     }
     PyObject *method = name ? attr_special(w, iterator, name) : NULL, *item = NULL;
     if (method)
-        item = call_any(w, method, NULL, 0, NULL);
+        item = call_with(w, method, NULL, 0);
     else if (!went_wrong(w))
         PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator",
                      Py_TYPE(iterator)->tp_name);
@@ -436,24 +438,24 @@ static PyObject *next_or_stop(world *w, PyObject *iterator) {
 }
 
 HANDLER(next) {
-    if (!handler_takes(given, keywords, 1, 2))
+    if (!handler_takes(c, 1, 2))
         return MISUSE();
-    PyObject *item = next_or_stop(w, args[0]);
-    if (item || given == 1 || w->stop.broken || !PyErr_ExceptionMatches(PyExc_StopIteration))
+    PyObject *item = next_or_stop(w, c->args[0]);
+    if (item || c->given == 1 || w->stop.broken || !PyErr_ExceptionMatches(PyExc_StopIteration))
         return item;
     PyErr_Clear();
-    return Py_NewRef(args[1]);
+    return Py_NewRef(c->args[1]);
 }
 
 HANDLER(iterator_next) {
-    return handler_takes(given, keywords, 1, 1) ? next_or_stop(w, args[0]) : MISUSE();
+    return handler_takes(c, 1, 1) ? next_or_stop(w, c->args[0]) : MISUSE();
 }
 
 HANDLER(generator_send) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
     PyObject *item = NULL;
-    PySendResult how = op_send(w, args[0], args[1], &item);
+    PySendResult how = op_send(w, c->args[0], c->args[1], &item);
     if (how != PYGEN_RETURN)
         return how == PYGEN_NEXT ? item : NULL;
     if (item == Py_None)
@@ -466,11 +468,11 @@ HANDLER(generator_send) {
 
 // What is thrown gets a traceback, so it must not be an outside object.
 HANDLER(generator_throw) {
-    if (!handler_takes(given, keywords, 2, 4))
+    if (!handler_takes(c, 2, 4))
         return MISUSE();
     PyObject *opened[4];
-    for (size_t i = 0; i < given; i++) {
-        opened[i] = door_open(w, args[i]);
+    for (size_t i = 0; i < c->given; i++) {
+        opened[i] = door_open(w, c->args[i]);
         if (!opened[i])
             return NULL;
         if (i > 0 && PyExceptionInstance_Check(opened[i]) && record_of(w, opened[i]))
@@ -478,21 +480,21 @@ HANDLER(generator_throw) {
     }
     if (!PyGen_Check(opened[0]) || record_of(w, opened[0]))
         return world_break(w, REASON_GENERATOR, "throw() into a generator from outside");
-    return call_native(w, callable, opened, given, NULL, false);
+    return call_native(w, c->callable, opened, c->given, NULL, false);
 }
 
 // The program asks for it, so what the generator raises or yields then is the program's, too.
 HANDLER(generator_close) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *o = door_open(w, args[0]);
+    PyObject *o = door_open(w, c->args[0]);
     if (!o)
         return NULL;
     if (!PyGen_CheckExact(o) || record_of(w, o))
         return world_break(w, REASON_GENERATOR, "close() of a generator from outside");
-    w->expected = o;
-    PyObject *result = call_native(w, callable, &o, 1, NULL, false);
-    w->expected = NULL;
+    w->expected = expect_generator(o);
+    PyObject *result = call_native(w, c->callable, &o, 1, NULL, false);
+    w->expected.of = NULL;
     return result;
 }
 
@@ -501,12 +503,12 @@ HANDLER(generator_close) {
 static PyTypeObject *manager_type; // contextlib._GeneratorContextManager
 
 static HANDLER(manager) {
-    (void)callable, (void)args, (void)given, (void)keywords;
+    (void)c;
     return world_break(w, REASON_OUTSIDE_ITERATOR, "generator of a context manager");
 }
 
-static bool moves_outside(world *w, PyObject *const *args, Py_ssize_t given) {
-    PyObject *self = given > 0 ? door_open(w, args[0]) : NULL;
+static bool moves_outside(world *w, const call *c) {
+    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (!self || Py_TYPE(self) != manager_type)
         return false;
     PyObject *generator = handler_attr(w, self, "gen");
@@ -553,22 +555,22 @@ static bool reverses_natively(PyObject *o) {
 }
 
 HANDLER(reversed) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
+    PyObject *o = native_open(w, c->args[0], P_NONE), *result = NULL;
     if (!o)
         return NULL;
     if (reverses_natively(o) || value_immutable(o))
-        result = call_native(w, callable, &o, 1, NULL, false);
+        result = call_native(w, c->callable, &o, 1, NULL, false);
     else if (is_standin(o) || !raw_is_python_class(Py_TYPE(o)))
         world_break(w, REASON_NATIVE_CALL, "reversed() of a %s object", Py_TYPE(o)->tp_name);
     else {
         PyObject *name = PyUnicode_InternFromString("__reversed__");
         PyObject *method = name ? attr_special(w, o, name) : NULL;
         if (method)
-            result = call_any(w, method, NULL, 0, NULL);
+            result = call_with(w, method, NULL, 0);
         else if (!went_wrong(w) && protocol_open(w, &o, P_ITEM | P_LEN) == ST_OK)
-            result = call_native(w, callable, &o, 1, NULL, false);
+            result = call_native(w, c->callable, &o, 1, NULL, false);
         Py_XDECREF(name);
         Py_XDECREF(method);
     }
@@ -580,26 +582,26 @@ HANDLER(reversed) {
 
 // bisect and insort of a list: elements are compared, `key` is not supported.
 HANDLER(bisect) {
-    PyObject *key = handler_keyword(args, given, keywords, "key");
+    PyObject *key = handler_keyword(c, "key");
     int none = key ? door_is(w, key, Py_None) : 1;
-    Py_ssize_t extra = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    Py_ssize_t extra = c->keywords ? PyTuple_GET_SIZE(c->keywords) : 0;
     if (none <= 0)
         return none < 0 ? NULL : world_break(w, REASON_NATIVE_CALL, "bisect with a key function");
-    if (given < 2 || given > 4 || extra > (key != NULL))
+    if (c->given < 2 || c->given > 4 || extra > (key != NULL))
         return world_break(w, REASON_NATIVE_CALL, "bisect with keyword arguments");
     PyObject *ready[4] = {NULL};
     status st = ST_OK;
-    for (size_t i = 0; i < given; i++)
-        ready[i] = Py_NewRef(args[i]);
-    for (size_t i = 0; i < given && st == ST_OK; i++)
+    for (size_t i = 0; i < c->given; i++)
+        ready[i] = Py_NewRef(c->args[i]);
+    for (size_t i = 0; i < c->given && st == ST_OK; i++)
         st = protocol_open(w, &ready[i], i == 0 ? P_NONE : i == 1 ? P_ORDER : P_ATTR);
     if (st == ST_OK && !PyList_CheckExact(ready[0]))
         st = world_break_status(w, REASON_NATIVE_CALL, "bisect of a %s object",
                                 Py_TYPE(ready[0])->tp_name);
     if (st == ST_OK)
         st = protocol_open_elements(w, &ready[0], P_ORDER);
-    PyObject *result = st == ST_OK ? handler_native(w, callable, ready, given, NULL) : NULL;
-    for (size_t i = 0; i < given; i++)
+    PyObject *result = st == ST_OK ? handler_native(w, c->callable, ready, c->given) : NULL;
+    for (size_t i = 0; i < c->given; i++)
         Py_DECREF(ready[i]);
     return result;
 }

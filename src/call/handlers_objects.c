@@ -13,7 +13,7 @@
 #include "src/call/special.h"
 #include "src/call/words.h"
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 // --- attributes ---
 
@@ -22,21 +22,21 @@ static bool is_missing(const world *w) {
 }
 
 HANDLER(getattr) {
-    if (!handler_takes(given, keywords, 2, 3))
+    if (!handler_takes(c, 2, 3))
         return MISUSE();
-    PyObject *name = handler_name(w, args[1]);
-    PyObject *value = name ? attr_get(w, args[0], name) : NULL;
-    if (value || !name || given == 2 || !is_missing(w))
+    PyObject *name = handler_name(w, c->args[1]);
+    PyObject *value = name ? attr_get(w, c->args[0], name) : NULL;
+    if (value || !name || c->given == 2 || !is_missing(w))
         return value;
     PyErr_Clear();
-    return Py_NewRef(args[2]);
+    return Py_NewRef(c->args[2]);
 }
 
 HANDLER(hasattr) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *name = handler_name(w, args[1]);
-    PyObject *value = name ? attr_get(w, args[0], name) : NULL;
+    PyObject *name = handler_name(w, c->args[1]);
+    PyObject *value = name ? attr_get(w, c->args[0], name) : NULL;
     if (!value && (!name || !is_missing(w)))
         return NULL;
     PyErr_Clear();
@@ -62,47 +62,45 @@ static int set_interned(world *w, PyObject *o, PyObject *name, PyObject *value) 
 }
 
 HANDLER(setattr) {
-    return handler_takes(given, keywords, 3, 3) ? set_attribute(w, args, args[2], set_interned)
-                                                : MISUSE();
+    return handler_takes(c, 3, 3) ? set_attribute(w, c->args, c->args[2], set_interned) : MISUSE();
 }
 
 HANDLER(delattr) {
-    return handler_takes(given, keywords, 2, 2) ? set_attribute(w, args, NULL, attr_set) : MISUSE();
+    return handler_takes(c, 2, 2) ? set_attribute(w, c->args, NULL, attr_set) : MISUSE();
 }
 
 HANDLER(generic_setattr) {
-    return handler_takes(given, keywords, 3, 3) ? set_attribute(w, args, args[2], attr_set_generic)
-                                                : MISUSE();
+    return handler_takes(c, 3, 3) ? set_attribute(w, c->args, c->args[2], attr_set_generic)
+                                  : MISUSE();
 }
 
 HANDLER(generic_delattr) {
-    return handler_takes(given, keywords, 2, 2) ? set_attribute(w, args, NULL, attr_set_generic)
-                                                : MISUSE();
+    return handler_takes(c, 2, 2) ? set_attribute(w, c->args, NULL, attr_set_generic) : MISUSE();
 }
 
 // T.__getattribute__(o, name) of a C type T. Where the type of o does the same, attr_get knows what
 // that is; from below a Python __getattribute__ only object's own is known.
 HANDLER(getattribute) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *name = handler_name(w, args[1]);
-    PyTypeObject *type = name ? door_type(w, args[0]) : NULL;
+    PyObject *name = handler_name(w, c->args[1]);
+    PyTypeObject *type = name ? door_type(w, c->args[0]) : NULL;
     if (!type)
         return NULL;
-    void *wrapped = ((PyWrapperDescrObject *)callable)->d_wrapped;
-    bool python = raw_is_python_class(type) || is_standin(args[0]);
+    void *wrapped = ((PyWrapperDescrObject *)c->callable)->d_wrapped;
+    bool python = raw_is_python_class(type) || is_standin(c->args[0]);
     if (!python && wrapped == (void *)type->tp_getattro)
-        return attr_get(w, args[0], name);
+        return attr_get(w, c->args[0], name);
     if (python && wrapped == (void *)PyObject_GenericGetAttr)
-        return attr_get_generic(w, args[0], name);
+        return attr_get_generic(w, c->args[0], name);
     return world_break(w, REASON_ATTRIBUTE, "%s.__getattribute__ of a %s object",
-                       PyDescr_TYPE(callable)->tp_name, type->tp_name);
+                       PyDescr_TYPE(c->callable)->tp_name, type->tp_name);
 }
 
 HANDLER(type_getattribute) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *name = handler_name(w, args[1]), *class = name ? door_open(w, args[0]) : NULL;
+    PyObject *name = handler_name(w, c->args[1]), *class = name ? door_open(w, c->args[0]) : NULL;
     if (!class)
         return NULL;
     return PyType_Check(class) ? attr_get_class(w, class, name) : MISUSE();
@@ -120,12 +118,11 @@ static PyObject *set_on_class(world *w, PyObject *callable, PyObject *const *arg
 }
 
 HANDLER(type_setattr) {
-    return handler_takes(given, keywords, 3, 3) ? set_on_class(w, callable, args, args[2])
-                                                : MISUSE();
+    return handler_takes(c, 3, 3) ? set_on_class(w, c->callable, c->args, c->args[2]) : MISUSE();
 }
 
 HANDLER(type_delattr) {
-    return handler_takes(given, keywords, 2, 2) ? set_on_class(w, callable, args, NULL) : MISUSE();
+    return handler_takes(c, 2, 2) ? set_on_class(w, c->callable, c->args, NULL) : MISUSE();
 }
 
 // One variable of a function's frame; new reference, NULL without an exception if it is unbound.
@@ -184,22 +181,22 @@ static PyObject *frame_locals(world *w) {
 }
 
 HANDLER(locals) {
-    return handler_takes(given, keywords, 0, 0) ? frame_locals(w) : MISUSE();
+    return handler_takes(c, 0, 0) ? frame_locals(w) : MISUSE();
 }
 
 HANDLER(vars) {
-    if (handler_takes(given, keywords, 0, 0))
+    if (handler_takes(c, 0, 0))
         return frame_locals(w);
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *value = attr_get(w, args[0], word.dict);
+    PyObject *value = attr_get(w, c->args[0], word.dict);
     if (!value && is_missing(w))
         PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
     return value;
 }
 
 HANDLER(globals) {
-    if (!handler_takes(given, keywords, 0, 0))
+    if (!handler_takes(c, 0, 0))
         return MISUSE();
     py_frame *frame = py_current_frame(PyThreadState_Get());
     PyObject *dict = frame->f_globals;
@@ -229,7 +226,7 @@ static PyObject *thread_text(const char *source, void *data) {
 
 HANDLER(thread_ident) {
     static const guard_custom guard = {.name = "thread", .check = thread_is, .text = thread_text};
-    if (!handler_takes(given, keywords, 0, 0))
+    if (!handler_takes(c, 0, 0))
         return MISUSE();
     unsigned long ident = PyThread_get_thread_ident();
     if (guard_add_custom(w->guards, NULL, &guard, (void *)(uintptr_t)ident) != ST_OK)
@@ -240,8 +237,7 @@ HANDLER(thread_ident) {
 // --- what always breaks ---
 
 HANDLER(address) {
-    (void)args, (void)given, (void)keywords;
-    const rule *row = rule_of(callable);
+    const rule *row = rule_of(c->callable);
     return world_break(w, REASON_ADDRESS, "%s", row ? row->path : "");
 }
 
@@ -254,9 +250,9 @@ static bool is_lasting(const record *r) {
 // The number itself where a guard makes it the same in every call; what was made inside is only
 // told apart from others. A value may be one object or another, and nobody guards which.
 HANDLER(id) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *o = door_open(w, args[0]);
+    PyObject *o = door_open(w, c->args[0]);
     if (!o)
         return NULL;
     record *r = record_of(w, o);
@@ -271,57 +267,56 @@ HANDLER(id) {
 }
 
 HANDLER(class_statement) {
-    (void)args, (void)given, (void)keywords;
-    const rule *row = rule_of(callable);
+    const rule *row = rule_of(c->callable);
     return world_break(w, REASON_CLASS_STATEMENT, "%s", row ? row->path : "");
 }
 
 // --- object's own methods ---
 
 HANDLER(nothing) {
-    return given <= 1 && !keywords ? Py_NewRef(Py_None) : MISUSE();
+    return c->given <= 1 && !c->keywords ? Py_NewRef(Py_None) : MISUSE();
 }
 
 HANDLER(not_implemented) {
-    return handler_takes(given, keywords, 2, 2) ? Py_NewRef(Py_NotImplemented) : MISUSE();
+    return handler_takes(c, 2, 2) ? Py_NewRef(Py_NotImplemented) : MISUSE();
 }
 
 // object.__init__ looks at how many arguments there are, and at the type's __new__ and __init__.
 HANDLER(object_init) {
-    PyObject *self = given ? door_open(w, args[0]) : NULL;
-    if (given == 0)
+    PyObject *self = c->given ? door_open(w, c->args[0]) : NULL;
+    if (c->given == 0)
         return MISUSE();
     if (!self)
         return NULL;
     if (is_standin(self))
         return world_break(w, REASON_NATIVE_CALL, "object.__init__ of a tensor");
-    if (given == 1 && !keywords)
+    if (c->given == 1 && !c->keywords)
         return Py_NewRef(Py_None);
-    size_t extra = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0;
-    PyObject **all = PyMem_New(PyObject *, given + extra);
+    size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0;
+    PyObject **all = PyMem_New(PyObject *, c->given + extra);
     if (!all)
         return PyErr_NoMemory();
     all[0] = self;
-    memcpy(all + 1, args + 1, (given + extra - 1) * sizeof(PyObject *));
-    PyObject *result = call_native(w, callable, all, given, keywords, false);
+    memcpy(all + 1, c->args + 1, (c->given + extra - 1) * sizeof(PyObject *));
+    PyObject *result = call_native(w, c->callable, all, c->given, c->keywords, false);
     PyMem_Free(all);
     return result;
 }
 
 HANDLER(object_eq) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    int same = door_is(w, args[0], args[1]);
+    int same = door_is(w, c->args[0], c->args[1]);
     return same < 0 ? NULL : Py_NewRef(same ? Py_True : Py_NotImplemented);
 }
 
 // The inverse of what the type's own == says.
 HANDLER(object_ne) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
     PyObject *name = PyUnicode_InternFromString("__eq__");
-    PyObject *method = name ? attr_special(w, args[0], name) : NULL;
-    PyObject *equal = method ? call_any(w, method, &args[1], 1, NULL) : NULL;
+    PyObject *method = name ? attr_special(w, c->args[0], name) : NULL;
+    PyObject *equal = method ? call_with(w, method, &c->args[1], 1) : NULL;
     Py_XDECREF(name);
     Py_XDECREF(method);
     int not = equal ? door_is(w, equal, Py_NotImplemented) : -1;
@@ -338,7 +333,7 @@ HANDLER(object_ne) {
 static PyObject *call_special(world *w, PyObject *o, const char *special) {
     PyObject *name = PyUnicode_InternFromString(special);
     PyObject *method = name ? attr_special(w, o, name) : NULL;
-    PyObject *result = method ? call_any(w, method, NULL, 0, NULL) : NULL;
+    PyObject *result = method ? call_with(w, method, NULL, 0) : NULL;
     if (!method && !w->stop.broken && !PyErr_Occurred())
         world_break(w, REASON_PROTOCOL, "%s of a %s object", special, Py_TYPE(o)->tp_name);
     Py_XDECREF(name);
@@ -347,13 +342,13 @@ static PyObject *call_special(world *w, PyObject *o, const char *special) {
 }
 
 HANDLER(object_str) {
-    return handler_takes(given, keywords, 1, 1) ? call_special(w, args[0], "__repr__") : MISUSE();
+    return handler_takes(c, 1, 1) ? call_special(w, c->args[0], "__repr__") : MISUSE();
 }
 
 HANDLER(object_format) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *spec = door_open(w, args[1]), *self = spec ? door_open(w, args[0]) : NULL;
+    PyObject *spec = door_open(w, c->args[1]), *self = spec ? door_open(w, c->args[0]) : NULL;
     if (!self)
         return NULL;
     if (!PyUnicode_CheckExact(spec) || is_standin(self))
@@ -447,36 +442,36 @@ static PyObject *hash_natively(world *w, PyObject *function, PyObject *o,
 }
 
 HANDLER(hash) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
+    PyObject *o = native_open(w, c->args[0], P_NONE), *result = NULL;
     if (!o)
         return NULL;
     bool value = value_immutable(o), holds = PyTuple_Check(o) || PyFrozenSet_Check(o);
     status st = holds && !value ? protocol_open_elements(w, &o, P_HASH) : ST_OK;
     if (st == ST_OK && raw_is_python_class(Py_TYPE(o)) && !is_standin(o))
-        result = hash_by_method(w, callable, o);
+        result = hash_by_method(w, c->callable, o);
     else if (st == ST_OK)
-        result = hash_natively(w, callable, o, hash_lasts);
+        result = hash_natively(w, c->callable, o, hash_lasts);
     Py_DECREF(o);
     return result;
 }
 
 // tuple.__hash__ and its like.
 HANDLER(hash_of_parts) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *o = native_open(w, args[0], P_NONE), *result = NULL;
+    PyObject *o = native_open(w, c->args[0], P_NONE), *result = NULL;
     if (o && protocol_open_elements(w, &o, P_HASH) == ST_OK)
-        result = hash_natively(w, callable, o, hashes_last);
+        result = hash_natively(w, c->callable, o, hashes_last);
     Py_XDECREF(o);
     return result;
 }
 
 HANDLER(callable) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyTypeObject *type = door_type(w, args[0]);
+    PyTypeObject *type = door_type(w, c->args[0]);
     if (!type)
         return NULL;
     way call;
@@ -488,28 +483,33 @@ HANDLER(callable) {
 // --- types ---
 
 HANDLER(type) {
-    if (given != 1 || keywords)
+    if (c->given != 1 || c->keywords)
         return world_break(w, REASON_CLASS_STATEMENT, "type(name, bases, namespace)");
-    (void)callable;
-    PyTypeObject *type = door_type(w, args[0]);
+    PyTypeObject *type = door_type(w, c->args[0]);
     return type ? Py_XNewRef(class_value(w, type)) : NULL;
 }
 
 HANDLER(type_call) {
-    PyObject *class = given ? door_open(w, args[0]) : NULL;
-    if (given == 0)
+    PyObject *class = c->given ? door_open(w, c->args[0]) : NULL;
+    if (c->given == 0)
         return MISUSE();
     if (!class)
         return NULL;
-    return PyType_Check(class) ? call_type_call(w, class, args + 1, given - 1, keywords) : MISUSE();
+    if (!PyType_Check(class))
+        return MISUSE();
+    call rest = *c;
+    rest.callable = class;
+    rest.args++;
+    rest.given--;
+    return call_type_call(w, &rest);
 }
 
 // "<class 'module.name'>", from names that are read through the door.
 HANDLER(type_repr) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *module = attr_get(w, args[0], word.module);
-    PyObject *name = module ? attr_get(w, args[0], word.qualname) : NULL;
+    PyObject *module = attr_get(w, c->args[0], word.module);
+    PyObject *name = module ? attr_get(w, c->args[0], word.qualname) : NULL;
     PyObject *m = name ? door_open(w, module) : NULL, *n = m ? door_open(w, name) : NULL;
     PyObject *text = NULL;
     if (n && PyUnicode_CheckExact(n)) {
@@ -562,10 +562,10 @@ static PyObject *make_super(world *w, PyObject *type, PyObject *self) {
 
 HANDLER(super) {
     PyObject *type = NULL, *self = NULL, *result = NULL;
-    if (given == 1 || !handler_takes(given, keywords, 0, 2))
-        return given == 1 ? world_break(w, REASON_NATIVE_CALL, "super(type)") : MISUSE();
-    if (given == 2)
-        return make_super(w, args[0], args[1]);
+    if (c->given == 1 || !handler_takes(c, 0, 2))
+        return c->given == 1 ? world_break(w, REASON_NATIVE_CALL, "super(type)") : MISUSE();
+    if (c->given == 2)
+        return make_super(w, c->args[0], c->args[1]);
     if (find_super(w, py_current_frame(PyThreadState_Get()), &type, &self) == 0)
         result = make_super(w, type, self);
     Py_XDECREF(type);
@@ -580,7 +580,7 @@ static PyObject *call_accessor(world *w, PyObject *property, const char *which,
     PyObject *function = handler_attr(w, property, which), *result = NULL;
     int none = function ? door_is(w, function, Py_None) : -1;
     if (none == 0)
-        result = call_any(w, function, args, count, NULL);
+        result = call_with(w, function, args, count);
     else if (none > 0)
         world_break(w, REASON_ATTRIBUTE, "a property without %s", missing);
     Py_XDECREF(function);
@@ -588,27 +588,27 @@ static PyObject *call_accessor(world *w, PyObject *property, const char *which,
 }
 
 HANDLER(property_get) {
-    if (!handler_takes(given, keywords, 2, 3))
+    if (!handler_takes(c, 2, 3))
         return MISUSE();
-    int none = door_is(w, args[1], Py_None);
+    int none = door_is(w, c->args[1], Py_None);
     if (none)
-        return none < 0 ? NULL : Py_NewRef(args[0]);
-    return call_accessor(w, args[0], "fget", args + 1, 1, "a getter");
+        return none < 0 ? NULL : Py_NewRef(c->args[0]);
+    return call_accessor(w, c->args[0], "fget", c->args + 1, 1, "a getter");
 }
 
 HANDLER(property_set) {
-    if (!handler_takes(given, keywords, 3, 3))
+    if (!handler_takes(c, 3, 3))
         return MISUSE();
-    PyObject *result = call_accessor(w, args[0], "fset", args + 1, 2, "a setter");
+    PyObject *result = call_accessor(w, c->args[0], "fset", c->args + 1, 2, "a setter");
     if (result)
         Py_SETREF(result, Py_NewRef(Py_None));
     return result;
 }
 
 HANDLER(property_delete) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *result = call_accessor(w, args[0], "fdel", args + 1, 1, "a deleter");
+    PyObject *result = call_accessor(w, c->args[0], "fdel", c->args + 1, 1, "a deleter");
     if (result)
         Py_SETREF(result, Py_NewRef(Py_None));
     return result;
@@ -627,17 +627,17 @@ static PyObject *get_of_standin(world *w, const standin_kind *kind, PyObject *ra
 
 // What is found on a type does this by itself; here the program asks for it.
 HANDLER(descriptor_get) {
-    if (!handler_takes(given, keywords, 2, 3))
+    if (!handler_takes(c, 2, 3))
         return MISUSE();
-    PyObject *raw = door_open(w, args[0]);
-    int none = raw ? door_is(w, args[1], Py_None) : -1;
-    PyObject *o = none == 0 ? door_open(w, args[1]) : NULL;
+    PyObject *raw = door_open(w, c->args[0]);
+    int none = raw ? door_is(w, c->args[1], Py_None) : -1;
+    PyObject *o = none == 0 ? door_open(w, c->args[1]) : NULL;
     if (none < 0 || (none == 0 && !o))
         return NULL;
     const standin_kind *kind = o ? standin_kind_of(o) : NULL;
     if (kind)
         return get_of_standin(w, kind, raw, o);
-    PyObject *type = given == 3 ? door_open(w, args[2]) : Py_None;
+    PyObject *type = c->given == 3 ? door_open(w, c->args[2]) : Py_None;
     if (type == Py_None && o)
         type = (PyObject *)Py_TYPE(o);
     if (!type || !PyType_Check(type))
@@ -652,28 +652,28 @@ HANDLER(descriptor_get) {
 
 // A partial of a partial takes the inner one apart natively.
 HANDLER(partial) {
-    size_t at = PyType_Check(callable) ? 0 : 1,
-           all = given + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+    size_t at = PyType_Check(c->callable) ? 0 : 1,
+           all = c->given + (c->keywords ? PyTuple_GET_SIZE(c->keywords) : 0);
     PyObject **opened = PyMem_New(PyObject *, all + 1), *result = NULL;
     if (!opened)
         return PyErr_NoMemory();
-    memcpy(opened, args, all * sizeof(PyObject *));
+    memcpy(opened, c->args, all * sizeof(PyObject *));
     bool ready = true;
-    for (size_t i = 0; i <= at && i < given && ready; i++)
-        ready = (opened[i] = door_open(w, args[i])) != NULL;
-    if (ready && given > at && PyObject_TypeCheck(opened[at], word.partial) &&
+    for (size_t i = 0; i <= at && i < c->given && ready; i++)
+        ready = (opened[i] = door_open(w, c->args[i])) != NULL;
+    if (ready && c->given > at && PyObject_TypeCheck(opened[at], word.partial) &&
         record_itself(w, opened[at]))
         world_break(w, REASON_NATIVE_CALL, "a partial of a partial from outside");
     else if (ready)
-        result =
-            call_native(w, callable, opened, given, keywords, given > at && is_standin(opened[at]));
+        result = call_native(w, c->callable, opened, c->given, c->keywords,
+                             c->given > at && is_standin(opened[at]));
     PyMem_Free(opened);
     return result;
 }
 
 HANDLER(weakref_call) {
-    PyObject *self = given == 1 && !keywords ? door_open(w, args[0]) : NULL;
-    if (given != 1 || keywords)
+    PyObject *self = c->given == 1 && !c->keywords ? door_open(w, c->args[0]) : NULL;
+    if (c->given != 1 || c->keywords)
         return MISUSE();
     record *r = self ? record_of(w, self) : NULL;
     PyObject *object = r ? raw_weakref_get(self) : NULL;
@@ -686,16 +686,16 @@ HANDLER(weakref_call) {
 
 // A proxy of something made inside; its attributes are those of what it stands for (attr.c).
 HANDLER(weakref_proxy) {
-    if (given == 0)
+    if (c->given == 0)
         return MISUSE();
-    PyObject *o = handler_takes(given, keywords, 1, 1) ? door_open(w, args[0]) : NULL;
+    PyObject *o = handler_takes(c, 1, 1) ? door_open(w, c->args[0]) : NULL;
     if (w->stop.broken || PyErr_Occurred())
         return NULL;
     if (!o || record_of(w, o) || is_standin(o) || !raw_is_python_class(Py_TYPE(o)) ||
         PyType_Check(o) || PyCallable_Check(o))
         return world_break(w, REASON_NATIVE_CALL, "weakref.proxy of a %s object",
-                           Py_TYPE(o ? o : args[0])->tp_name);
-    PyObject *proxy = call_native(w, callable, &o, 1, NULL, false);
+                           Py_TYPE(o ? o : c->args[0])->tp_name);
+    PyObject *proxy = call_native(w, c->callable, &o, 1, NULL, false);
     if (proxy && (world_born(w, proxy) != ST_OK || world_born(w, o) != ST_OK))
         Py_CLEAR(proxy);
     return proxy;
@@ -713,13 +713,13 @@ static PyObject *context_default(world *w, PyObject *variable) {
 }
 
 HANDLER(context_get) {
-    if (!handler_takes(given, keywords, 1, 2))
+    if (!handler_takes(c, 1, 2))
         return MISUSE();
-    PyObject *variable = door_open(w, args[0]);
+    PyObject *variable = door_open(w, c->args[0]);
     PyObject *value = variable ? context_get(w, variable) : NULL;
     if (value || w->stop.broken || PyErr_Occurred())
         return value;
-    return given == 2 ? Py_NewRef(args[1]) : context_default(w, variable);
+    return c->given == 2 ? Py_NewRef(c->args[1]) : context_default(w, variable);
 }
 
 // A token of ours is a real one, of a variable that nobody else knows: its old value is (the
@@ -772,24 +772,25 @@ static bool is_our_token(PyObject *token) {
 }
 
 HANDLER(context_set) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *variable = door_open(w, args[0]);
+    PyObject *variable = door_open(w, c->args[0]);
     PyObject *old = variable ? context_get(w, variable) : NULL;
     if (!old && (!variable || w->stop.broken || PyErr_Occurred()))
         return NULL;
     PyObject *token = token_new(variable, old);
     Py_XDECREF(old);
-    if (token && context_set(w, variable, args[1]) != ST_OK)
+    if (token && context_set(w, variable, c->args[1]) != ST_OK)
         Py_CLEAR(token);
     return token;
 }
 
 // Of another token, or of another variable: CPython decides.
 HANDLER(context_reset) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *variable = door_open(w, args[0]), *token = variable ? door_open(w, args[1]) : NULL;
+    PyObject *variable = door_open(w, c->args[0]),
+             *token = variable ? door_open(w, c->args[1]) : NULL;
     if (!token)
         return NULL;
     if (!is_our_token(token))
@@ -812,16 +813,16 @@ HANDLER(context_reset) {
 
 // What the text of an exception shows of its arguments is opened first.
 HANDLER(exception_text) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *self = door_open(w, args[0]);
+    PyObject *self = door_open(w, c->args[0]);
     if (!self)
         return NULL;
     if (!PyExceptionInstance_Check(self) || record_of(w, self))
         return world_break(w, REASON_NATIVE_CALL, "the text of an exception from outside");
     PyObject *owned = Py_NewRef(self);
     status st = protocol_open_elements(w, &owned, P_STR | P_REPR);
-    PyObject *text = st == ST_OK ? call_native(w, callable, &owned, 1, NULL, false) : NULL;
+    PyObject *text = st == ST_OK ? call_native(w, c->callable, &owned, 1, NULL, false) : NULL;
     Py_DECREF(owned);
     return text;
 }

@@ -6,7 +6,7 @@
 
 #include <opcode.h>
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 static const char *name_of(PyObject *callable) {
     return ((PyCFunctionObject *)callable)->m_ml->ml_name;
@@ -23,12 +23,12 @@ HANDLER(unary) {
                 {"pos", PyNumber_Positive},
                 {"invert", PyNumber_Invert},
                 {"inv", PyNumber_Invert}};
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
     for (size_t i = 0; i < Py_ARRAY_LENGTH(rows); i++)
-        if (strcmp(rows[i].name, name_of(callable)) == 0)
-            return op_unary(w, rows[i].function, args[0]);
-    return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(callable));
+        if (strcmp(rows[i].name, name_of(c->callable)) == 0)
+            return op_unary(w, rows[i].function, c->args[0]);
+    return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(c->callable));
 }
 
 static int binary_kind(const char *name) {
@@ -70,12 +70,12 @@ static int binary_kind(const char *name) {
 }
 
 HANDLER(binary) {
-    int kind = binary_kind(name_of(callable));
-    if (!handler_takes(given, keywords, 2, 2))
+    int kind = binary_kind(name_of(c->callable));
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
     if (kind < 0)
-        return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(callable));
-    return op_binary(w, kind, args[0], args[1]);
+        return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(c->callable));
+    return op_binary(w, kind, c->args[0], c->args[1]);
 }
 
 static PyObject *power_modulo(world *w, PyObject *callable, PyObject *const *args) {
@@ -95,20 +95,20 @@ static PyObject *power_modulo(world *w, PyObject *callable, PyObject *const *arg
 HANDLER(pow) {
     static const char *const names[] = {"base", "exp", "mod"};
     PyObject *all[3] = {NULL, NULL, Py_None};
-    size_t extra = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0, found = given;
-    if (given + extra < 2 || given + extra > 3)
+    size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0, found = c->given;
+    if (c->given + extra < 2 || c->given + extra > 3)
         return MISUSE();
     for (size_t i = 0; i < 3; i++) {
-        PyObject *named = i < given ? args[i] : handler_keyword(args, given, keywords, names[i]);
-        found += named && i >= given;
+        PyObject *named = i < c->given ? c->args[i] : handler_keyword(c, names[i]);
+        found += named && i >= c->given;
         all[i] = named ? named : all[i];
     }
-    if (found != given + extra || !all[0] || !all[1])
+    if (found != c->given + extra || !all[0] || !all[1])
         return MISUSE();
     int none = door_is(w, all[2], Py_None);
     if (none < 0)
         return NULL;
-    return none ? op_binary(w, NB_POWER, all[0], all[1]) : power_modulo(w, callable, all);
+    return none ? op_binary(w, NB_POWER, all[0], all[1]) : power_modulo(w, c->callable, all);
 }
 
 // --- comparing, truth, identity ---
@@ -116,64 +116,69 @@ HANDLER(pow) {
 HANDLER(compare) {
     static const char *const names[] = {[Py_LT] = "lt", [Py_LE] = "le", [Py_EQ] = "eq",
                                         [Py_NE] = "ne", [Py_GT] = "gt", [Py_GE] = "ge"};
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
     for (int kind = 0; kind < (int)Py_ARRAY_LENGTH(names); kind++)
-        if (strcmp(names[kind], name_of(callable)) == 0)
-            return op_compare(w, args[0], args[1], kind);
-    return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(callable));
+        if (strcmp(names[kind], name_of(c->callable)) == 0)
+            return op_compare(w, c->args[0], c->args[1], kind);
+    return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(c->callable));
 }
 
 HANDLER(truth) {
-    if (given == 0 && PyType_Check(callable) && handler_takes(given, keywords, 0, 0))
+    if (c->given == 0 && PyType_Check(c->callable) && handler_takes(c, 0, 0))
         Py_RETURN_FALSE;
-    return handler_takes(given, keywords, 1, 1) ? handler_bool(op_truth(w, args[0])) : MISUSE();
+    return handler_takes(c, 1, 1) ? handler_bool(op_truth(w, c->args[0])) : MISUSE();
 }
 
 HANDLER(not) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    int truth = op_truth(w, args[0]);
+    int truth = op_truth(w, c->args[0]);
     return truth < 0 ? NULL : PyBool_FromLong(!truth);
 }
 
 HANDLER(is) {
-    bool negated = strncmp(name_of(callable), "is_not", 6) == 0;
-    bool none = strstr(name_of(callable), "none") != NULL;
-    if (!handler_takes(given, keywords, none ? 1 : 2, none ? 1 : 2))
+    bool negated = strncmp(name_of(c->callable), "is_not", 6) == 0;
+    bool none = strstr(name_of(c->callable), "none") != NULL;
+    if (!handler_takes(c, none ? 1 : 2, none ? 1 : 2))
         return MISUSE();
-    int same = door_is(w, args[0], none ? Py_None : args[1]);
+    int same = door_is(w, c->args[0], none ? Py_None : c->args[1]);
     return same < 0 ? NULL : PyBool_FromLong(same != negated);
 }
 
 // --- subscripts ---
 
 HANDLER(contains) {
-    return handler_takes(given, keywords, 2, 2) ? handler_bool(op_contains(w, args[0], args[1]))
-                                                : MISUSE();
+    return handler_takes(c, 2, 2) ? handler_bool(op_contains(w, c->args[0], c->args[1])) : MISUSE();
 }
 
 HANDLER(getitem) {
-    return handler_takes(given, keywords, 2, 2) ? op_getitem(w, args[0], args[1]) : MISUSE();
+    return handler_takes(c, 2, 2) ? op_getitem(w, c->args[0], c->args[1]) : MISUSE();
 }
 
 HANDLER(setitem) {
-    if (!handler_takes(given, keywords, 3, 3))
+    if (!handler_takes(c, 3, 3))
         return MISUSE();
-    return op_setitem(w, args[0], args[1], args[2]) < 0 ? NULL : Py_NewRef(Py_None);
+    return op_setitem(w, c->args[0], c->args[1], c->args[2]) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 HANDLER(delitem) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    return op_setitem(w, args[0], args[1], NULL) < 0 ? NULL : Py_NewRef(Py_None);
+    return op_setitem(w, c->args[0], c->args[1], NULL) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 // --- calls ---
 
 // o.__call__(...) of functions and methods, operator.call.
 HANDLER(call) {
-    return given >= 1 ? call_any(w, args[0], args + 1, given - 1, keywords) : MISUSE();
+    if (c->given == 0)
+        return MISUSE();
+    call rest = {.callable = c->args[0],
+                 .args = c->args + 1,
+                 .given = c->given - 1,
+                 .keywords = c->keywords};
+    return call_any(w, &rest);
 }
 
 // A class, or a partial of one whose keywords are immutable values.
@@ -202,10 +207,9 @@ static PyObject *taken_apart(world *w, PyObject *self) {
 typedef PyObject *(*picker)(world *w, PyObject *o, PyObject *what);
 
 // One result for one key, else a tuple of them.
-static PyObject *get_all(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                         PyObject *keywords, picker get) {
-    PyObject *self = given == 2 ? door_open(w, args[0]) : NULL;
-    if (given != 2 || keywords)
+static PyObject *get_all(world *w, const call *c, picker get) {
+    PyObject *self = c->given == 2 ? door_open(w, c->args[0]) : NULL;
+    if (c->given != 2 || c->keywords)
         return MISUSE();
     PyObject *reduced = self ? taken_apart(w, self) : NULL;
     if (!reduced)
@@ -213,11 +217,11 @@ static PyObject *get_all(world *w, PyObject *callable, PyObject *const *args, si
     PyObject *keys = PyTuple_GET_ITEM(reduced, 1), *result = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(keys);
     if (count == 1)
-        result = get(w, args[1], PyTuple_GET_ITEM(keys, 0));
+        result = get(w, c->args[1], PyTuple_GET_ITEM(keys, 0));
     else
         result = PyTuple_New(count);
     for (Py_ssize_t i = 0; count != 1 && result && i < count; i++) {
-        PyObject *item = get(w, args[1], PyTuple_GET_ITEM(keys, i));
+        PyObject *item = get(w, c->args[1], PyTuple_GET_ITEM(keys, i));
         if (item)
             PyTuple_SET_ITEM(result, i, item);
         else
@@ -228,7 +232,7 @@ static PyObject *get_all(world *w, PyObject *callable, PyObject *const *args, si
 }
 
 HANDLER(itemgetter_call) {
-    return get_all(w, callable, args, given, keywords, op_getitem);
+    return get_all(w, c, op_getitem);
 }
 
 // "a.b.c", one attribute after the other.
@@ -249,13 +253,13 @@ static PyObject *get_dotted(world *w, PyObject *o, PyObject *path) {
 }
 
 HANDLER(attrgetter_call) {
-    return get_all(w, callable, args, given, keywords, get_dotted);
+    return get_all(w, c, get_dotted);
 }
 
 static PyObject *call_named(world *w, PyObject *o, PyObject *name, PyObject *args,
                             PyObject *keywords) {
     PyObject *method = attr_get(w, o, name);
-    PyObject *result = method ? call_star(w, method, args, keywords) : NULL;
+    PyObject *result = method ? call_star(w, method, args, keywords, RUN_NATIVE) : NULL;
     Py_XDECREF(method);
     return result;
 }
@@ -271,19 +275,19 @@ static PyObject *call_by_partial(world *w, PyObject *o, PyObject *partial, PyObj
 
 // methodcaller reduces to (methodcaller, (name, *args)), with keywords to (partial, args).
 HANDLER(methodcaller_call) {
-    if (given != 2 || keywords)
+    if (c->given != 2 || c->keywords)
         return MISUSE();
-    PyObject *self = door_open(w, args[0]);
+    PyObject *self = door_open(w, c->args[0]);
     PyObject *reduced = self ? taken_apart(w, self) : NULL;
     if (!reduced)
         return NULL;
     PyObject *with = PyTuple_GET_ITEM(reduced, 1), *result = NULL;
     if (PyType_Check(PyTuple_GET_ITEM(reduced, 0))) {
         PyObject *rest = PyTuple_GetSlice(with, 1, PyTuple_GET_SIZE(with));
-        result = rest ? call_named(w, args[1], PyTuple_GET_ITEM(with, 0), rest, NULL) : NULL;
+        result = rest ? call_named(w, c->args[1], PyTuple_GET_ITEM(with, 0), rest, NULL) : NULL;
         Py_XDECREF(rest);
     } else
-        result = call_by_partial(w, args[1], PyTuple_GET_ITEM(reduced, 0), with);
+        result = call_by_partial(w, c->args[1], PyTuple_GET_ITEM(reduced, 0), with);
     Py_DECREF(reduced);
     return result;
 }

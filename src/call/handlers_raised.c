@@ -7,7 +7,7 @@
 #include "src/call/descr.h"
 #include "src/call/handlers.h"
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 // --- the exception being handled ---
 
@@ -41,13 +41,13 @@ static bool is_handled_here(world *w) {
 }
 
 HANDLER(exc_info) {
-    if (!handler_takes(given, keywords, 0, 0))
+    if (!handler_takes(c, 0, 0))
         return MISUSE();
-    return is_handled_here(w) ? call_native(w, callable, args, given, keywords, false) : NULL;
+    return is_handled_here(w) ? call_native(w, c->callable, NULL, 0, NULL, false) : NULL;
 }
 
 HANDLER(exception) {
-    return handle_exc_info(w, callable, args, given, keywords);
+    return handle_exc_info(w, c);
 }
 
 // --- the recursion limit ---
@@ -66,7 +66,7 @@ static const guard_custom limit_guard = {
     .name = "recursion limit", .check = limit_is, .text = limit_text};
 
 HANDLER(recursion_limit) {
-    if (!handler_takes(given, keywords, 0, 0))
+    if (!handler_takes(c, 0, 0))
         return MISUSE();
     int limit = Py_GetRecursionLimit();
     if (guard_add_custom(w->guards, NULL, &limit_guard, (void *)(intptr_t)limit) != ST_OK)
@@ -78,23 +78,23 @@ HANDLER(recursion_limit) {
 
 // An exception of this trace gets a traceback of this trace, or none.
 HANDLER(with_traceback) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *self = door_open(w, args[0]), *traceback = self ? door_open(w, args[1]) : NULL;
+    PyObject *self = door_open(w, c->args[0]), *traceback = self ? door_open(w, c->args[1]) : NULL;
     if (traceback == NULL)
         return NULL;
     if (record_of(w, self) != NULL || record_of(w, traceback) != NULL)
         return world_break(w, REASON_EXCEPTION_LIVES, "with_traceback of an outside exception");
     PyObject *opened[] = {self, traceback};
-    return call_native(w, callable, opened, 2, NULL, false);
+    return call_native(w, c->callable, opened, 2, NULL, false);
 }
 
 // Frames of this trace that have ended: their locals are inside objects, without finalizers, so
 // when they die cannot be seen.
 static HANDLER(clear_frames) {
-    if (!handler_takes(given, keywords, 1, 1))
+    if (!handler_takes(c, 1, 1))
         return MISUSE();
-    PyObject *traceback = door_open(w, args[0]);
+    PyObject *traceback = door_open(w, c->args[0]);
     if (traceback == NULL)
         return NULL;
     if (record_of(w, traceback) != NULL || (!PyTraceBack_Check(traceback) && traceback != Py_None))

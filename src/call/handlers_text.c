@@ -5,15 +5,15 @@
 #include "src/call/native.h"
 #include "src/call/states.h"
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 // --- list ---
 
 // A slice takes any iterable, an index takes anything.
 HANDLER(list_setitem) {
-    if (!handler_takes(given, keywords, 3, 3))
+    if (!handler_takes(c, 3, 3))
         return MISUSE();
-    PyObject *ready[] = {Py_NewRef(args[0]), Py_NewRef(args[1]), Py_NewRef(args[2])},
+    PyObject *ready[] = {Py_NewRef(c->args[0]), Py_NewRef(c->args[1]), Py_NewRef(c->args[2])},
              *result = NULL;
     status st = protocol_open(w, &ready[0], P_NONE);
     if (st == ST_OK)
@@ -21,7 +21,7 @@ HANDLER(list_setitem) {
     if (st == ST_OK && PySlice_Check(ready[1]))
         st = protocol_open(w, &ready[2], P_ITER);
     if (st == ST_OK)
-        result = call_native(w, callable, ready, 3, NULL, is_standin(ready[1]));
+        result = call_native(w, c->callable, ready, 3, NULL, is_standin(ready[1]));
     for (int i = 0; i < 3; i++)
         Py_DECREF(ready[i]);
     return result;
@@ -43,39 +43,36 @@ static PyObject *on_set(world *w, PyObject *callable, PyObject *const *args, uns
 }
 
 HANDLER(set_iter) {
-    return handler_takes(given, keywords, 1, 1) ? on_set(w, callable, args, P_ITER, true)
-                                                : MISUSE();
+    return handler_takes(c, 1, 1) ? on_set(w, c->callable, c->args, P_ITER, true) : MISUSE();
 }
 
 HANDLER(set_repr) {
-    return handler_takes(given, keywords, 1, 1) ? on_set(w, callable, args, P_REPR, true)
-                                                : MISUSE();
+    return handler_takes(c, 1, 1) ? on_set(w, c->callable, c->args, P_REPR, true) : MISUSE();
 }
 
 // Which one comes first depends on how the table was filled, which no guard sees.
 HANDLER(set_pop) {
-    return handler_takes(given, keywords, 1, 1) ? on_set(w, callable, args, P_ITER, false)
-                                                : MISUSE();
+    return handler_takes(c, 1, 1) ? on_set(w, c->callable, c->args, P_ITER, false) : MISUSE();
 }
 
 // --- formatting ---
 
 HANDLER(format) {
-    if (!handler_takes(given, keywords, 1, 2))
+    if (!handler_takes(c, 1, 2))
         return MISUSE();
-    PyObject *spec = given == 2 ? door_open(w, args[1]) : NULL;
-    if (given == 2 && !spec)
+    PyObject *spec = c->given == 2 ? door_open(w, c->args[1]) : NULL;
+    if (c->given == 2 && !spec)
         return NULL;
     if (spec && !PyUnicode_CheckExact(spec))
         return world_break(w, REASON_NATIVE_CALL, "format() by a %s object",
                            Py_TYPE(spec)->tp_name);
-    return op_format(w, args[0], 0, spec);
+    return op_format(w, c->args[0], 0, spec);
 }
 
 HANDLER(number_format) {
-    if (!handler_takes(given, keywords, 2, 2))
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
-    PyObject *both[] = {Py_NewRef(args[0]), Py_NewRef(args[1])}, *text = NULL;
+    PyObject *both[] = {Py_NewRef(c->args[0]), Py_NewRef(c->args[1])}, *text = NULL;
     status st = protocol_open(w, &both[0], P_NONE);
     if (st == ST_OK)
         st = protocol_open(w, &both[1], P_ATTR);
@@ -84,7 +81,7 @@ HANDLER(number_format) {
     if (st == ST_OK)
         st = state_read_text(w, both[0]);
     if (st == ST_OK)
-        text = call_native(w, callable, both, 2, NULL, is_standin(both[0]));
+        text = call_native(w, c->callable, both, 2, NULL, is_standin(both[0]));
     Py_DECREF(both[0]);
     Py_DECREF(both[1]);
     return text;
@@ -140,8 +137,8 @@ static status open_for_format(world *w, PyObject **o, const fields *f) {
 }
 
 HANDLER(str_format) {
-    PyObject *text = given ? door_open(w, args[0]) : NULL;
-    if (given == 0)
+    PyObject *text = c->given ? door_open(w, c->args[0]) : NULL;
+    if (c->given == 0)
         return MISUSE();
     if (!text)
         return NULL;
@@ -150,18 +147,18 @@ HANDLER(str_format) {
                    : (fields){.texts = P_TEXT, .reach_into = true, .locale = true};
     if (f.locale)
         return world_break(w, REASON_NATIVE_CALL, "str.format() by the locale");
-    size_t all = given + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0), ready = 1;
+    size_t all = call_count(c), ready = 1;
     PyObject **items = PyMem_New(PyObject *, all), *result = NULL;
     if (!items)
         return PyErr_NoMemory();
     items[0] = Py_NewRef(text);
     status st = ST_OK;
     for (; ready < all && st == ST_OK; ready++) {
-        items[ready] = Py_NewRef(args[ready]);
+        items[ready] = Py_NewRef(c->args[ready]);
         st = open_for_format(w, &items[ready], &f);
     }
     if (st == ST_OK)
-        result = call_native(w, callable, items, given, keywords, false);
+        result = call_native(w, c->callable, items, c->given, c->keywords, false);
     for (size_t i = 0; i < ready; i++)
         Py_DECREF(items[i]);
     PyMem_Free(items);
@@ -184,26 +181,25 @@ static status open_replacement(world *w, const rule *row, PyObject **o) {
 
 // Only a template makes the pattern run Python code by itself: the library's own, which looks at
 // nothing but the text.
-static PyObject *substitute(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                            PyObject *keywords) {
-    bool template = given > 1 && PyUnicode_Check(args[1]);
+static PyObject *substitute(world *w, const call *c, PyObject **items) {
+    bool template = c->given > 1 && PyUnicode_Check(items[1]);
     w->inside.quiet += template;
-    PyObject *result = call_native(w, callable, args, given, keywords, false);
+    PyObject *result = call_native(w, c->callable, items, c->given, c->keywords, false);
     w->inside.quiet -= template;
     return result;
 }
 
 HANDLER(pattern_sub) {
-    const rule *row = rule_of(callable);
-    size_t all = given + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0), ready = 0;
-    PyObject **items = given >= 3 ? PyMem_New(PyObject *, all) : NULL, *result = NULL;
-    if (given < 3)
+    const rule *row = rule_of(c->callable);
+    size_t all = call_count(c), ready = 0;
+    PyObject **items = c->given >= 3 ? PyMem_New(PyObject *, all) : NULL, *result = NULL;
+    if (c->given < 3)
         return world_break(w, REASON_NATIVE_CALL, "%s with keyword arguments", row->path);
     if (!items)
         return PyErr_NoMemory();
     status st = ST_OK;
     for (; ready < all && st == ST_OK; ready++) {
-        items[ready] = Py_NewRef(args[ready]);
+        items[ready] = Py_NewRef(c->args[ready]);
         if (ready == 0)
             st = rule_open_frozen(w, row, &items[ready]);
         else if (ready == 1)
@@ -212,7 +208,7 @@ HANDLER(pattern_sub) {
             st = rule_open_exact(w, row, &items[ready]);
     }
     if (st == ST_OK)
-        result = substitute(w, callable, items, given, keywords);
+        result = substitute(w, c, items);
     for (size_t i = 0; i < ready; i++)
         Py_DECREF(items[i]);
     PyMem_Free(items);
@@ -234,19 +230,19 @@ static bool compiles_quietly(PyObject *text, PyObject *flags) {
 }
 
 static HANDLER(re_compile) {
-    PyObject *text = handler_takes(given, keywords, 2, 2) ? door_open(w, args[0]) : NULL;
-    PyObject *flags = text ? door_open(w, args[1]) : NULL, *pattern = NULL;
+    PyObject *text = handler_takes(c, 2, 2) ? door_open(w, c->args[0]) : NULL;
+    PyObject *flags = text ? door_open(w, c->args[1]) : NULL, *pattern = NULL;
     if (w->stop.broken || PyErr_Occurred())
         return NULL;
     if (flags && compiles_quietly(text, flags)) {
         PyObject *both[] = {text, flags};
         w->inside.quiet++;
-        pattern = PyObject_Vectorcall(callable, both, 2, NULL);
+        pattern = PyObject_Vectorcall(c->callable, both, 2, NULL);
         w->inside.quiet--;
         PyErr_Clear(); // what it refuses is refused in the trace again
     }
     if (!pattern)
-        return call_function(w, callable, args, given, keywords);
+        return handler_interpret(w, c);
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, pattern, 0);
     PyObject *loaded = s ? door_load(w, s, pattern) : NULL;
     Py_DECREF(pattern);

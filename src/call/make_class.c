@@ -8,7 +8,7 @@
 #include "src/call/special.h"
 #include "src/call/words.h"
 
-#define MISUSE() handler_misuse(w, callable, args, given, keywords)
+#define MISUSE() handler_misuse(w, c)
 
 static status refuse(world *w, const char *what, PyObject *o) {
     return world_break_status(w, REASON_CLASS_STATEMENT, "%s %s", what,
@@ -109,20 +109,20 @@ static PyObject *build(world *w, PyObject *callable, PyObject **items, size_t gi
 }
 
 HANDLER(build_class) {
-    if (given < 2)
+    if (c->given < 2)
         return MISUSE();
-    if (keywords != NULL && PyTuple_GET_SIZE(keywords) > 0)
-        return world_break(w, REASON_CLASS_STATEMENT, "%U=", PyTuple_GET_ITEM(keywords, 0));
-    PyObject **items = PyMem_New(PyObject *, given + 1), *class = NULL;
+    if (c->keywords != NULL && PyTuple_GET_SIZE(c->keywords) > 0)
+        return world_break(w, REASON_CLASS_STATEMENT, "%U=", PyTuple_GET_ITEM(c->keywords, 0));
+    PyObject **items = PyMem_New(PyObject *, c->given + 1), *class = NULL;
     if (items == NULL)
         return PyErr_NoMemory();
     bool opened = true;
-    for (size_t i = 0; opened && i < given; i++)
-        opened = (items[i] = door_open(w, args[i])) != NULL;
-    items[given] = opened ? PyCFunction_New(&maker_method, NULL) : NULL;
-    if (items[given] != NULL) {
-        class = build(w, callable, items, given);
-        Py_DECREF(items[given]);
+    for (size_t i = 0; opened && i < c->given; i++)
+        opened = (items[i] = door_open(w, c->args[i])) != NULL;
+    items[c->given] = opened ? PyCFunction_New(&maker_method, NULL) : NULL;
+    if (items[c->given] != NULL) {
+        class = build(w, c->callable, items, c->given);
+        Py_DECREF(items[c->given]);
     }
     PyMem_Free(items);
     return class;
@@ -137,35 +137,35 @@ static bool is_open_part(world *w, PyObject *o) {
            (PyFunction_Check(o) && map_get(&w->made.objects, map_key(o)) != NULL);
 }
 
-static PyObject *wrap(world *w, PyObject *callable, PyObject *const *args, size_t given) {
+static PyObject *wrap(world *w, const call *c) {
     PyObject *items[4];
-    for (size_t i = 0; i < given; i++) {
-        if ((items[i] = door_open(w, args[i])) == NULL)
+    for (size_t i = 0; i < c->given; i++) {
+        if ((items[i] = door_open(w, c->args[i])) == NULL)
             return NULL;
-        bool self = i == 0 && !PyType_Check(callable);
+        bool self = i == 0 && !PyType_Check(c->callable);
         if (!self && !is_open_part(w, items[i]))
-            return world_break(w, REASON_NATIVE_CALL, "%s of a %s object", rule_of(callable)->path,
-                               Py_TYPE(items[i])->tp_name);
+            return world_break(w, REASON_NATIVE_CALL, "%s of a %s object",
+                               rule_of(c->callable)->path, Py_TYPE(items[i])->tp_name);
     }
-    return call_native(w, callable, items, given, NULL, false);
+    return call_native(w, c->callable, items, c->given, NULL, false);
 }
 
 // staticmethod(f), property(f, g): of functions that were made here.
 HANDLER(wrap_function) {
-    bool plain = handler_takes(given, keywords, 1, 4) && PyType_Check(callable);
-    return plain ? wrap(w, callable, args, given)
-                 : world_break(w, REASON_NATIVE_CALL, "%s", rule_of(callable)->path);
+    bool plain = handler_takes(c, 1, 4) && PyType_Check(c->callable);
+    return plain ? wrap(w, c)
+                 : world_break(w, REASON_NATIVE_CALL, "%s", rule_of(c->callable)->path);
 }
 
 // @name.setter
 HANDLER(property_copy) {
-    PyObject *self = given ? door_open(w, args[0]) : NULL;
-    if (!handler_takes(given, keywords, 2, 2))
+    PyObject *self = c->given ? door_open(w, c->args[0]) : NULL;
+    if (!handler_takes(c, 2, 2))
         return MISUSE();
     if (self == NULL)
         return NULL;
     if (!Py_IS_TYPE(self, &PyProperty_Type) || record_of(w, self) != NULL)
         return world_break(w, REASON_NATIVE_CALL, "%s of an outside property",
-                           rule_of(callable)->path);
-    return wrap(w, callable, args, given);
+                           rule_of(c->callable)->path);
+    return wrap(w, c);
 }

@@ -83,10 +83,8 @@ static PyObject *break_disabled(world *w, PyObject *function) {
 }
 
 // `graph_break(msg)`: the message is the user's.
-static PyObject *handle_graph_break(world *w, PyObject *callable, PyObject *const *args,
-                                    size_t given, PyObject *keywords) {
-    (void)callable;
-    PyObject *message = given > 0 ? args[0] : handler_keyword(args, given, keywords, "msg");
+static PyObject *handle_graph_break(world *w, const call *c) {
+    PyObject *message = c->given > 0 ? c->args[0] : handler_keyword(c, "msg");
     PyObject *text = message ? door_open(w, message) : NULL;
     if (message != NULL && text == NULL)
         return NULL;
@@ -96,9 +94,8 @@ static PyObject *handle_graph_break(world *w, PyObject *callable, PyObject *cons
 
 // `skip_frame(msg)`: nothing of the frame is compiled, from where the trace began. Of a frame that
 // was called in the trace only the call itself is CPython's: nobody could tell.
-static PyObject *handle_skip_frame(world *w, PyObject *callable, PyObject *const *args,
-                                   size_t given, PyObject *keywords) {
-    (void)callable, (void)args, (void)given, (void)keywords;
+static PyObject *handle_skip_frame(world *w, const call *c) {
+    (void)c;
     world_break(w, REASON_SKIP_FRAME, "skip_frame()");
     if (w->run == w->root) {
         Py_CLEAR(w->stop.image);
@@ -108,9 +105,8 @@ static PyObject *handle_skip_frame(world *w, PyObject *callable, PyObject *const
 }
 
 // `step_unsupported(msg)`: a break; the policy leaves what follows to CPython.
-static PyObject *handle_step(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                             PyObject *keywords) {
-    (void)callable, (void)args, (void)given, (void)keywords;
+static PyObject *handle_step(world *w, const call *c) {
+    (void)c;
     return world_break(w, REASON_STEP, "step_unsupported()");
 }
 
@@ -136,17 +132,16 @@ static PyObject *fixed(world *w, PyObject *value) {
     return s ? door_load(w, s, value) : NULL;
 }
 
-static PyObject *call_constant(world *w, PyObject *function, PyObject *const *args, size_t given,
-                               PyObject *keywords) {
-    size_t all = given + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0), made = 0;
+static PyObject *call_constant(world *w, const call *c) {
+    size_t all = call_count(c), made = 0;
     PyObject **values = PyMem_New(PyObject *, all + 1), *value = NULL;
     if (values == NULL)
         return PyErr_NoMemory();
-    while (made < all && (values[made] = real_value(w, args[made])) != NULL)
+    while (made < all && (values[made] = real_value(w, c->args[made])) != NULL)
         made++;
     if (made == all) {
         w->inside.quiet++;
-        value = PyObject_Vectorcall(function, values, given, keywords);
+        value = PyObject_Vectorcall(c->callable, values, c->given, c->keywords);
         w->inside.quiet--;
     }
     while (made > 0)
@@ -159,15 +154,14 @@ static PyObject *call_constant(world *w, PyObject *function, PyObject *const *ar
 
 // --- calls ---
 
-static PyObject *call_marked(world *w, PyObject *function, PyObject *const *args, size_t given,
-                             PyObject *keywords, bool *handled) {
+static PyObject *call_marked(world *w, const call *c, bool *handled) {
     *handled = true;
-    if (mark_disabled(function))
-        return break_disabled(w, function);
-    if (mark_of(function, marks.forbidden) == Py_True)
-        return world_break_at(w, REASON_FORBIDDEN, function, "");
-    if (mark_of(function, marks.constant) == Py_True)
-        return call_constant(w, function, args, given, keywords);
+    if (mark_disabled(c->callable))
+        return break_disabled(w, c->callable);
+    if (mark_of(c->callable, marks.forbidden) == Py_True)
+        return world_break_at(w, REASON_FORBIDDEN, c->callable, "");
+    if (mark_of(c->callable, marks.constant) == Py_True)
+        return call_constant(w, c);
     *handled = false;
     return NULL;
 }
@@ -185,33 +179,30 @@ static PyObject *substitute_of(world *w, PyObject *callable) {
     return found;
 }
 
-static PyObject *call_substitute(world *w, PyObject *callable, PyObject *function,
-                                 PyObject *const *args, size_t given, PyObject *keywords) {
-    record *r = record_of(w, callable);
+static PyObject *call_substitute(world *w, const call *c, PyObject *function) {
+    record *r = record_of(w, c->callable);
     if (r != NULL && record_identity(w, r) != ST_OK)
         return NULL;
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
-    PyObject *opened = s ? door_bring(w, s, function) : NULL;
-    w->thin = w->tail;
-    return opened ? call_any(w, opened, args, given, keywords) : NULL;
+    call instead = *c;
+    instead.callable = s ? door_bring(w, s, function) : NULL;
+    return instead.callable ? call_any(w, &instead) : NULL;
 }
 
-PyObject *mark_call(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                    PyObject *keywords, bool *handled) {
+PyObject *mark_call(world *w, const call *c, bool *handled) {
     *handled = true;
-    PyObject *substitute = substitute_of(w, callable);
+    PyObject *substitute = substitute_of(w, c->callable);
     if (substitute != NULL || PyErr_Occurred()) {
-        PyObject *result =
-            substitute ? call_substitute(w, callable, substitute, args, given, keywords) : NULL;
+        PyObject *result = substitute ? call_substitute(w, c, substitute) : NULL;
         Py_XDECREF(substitute);
         return result;
     }
-    if (in_set(w, marks.disallowed, callable) && rule_of(callable) == NULL)
-        return world_break_at(w, REASON_DISALLOWED, callable, "");
+    if (in_set(w, marks.disallowed, c->callable) && rule_of(c->callable) == NULL)
+        return world_break_at(w, REASON_DISALLOWED, c->callable, "");
     *handled = false;
-    if (!PyFunction_Check(callable) || ((PyFunctionObject *)callable)->func_dict == NULL)
+    if (!PyFunction_Check(c->callable) || ((PyFunctionObject *)c->callable)->func_dict == NULL)
         return NULL;
-    return call_marked(w, callable, args, given, keywords, handled);
+    return call_marked(w, c, handled);
 }
 
 // --- whether breaks are errors ---
@@ -248,9 +239,8 @@ static PyObject *graph_break(PyObject *module, PyObject *args, PyObject *keyword
     Py_RETURN_NONE;
 }
 
-static PyObject *handle_tracing(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                                PyObject *keywords) {
-    (void)callable, (void)args, (void)given, (void)keywords;
+static PyObject *handle_tracing(world *w, const call *c) {
+    (void)c;
     w->facts.told = true;
     return Py_NewRef(Py_True);
 }

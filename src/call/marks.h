@@ -6,8 +6,7 @@
 
 // A call of a marked callable: breaks, or calls it for real. *handled is false, and NULL returned,
 // if it has no mark that matters here. New reference.
-PyObject *mark_call(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                    PyObject *keywords, bool *handled);
+PyObject *mark_call(world *w, const call *c, bool *handled);
 // Whether torch's allow_in_graph was called on it: it becomes a node, unseen.
 bool mark_allowed(const world *w, PyObject *callable);
 

@@ -22,10 +22,9 @@ static bool is_common(PyObject *o) {
            is_lazy(o) || is_standin(o);
 }
 
-bool native_has_lazy(PyObject *const *args, size_t given, PyObject *keywords) {
-    size_t count = given + (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0);
-    for (size_t i = 0; i < count; i++)
-        if (is_lazy(args[i]))
+bool native_has_lazy(const call *c) {
+    for (size_t i = 0; i < call_count(c); i++)
+        if (is_lazy(c->args[i]))
             return true;
     return false;
 }

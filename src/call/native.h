@@ -16,7 +16,7 @@ bool native_born_here(void);
 // For what failed: the break goes on upwards, or the exception does. Always -1.
 int native_failed(world *w, bool suspicious);
 // What C code says about a lazy it would say in other words about the value.
-bool native_has_lazy(PyObject *const *args, size_t given, PyObject *keywords);
+bool native_has_lazy(const call *c);
 
 // Something came out of native code. If it may be an object that cannot be made again, when it came
 // to be is noted: where one lives at a break, the trace breaks before that.

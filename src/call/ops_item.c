@@ -60,7 +60,7 @@ static PyObject *keyed_missing(world *w, PyObject *container, keyed *e) {
             _PyErr_SetKeyError(e->key);
         return NULL;
     }
-    PyObject *value = call_any(w, factory, NULL, 0, NULL);
+    PyObject *value = call_with(w, factory, NULL, 0);
     Py_DECREF(factory);
     if (value != NULL && names_set(w, e->names, e->key, value) != ST_OK)
         Py_CLEAR(value);
@@ -118,7 +118,7 @@ static PyObject *made_by_factory(world *w, PyObject *container, PyObject *key) {
     if (none || PyDict_Contains(container, key) != 0)
         return NULL;
     Py_INCREF(factory);
-    PyObject *value = call_any(w, factory, NULL, 0, NULL);
+    PyObject *value = call_with(w, factory, NULL, 0);
     Py_DECREF(factory);
     if (value != NULL && PyObject_SetItem(container, key, value) < 0)
         Py_CLEAR(value);
@@ -138,7 +138,7 @@ static PyObject *class_getitem(world *w, PyObject *class, PyObject *key) {
                          ((PyTypeObject *)class)->tp_name);
         return NULL;
     }
-    PyObject *result = call_any(w, method, &key, 1, NULL);
+    PyObject *result = call_with(w, method, &key, 1);
     Py_DECREF(method);
     return result;
 }

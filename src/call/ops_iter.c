@@ -128,7 +128,7 @@ static PySendResult send_ended(PyObject *item, PyObject **result) {
 static PyObject *call_send(world *w, PyObject *receiver, PyObject *sent) {
     PyObject *name = PyUnicode_InternFromString("send");
     PyObject *method = name ? attr_get(w, receiver, name) : NULL;
-    PyObject *item = method ? call_any(w, method, &sent, 1, NULL) : NULL;
+    PyObject *item = method ? call_with(w, method, &sent, 1) : NULL;
     Py_XDECREF(name);
     Py_XDECREF(method);
     return item;
@@ -318,7 +318,7 @@ static PyObject *list_keys(world *w, PyObject *given) {
 static int update_by_keys(world *w, PyObject *dict, PyObject *mapping, bool merge) {
     PyObject *name = PyUnicode_InternFromString("keys");
     PyObject *method = name ? attr_get(w, mapping, name) : NULL;
-    PyObject *given = method ? call_any(w, method, NULL, 0, NULL) : NULL;
+    PyObject *given = method ? call_with(w, method, NULL, 0) : NULL;
     PyObject *keys = given ? list_keys(w, given) : NULL;
     PyObject *iterator = keys ? op_iter(w, keys) : NULL;
     int failed = iterator ? add_keys(w, dict, mapping, iterator, merge) : -1;

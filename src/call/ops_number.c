@@ -126,7 +126,7 @@ static PyObject *dict_update_in_place(world *w, operands *p) {
     if (name == NULL || type_lookup(w, Py_TYPE(p->left), name, &raw) == NULL ||
         !Py_IS_TYPE(raw, &PyWrapperDescr_Type))
         return NULL;
-    return call_any(w, raw, args, 2, NULL);
+    return call_with(w, raw, args, 2);
 }
 
 // A tuple of a class of C's own, like torch.Size: it looks at what it is joined with.

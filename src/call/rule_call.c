@@ -14,13 +14,12 @@
 typedef struct ready {
     world *w;
     const rule *row;
-    PyObject *target;   // borrowed
-    PyObject **items;   // strong references
-    size_t count, all;  // positional ones; with keywords
-    PyObject *keywords; // borrowed
-    bool feeds;         // some iterable is given as a feed
-    bool calls;         // a function is given, which gets the elements
-    bool unordered;     // in what order elements are taken is not known (R_FEW)
+    call call;        // of the unbound callable, with `items`
+    PyObject **items; // strong references
+    size_t all;       // how many, with those of keywords
+    bool feeds;       // some iterable is given as a feed
+    bool calls;       // a function is given, which gets the elements
+    bool unordered;   // in what order elements are taken is not known (R_FEW)
     PyObject *few[FEW];
 } ready;
 
@@ -44,14 +43,13 @@ static PyObject *bound_self(world *w, PyObject *callable, PyObject *target) {
     return s ? door_load(w, s, self) : NULL;
 }
 
-static status collect(ready *c, PyObject *callable, PyObject *const *args, size_t given) {
-    size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0;
-    c->target = rule_unbound(c->row, callable);
-    PyObject *self = bound_self(c->w, callable, c->target);
+static status collect(ready *c, const call *by) {
+    PyObject *target = rule_unbound(c->row, by->callable);
+    PyObject *self = bound_self(c->w, by->callable, target);
     if (!self && (PyErr_Occurred() || c->w->stop.broken))
         return c->w->stop.broken ? ST_BREAK : ST_ERROR;
-    size_t first = self != NULL, all = first + given + extra;
-    c->items = all <= FEW ? c->few : PyMem_New(PyObject *, all);
+    size_t first = self != NULL, count = call_count(by);
+    c->items = first + count <= FEW ? c->few : PyMem_New(PyObject *, first + count);
     if (!c->items) {
         Py_XDECREF(self);
         PyErr_NoMemory();
@@ -59,10 +57,13 @@ static status collect(ready *c, PyObject *callable, PyObject *const *args, size_
     }
     if (self)
         c->items[0] = self;
-    for (size_t i = 0; i < given + extra; i++)
-        c->items[first + i] = Py_NewRef(args[i]);
-    c->count = first + given;
-    c->all = all;
+    for (size_t i = 0; i < count; i++)
+        c->items[first + i] = Py_NewRef(by->args[i]);
+    c->all = first + count;
+    c->call = *by;
+    c->call.callable = target;
+    c->call.args = c->items;
+    c->call.given = first + by->given;
     return ST_OK;
 }
 
@@ -197,7 +198,7 @@ static bool holds_value(PyObject *o) {
 status rule_open_frozen(world *w, const rule *row, PyObject **o) {
     TRY(protocol_open(w, o, P_NONE));
     if (PyObject_TypeCheck(*o, row->owner))
-        return state_read(w, row, o, 1, NULL);
+        return state_read(w, row, &(call){.args = o, .given = 1});
     return world_break_status(w, REASON_NATIVE_CALL, "%s on a %s object", row->path,
                               Py_TYPE(*o)->tp_name);
 }
@@ -243,7 +244,7 @@ static status check_self(ready *c, PyObject *self) {
 // handler may have opened it only now.
 static void note_write(const ready *c) {
     rule_writes writes = c->row->writes;
-    if (writes == W_NONE || writes == W_HANDLER || c->count == 0)
+    if (writes == W_NONE || writes == W_HANDLER || c->call.given == 0)
         return;
     PyObject *first = c->items[0];
     PyObject *opened = is_lazy(first) ? ((lazy *)first)->inside : first;
@@ -292,7 +293,7 @@ static bool is_quiet_set(PyObject *o) {
 }
 
 static status check_orders(ready *c) {
-    for (size_t i = 0; i < c->count; i++)
+    for (size_t i = 0; i < c->call.given; i++)
         TRY(protocol_open(c->w, &c->items[i], PyAnySet_Check(c->items[i]) ? P_ITER : P_NONE));
     return ST_OK;
 }
@@ -300,7 +301,7 @@ static status check_orders(ready *c) {
 // Elements one by one into an empty set: of one element at most the outcome has no order. (What is
 // much larger than the other is copied whole instead, see set_difference.)
 static status leave_unordered(ready *c) {
-    c->unordered = c->count == 2 && is_quiet_set(c->items[0]) && is_quiet_set(c->items[1]) &&
+    c->unordered = c->call.given == 2 && is_quiet_set(c->items[0]) && is_quiet_set(c->items[1]) &&
                    PySet_GET_SIZE(c->items[0]) >> 2 <= PySet_GET_SIZE(c->items[1]);
     return c->unordered ? ST_OK : check_orders(c);
 }
@@ -316,13 +317,13 @@ static PyObject *check_few(ready *c, PyObject *result) {
 
 static status open_pure(ready *c) {
     size_t i = 0;
-    if (c->row->owner && c->count) {
+    if (c->row->owner && c->call.given) {
         TRY(open_self(c));
         PyObject *self = c->items[i++];
         if (!PyType_Check(self) && !holds_value(self))
             TRY(rule_open_exact(c->w, c->row, &c->items[0]));
     }
-    if (c->row->makes && c->count) {
+    if (c->row->makes && c->call.given) {
         TRY(open_class(c));
         i = 1;
     }
@@ -336,8 +337,8 @@ static status find_function(ready *c, size_t first) {
     for (size_t i = first; i < c->all; i++) {
         unsigned mask = i == first ? c->row->first : c->row->args;
         bool called = mask & P_CALL;
-        if (i >= c->count)
-            called = is_function_name(PyTuple_GET_ITEM(c->keywords, i - c->count));
+        if (i >= c->call.given)
+            called = is_function_name(PyTuple_GET_ITEM(c->call.keywords, i - c->call.given));
         int none = called ? door_is(c->w, c->items[i], Py_None) : 1;
         if (none < 0)
             return c->w->stop.broken ? ST_BREAK : ST_ERROR;
@@ -349,25 +350,25 @@ static status find_function(ready *c, size_t first) {
 static status open_struct(ready *c) {
     const rule *row = c->row;
     size_t first = 0;
-    if ((row->owner || row->makes) && c->count) {
+    if ((row->owner || row->makes) && c->call.given) {
         TRY(row->makes ? open_class(c) : open_self(c));
         first = 1;
     }
     if (row->elements && !(row->first & (R_SPREAD | R_KEYWORDS)))
         TRY(find_function(c, first));
-    for (size_t i = first; i < c->count; i++)
+    for (size_t i = first; i < c->call.given; i++)
         TRY(open_argument(c, &c->items[i], i == first ? row->first : row->args));
-    for (size_t i = c->count; i < c->all; i++)
-        TRY(open_keyword(c, PyTuple_GET_ITEM(c->keywords, i - c->count), &c->items[i]));
+    for (size_t i = c->call.given; i < c->all; i++)
+        TRY(open_keyword(c, PyTuple_GET_ITEM(c->call.keywords, i - c->call.given), &c->items[i]));
     return row->first & R_FEW ? leave_unordered(c) : ST_OK;
 }
 
 // Whether native code may have met something that is not what it stands for.
 static bool is_suspicious(const ready *c) {
     size_t first = c->row->owner || c->row->makes ? 1 : 0;
-    if (first && c->count && c->row->elements && handler_meets_standin(c->items[0], 3))
+    if (first && c->call.given && c->row->elements && handler_meets_standin(c->items[0], 3))
         return true;
-    for (size_t i = first; i < c->count; i++) {
+    for (size_t i = first; i < c->call.given; i++) {
         unsigned mask = i == first ? c->row->first : c->row->args;
         if ((mask & ~(unsigned)R_FLAGS) && handler_meets_standin(c->items[i], 3))
             return true;
@@ -377,58 +378,58 @@ static bool is_suspicious(const ready *c) {
 
 // Whether a stand-in was among the elements is known only afterwards.
 static PyObject *call_feeding(ready *c, bool suspicious) {
-    PyObject *result = PyObject_Vectorcall(c->target, c->items, c->count, c->keywords);
+    PyObject *result =
+        PyObject_Vectorcall(c->call.callable, c->items, c->call.given, c->call.keywords);
     return native_result(c->w, result, suspicious || c->w->torch != NULL);
 }
 
 // The text of an object is not among what was made ready: it may be an address.
 static void doubt_text(ready *c) {
     size_t shown = c->row->owner ? 1 : 0;
-    if (c->w->stop.broken || shown >= c->count || value_immutable(c->items[shown]))
+    if (c->w->stop.broken || shown >= c->call.given || value_immutable(c->items[shown]))
         return;
     PyErr_Clear();
     world_break(c->w, REASON_NATIVE_ERROR, "%s, which shows a %s object", c->row->path,
                 Py_TYPE(c->items[shown])->tp_name);
 }
 
-static PyObject *run(ready *c) {
+static PyObject *run_ready(ready *c) {
     const rule *row = c->row;
     if (row->kind == RULE_HANDLED) {
         // As CPython's own calls of C functions; handlers may lead to one another for ever.
         if (Py_EnterRecursiveCall(" while calling a Python object"))
             return NULL;
-        PyObject *result = row->handler(c->w, c->target, c->items, c->count, c->keywords);
+        PyObject *result = row->handler(c->w, &c->call);
         Py_LeaveRecursiveCall();
         note_write(c);
         return result;
     }
     status st = row->kind == RULE_PURE ? open_pure(c) : open_struct(c);
     if (st == ST_OK)
-        st = state_read(c->w, row, c->items, c->count, c->keywords);
+        st = state_read(c->w, row, &c->call);
     if (st != ST_OK)
         return NULL;
     note_write(c);
     bool suspicious = row->kind == RULE_STRUCT && is_suspicious(c);
-    bool warning = state_makes_warning(c->target, c->items, c->count);
+    bool warning = state_makes_warning(&c->call);
     c->w->inside.warning += warning;
-    PyObject *result =
-        c->feeds ? call_feeding(c, suspicious)
-                 : call_native(c->w, c->target, c->items, c->count, c->keywords, suspicious);
+    PyObject *result = c->feeds ? call_feeding(c, suspicious)
+                                : call_native(c->w, c->call.callable, c->items, c->call.given,
+                                              c->call.keywords, suspicious);
     c->w->inside.warning -= warning;
     if (!result && row->first & R_SHOWN)
         doubt_text(c);
     return result && c->unordered ? check_few(c, result) : result;
 }
 
-PyObject *rule_call(world *w, const rule *row, PyObject *callable, PyObject *const *args,
-                    size_t given, PyObject *keywords) {
+PyObject *rule_call(world *w, const rule *row, const call *c) {
     if (row->kind == RULE_OPAQUE)
         return world_break(w, row->reason ? row->reason : REASON_NATIVE_CALL, "%s, which %s",
                            row->path, row->why);
-    ready c = {.w = w, .row = row, .keywords = keywords};
-    if (collect(&c, callable, args, (size_t)PyVectorcall_NARGS(given)) != ST_OK)
+    ready r = {.w = w, .row = row};
+    if (collect(&r, c) != ST_OK)
         return NULL;
-    PyObject *result = run(&c);
-    drop(&c);
+    PyObject *result = run_ready(&r);
+    drop(&r);
     return result;
 }

@@ -68,10 +68,9 @@ enum {
 #undef STATE
 };
 
-// `args` as the C function sees them: self comes first, whether the method was bound or not, or is
-// an object called through its type's C __call__. `callable` is then the unbound one.
-typedef PyObject *(*rule_handler)(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                                  PyObject *keywords);
+// The arguments are as the C function sees them: self comes first, whether the method was bound or
+// not, or is an object called through its type's C __call__. The callable is then the unbound one.
+typedef PyObject *(*rule_handler)(world *w, const call *c);
 
 typedef struct rule {
     const char *path; // "list.append", "math.sqrt", "itertools.chain"
@@ -82,7 +81,7 @@ typedef struct rule {
     rule_handler handler;
     // Of a Python function: whether this call goes by the rule, or is interpreted (also where there
     // is a break or an exception); NULL: all do
-    bool (*applies)(world *w, PyObject *const *args, Py_ssize_t given);
+    bool (*applies)(world *w, const call *c);
     const char *why; // OPAQUE
     reason reason;   // OPAQUE: REASON_NONE stands for NATIVE_CALL
     // Filled in by rules_setup:
@@ -112,11 +111,10 @@ status rules_add(PyObject *callable, const rule *row);
 // The engine's own C functions: by definition.
 status rules_add_own(PyMethodDef *method, const rule *row);
 
-// Calls `callable` by its row, whatever its kind: bound C methods are taken apart (their self goes
-// through the door), arguments made ready, the call watched. New reference; NULL with an exception
-// or a break.
-PyObject *rule_call(world *w, const rule *row, PyObject *callable, PyObject *const *args,
-                    size_t given, PyObject *keywords);
+// Calls the callable by its row, whatever its kind: bound C methods are taken apart (their self
+// goes through the door), arguments made ready, the call watched. New reference; NULL with an
+// exception or a break.
+PyObject *rule_call(world *w, const rule *row, const call *c);
 
 // Containers whose elements can be made ready where they are: iterating does not run Python code.
 bool rule_is_container(PyObject *o);

@@ -322,7 +322,7 @@ PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args,
     assert(count < 4);
     for (int i = 0; i < count; i++)
         slots[i + 1] = args[i];
-    return call_any(w, raw, slots, (size_t)count + 1, NULL);
+    return call_with(w, raw, slots, (size_t)count + 1);
 }
 
 static int method_is_objects(world *w, PyTypeObject *type, special id) {

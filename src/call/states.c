@@ -10,9 +10,7 @@
 typedef struct reading {
     world *w;
     const rule *row;
-    PyObject *const *args; // with those of keywords
-    size_t given, all;
-    PyObject *keywords;
+    const call *call;
 } reading;
 
 // Whether this was not guarded yet: 1, and it is noted; 0; -1 error.
@@ -77,8 +75,8 @@ static bool has_many_digits(PyObject *o) {
 }
 
 static status read_digits(const reading *r) {
-    for (size_t i = 0; i < r->all; i++)
-        if (has_many_digits(r->args[i]))
+    for (size_t i = 0; i < call_count(r->call); i++)
+        if (has_many_digits(r->call->args[i]))
             return guard_digits(r->w);
     return ST_OK;
 }
@@ -191,7 +189,7 @@ static bool is_own_encoding(PyObject *name) {
 
 // The argument at that place or of that name; borrowed, or NULL.
 static PyObject *argument(const reading *r, size_t at, const char *name) {
-    return at < r->given ? r->args[at] : handler_keyword(r->args, r->given, r->keywords, name);
+    return at < r->call->given ? r->call->args[at] : handler_keyword(r->call, name);
 }
 
 // encode and decode are methods; who makes an object takes what it is made of before the encoding.
@@ -217,7 +215,7 @@ static status read_codecs(const reading *r) {
 // A pattern with re.LOCALE.
 static status read_locale(const reading *r) {
     enum { LOCALE = 4 };
-    PyObject *flags = r->given ? PyObject_GetAttrString(r->args[0], "flags") : NULL;
+    PyObject *flags = r->call->given ? PyObject_GetAttrString(r->call->args[0], "flags") : NULL;
     long bits = flags && PyLong_Check(flags) ? PyLong_AsLong(flags) : LOCALE;
     Py_XDECREF(flags);
     PyErr_Clear();
@@ -285,10 +283,8 @@ bool states_allowed(const rule *row) {
     return true;
 }
 
-status state_read(world *w, const rule *row, PyObject *const *args, size_t given,
-                  PyObject *keywords) {
-    size_t names = keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0;
-    reading r = {w, row, args, given, given + names, keywords};
+status state_read(world *w, const rule *row, const call *c) {
+    reading r = {w, row, c};
     for (int i = 0; i < STATE_COUNT; i++)
         if (row->state & (1u << i))
             TRY(readers[i](&r));

@@ -6,8 +6,7 @@
 
 // A PURE or STRUCT row is about to run on these arguments, opened: self first, then values of
 // keywords. What the row says that it reads is guarded, as far as these arguments make it matter.
-status state_read(world *w, const rule *row, PyObject *const *args, size_t given,
-                  PyObject *keywords);
+status state_read(world *w, const rule *row, const call *c);
 // Native code makes a text of this value.
 status state_read_text(world *w, PyObject *value);
 // Native code formats this value by this spec.
@@ -19,8 +18,8 @@ bool states_allowed(const rule *row);
 // From now on C code that warns during a trace breaks.
 void states_setup(void);
 // The program makes an object of a category of warnings, which is no warning yet.
-static inline bool state_makes_warning(PyObject *callable, PyObject *const *args, size_t given) {
-    PyObject *type = PyType_Check(callable) ? callable : given ? args[0] : NULL;
+static inline bool state_makes_warning(const call *c) {
+    PyObject *type = PyType_Check(c->callable) ? c->callable : c->given ? c->args[0] : NULL;
     return type && PyType_Check(type) &&
            PyType_IsSubtype((PyTypeObject *)type, (PyTypeObject *)PyExc_Warning);
 }

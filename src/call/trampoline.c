@@ -42,8 +42,8 @@ static PyObject *trampoline_call(PyObject *self, PyObject *const *args, size_t g
         return NULL;
     world *w = ((trampoline *)self)->world;
     Py_INCREF(callable);
-    size_t count = (size_t)PyVectorcall_NARGS(given);
-    PyObject *result = native_result(w, call_any(w, callable, args, count, keywords), false);
+    call c = {.callable = callable, .args = args, .given = given, .keywords = keywords};
+    PyObject *result = native_result(w, call_any(w, &c), false);
     Py_DECREF(callable);
     unsigned protocols = ((trampoline *)self)->protocols;
     if (result != NULL && (protocol_handed_over(w, &result) != ST_OK ||

@@ -8,6 +8,8 @@
 
 #include "src/code/code.h"
 
+#include "src/interp/result.h"
+
 // How a run of the loop ended.
 typedef enum run_end {
     RUN_RETURN,    // `value` is returned; the stack is empty
@@ -17,14 +19,6 @@ typedef enum run_end {
     RUN_HAND_OVER, // CPython must go on from here; the frame is at rest at a boundary
     RUN_ABANDON,   // a frame above was abandoned; stack and pointer are as at the call
 } run_end;
-
-// How the value of a frame becomes that of the instruction it was called by.
-typedef enum run_thin {
-    RUN_NATIVE, // native code is in between, or the instruction does more with it
-    RUN_GLUE,   // so it is, but it has done nothing yet: the instruction can be begun once more
-    RUN_THIN,   // it is pushed
-    RUN_INIT,   // it is an __init__'s None, and its object is pushed
-} run_thin;
 
 typedef struct image image;
 
@@ -77,7 +71,7 @@ typedef struct run {
     struct names *globals, *builtins; // a trace's view of the frame's namespaces; NULL until needed
     struct run *below;                // the frame of the same trace that this one was called from
     uint64_t started;                 // when its instruction began, by the trace's clock
-    run_thin thin;
+    run_result result;
     PyObject *made_object; // RUN_INIT: borrowed from the caller's C stack
     int level;             // of a frame that was there before the trace: how far below; else -1
     image *ready;          // strong: where it goes on if the trace breaks in what RUN_GLUE calls

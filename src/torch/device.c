@@ -47,35 +47,37 @@ bool device_is(PyObject *expected) {
 }
 
 // Where the caller says None, the mode says it, too: that one argument is replaced.
-static Py_ssize_t device_given(call_args a) {
-    Py_ssize_t count = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+static Py_ssize_t device_given(const call *c) {
+    Py_ssize_t count = c->keywords ? PyTuple_GET_SIZE(c->keywords) : 0;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(a.keywords, i), "device") == 0)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(c->keywords, i), "device") == 0)
             return i;
     return count;
 }
 
-static PyObject *names_with_device(call_args a, Py_ssize_t at) {
-    Py_ssize_t count = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+static PyObject *names_with_device(const call *c, Py_ssize_t at) {
+    Py_ssize_t count = c->keywords ? PyTuple_GET_SIZE(c->keywords) : 0;
     if (at < count)
-        return Py_NewRef(a.keywords);
+        return Py_NewRef(c->keywords);
     PyObject *names = PyTuple_New(count + 1);
     for (Py_ssize_t i = 0; names && i < count; i++)
-        PyTuple_SET_ITEM(names, i, Py_NewRef(PyTuple_GET_ITEM(a.keywords, i)));
+        PyTuple_SET_ITEM(names, i, Py_NewRef(PyTuple_GET_ITEM(c->keywords, i)));
     if (names)
         PyTuple_SET_ITEM(names, count, Py_NewRef(glue_function("device_name")));
     return names;
 }
 
-static PyObject *call_with(world *w, const row *r, call_args a, Py_ssize_t at, PyObject *device) {
-    size_t count = a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
-    PyObject **args = PyMem_New(PyObject *, count + 1), *names = names_with_device(a, at);
+static PyObject *call_on(world *w, const row *r, const call *c, Py_ssize_t at, PyObject *device) {
+    size_t count = call_count(c);
+    PyObject **args = PyMem_New(PyObject *, count + 1), *names = names_with_device(c, at);
     PyObject *result = NULL;
     if (args && names) {
-        memcpy(args, a.args, count * sizeof(PyObject *));
-        args[a.given + (size_t)at] = device;
-        result = record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable,
-                             (call_args){args, a.given, names});
+        memcpy(args, c->args, count * sizeof(PyObject *));
+        args[c->given + (size_t)at] = device;
+        call with = *c;
+        with.args = args;
+        with.keywords = names;
+        result = record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, &with);
     } else if (!args) {
         PyErr_NoMemory();
     }
@@ -85,17 +87,17 @@ static PyObject *call_with(world *w, const row *r, call_args a, Py_ssize_t at, P
 }
 
 // As DeviceContext.__torch_function__.
-PyObject *device_call(world *w, const row *r, call_args a) {
+PyObject *device_call(world *w, const row *r, const call *c) {
     torch_trace *t = trace_of(w);
     int makes = t && t->device ? PySet_Contains(glue_function("constructors"), r->callable) : 0;
     if (!t || makes < 0)
         return NULL;
-    Py_ssize_t at = makes ? device_given(a) : 0;
+    Py_ssize_t at = makes ? device_given(c) : 0;
     PyObject *said = NULL;
-    if (makes && at < (a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0) &&
-        !(said = door_open(w, a.args[a.given + (size_t)at])))
+    if (makes && at < (c->keywords ? PyTuple_GET_SIZE(c->keywords) : 0) &&
+        !(said = door_open(w, c->args[c->given + (size_t)at])))
         return NULL;
     if (!makes || (said && said != Py_None))
-        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, a);
-    return call_with(w, r, a, at, t->device);
+        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, c);
+    return call_on(w, r, c, at, t->device);
 }

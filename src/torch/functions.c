@@ -23,20 +23,16 @@ static uint64_t count_writes(const world *w, const torch_trace *t) {
 
 typedef struct given {
     const world *w;
-    call_args args;
+    const call *args;
     int first; // index of the first node of the look
 } given;
-
-static size_t count_args(call_args a) {
-    return a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
-}
 
 static status note_foreign(node *n, void *data) {
     const given *g = data;
     if (n->index >= g->first)
         return ST_OK;
-    for (size_t i = 0; i < count_args(g->args); i++) {
-        PyObject *arg = g->args.args[i];
+    for (size_t i = 0; i < call_count(g->args); i++) {
+        PyObject *arg = g->args->args[i];
         arg = is_lazy(arg) ? ((lazy *)arg)->inside : arg;
         if (arg && is_tensor_standin(arg) &&
             (((standin *)arg)->node == n || ((standin *)arg)->input == n))
@@ -47,8 +43,8 @@ static status note_foreign(node *n, void *data) {
 
 // A backend that traces the node finds real tensors in its way, if it uses others than it was
 // given.
-static bool uses_others(world *w, call_args a, int first) {
-    given g = {w, a, first};
+static bool uses_others(world *w, const call *c, int first) {
+    given g = {w, c, first};
     PyObject *nodes = w->graph->nodes;
     for (Py_ssize_t i = first; i < PyList_GET_SIZE(nodes); i++) {
         node *n = (node *)PyList_GET_ITEM(nodes, i);
@@ -86,14 +82,14 @@ static int ask(torch_trace *t, const char *question, PyObject *a, PyObject *b) {
 }
 
 // 1, 0, -1.
-static int writes_to_given(torch_trace *t, call_args a) {
-    PyObject *given = t->mode ? fakes_of(a.args, count_args(a)) : NULL;
+static int writes_to_given(torch_trace *t, const call *c) {
+    PyObject *given = t->mode ? fakes_of(c->args, call_count(c)) : NULL;
     int wrote = given ? ask(t, "were_written", given, NULL) : t->mode ? -1 : 0;
     Py_XDECREF(given);
     return wrote;
 }
 
-static const char *objection(world *w, const torch_trace *t, const look *l, call_args a) {
+static const char *objection(world *w, const torch_trace *t, const look *l, const call *c) {
     int first = w->graph->inputs + (int)l->operations;
     if (count_writes(w, t) != l->writes)
         return "writes to what is outside";
@@ -102,7 +98,7 @@ static const char *objection(world *w, const torch_trace *t, const look *l, call
         return "may read what was written before";
     if (count_contexts(t) != l->contexts || t->inference)
         return "changes torch's state";
-    if (!w->terms.replayed && uses_others(w, a, first))
+    if (!w->terms.replayed && uses_others(w, c, first))
         return "uses a tensor that it was not given";
     return NULL;
 }
@@ -124,10 +120,10 @@ static int drop_nodes(graph *g, Py_ssize_t first) {
     return PyList_SetSlice(g->nodes, first, count, NULL);
 }
 
-static status end_look(world *w, torch_trace *t, const look *l, call_args a) {
+static status end_look(world *w, torch_trace *t, const look *l, const call *c) {
     restore(t, l);
-    const char *why = objection(w, t, l, a);
-    int wrote = why || w->terms.replayed ? 0 : writes_to_given(t, a);
+    const char *why = objection(w, t, l, c);
+    int wrote = why || w->terms.replayed ? 0 : writes_to_given(t, c);
     if (wrote < 0)
         return ST_ERROR;
     if (wrote)
@@ -167,21 +163,21 @@ status function_look(world *w) {
 
 // --- the node ---
 
-static PyObject *add_node(world *w, const row *r, PyObject *class, call_args a) {
+static PyObject *add_node(world *w, const row *r, PyObject *class, const call *c) {
     quiet q;
     quiet_begin(&q);
     PyObject *function = PyObject_CallOneArg(r->extra, class);
     quiet_end(&q);
-    PyObject *result = function ? record_call(w, NODE_CALL_FUNCTION, function, function, a) : NULL;
+    PyObject *result = function ? record_call(w, NODE_CALL_FUNCTION, function, function, c) : NULL;
     Py_XDECREF(function);
     return result;
 }
 
 // AOTAutograd makes outputs that share memory with something else from that anew: then gradients do
 // not come by the Function.
-static status note_shared(torch_trace *t, uint64_t since, call_args a, PyObject *result) {
+static status note_shared(torch_trace *t, uint64_t since, const call *c, PyObject *result) {
     bool many = PyTuple_Check(result);
-    PyObject *given = fakes_of(a.args, count_args(a));
+    PyObject *given = fakes_of(c->args, call_count(c));
     PyObject *made = many
                          ? fakes_of(PySequence_Fast_ITEMS(result), (size_t)PyTuple_GET_SIZE(result))
                          : fakes_of(&result, 1);
@@ -210,18 +206,20 @@ status function_outputs(world *w, node *const *nodes, uint32_t count) {
     return ST_BREAK;
 }
 
-PyObject *function_apply(world *w, const row *r, call_args a) {
+PyObject *function_apply(world *w, const row *r, const call *c) {
     torch_trace *t = trace_of(w);
-    PyObject *class = t ? door_open(w, a.args[0]) : NULL;
+    PyObject *class = t ? door_open(w, c->args[0]) : NULL;
     record *known = class ? record_of(w, class) : NULL;
     if (!class || (known && record_identity(w, known) != ST_OK))
         return NULL;
     if (!known)
         return world_break(w, REASON_TENSOR_OPERATION, "an autograd.Function made inside");
-    call_args rest = {a.args + 1, a.given - 1, a.keywords};
+    call rest = *c;
+    rest.args++;
+    rest.given--;
     const look l = t->looks.items[t->looks.count - 1];
-    PyObject *result = end_look(w, t, &l, rest) == ST_OK ? add_node(w, r, class, rest) : NULL;
-    if (result && note_shared(t, l.since, rest, result) != ST_OK)
+    PyObject *result = end_look(w, t, &l, &rest) == ST_OK ? add_node(w, r, class, &rest) : NULL;
+    if (result && note_shared(t, l.since, &rest, result) != ST_OK)
         Py_CLEAR(result);
     t->looks.count--;
     if (result)

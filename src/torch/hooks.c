@@ -98,12 +98,12 @@ static PyObject *hold(world *w, const row *r, standin *s, PyObject *hook) {
     return made;
 }
 
-PyObject *hook_call(world *w, const row *r, call_args a) {
+PyObject *hook_call(world *w, const row *r, const call *c) {
     bool makes = r->extra != Py_False;
-    PyObject *hook = a.given > 1 ? a.args[1] : handler_keyword(a.args, a.given, a.keywords, "hook");
-    size_t count = a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
-    PyObject *self = a.given > 0 ? door_open(w, a.args[0]) : NULL;
-    if (a.given > 0 && !self)
+    PyObject *hook = c->given > 1 ? c->args[1] : handler_keyword(c, "hook");
+    size_t count = call_count(c);
+    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
+    if (c->given > 0 && !self)
         return NULL;
     if (!self || !is_tensor_standin(self) || makes != (hook != NULL) || count != 1u + makes)
         return refuse(w, r);
@@ -114,8 +114,8 @@ PyObject *hook_call(world *w, const row *r, call_args a) {
     return hook_place(w, s) == ST_OK ? hold(w, r, s, hook) : NULL;
 }
 
-PyObject *hook_remove(world *w, const row *r, call_args a) {
-    PyObject *self = a.given == 1 && !a.keywords ? door_open(w, a.args[0]) : NULL;
+PyObject *hook_remove(world *w, const row *r, const call *a) {
+    PyObject *self = a->given == 1 && !a->keywords ? door_open(w, a->args[0]) : NULL;
     if (self && world_sealed(w, self)) {
         held_call c = {.function = r->callable, .self = self};
         return world_hold_call(w, c) == ST_OK ? Py_NewRef(Py_None) : NULL;
@@ -124,8 +124,9 @@ PyObject *hook_remove(world *w, const row *r, call_args a) {
         return NULL;
     if (!record_of(w, r->callable))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "RemovableHandle.remove");
-    w->thin = w->tail;
-    return call_function(w, r->callable, a.args, a.given, a.keywords);
+    call interpreted = *a;
+    interpreted.callable = r->callable;
+    return call_function(w, &interpreted);
 }
 
 // --- the end ---
@@ -159,13 +160,13 @@ status hooks_end(world *w) {
 // --- what else changes places, or asks for them ---
 
 // A tensor that is an input leaves its place for good, which a compiled graph would not do.
-PyObject *hook_detach(world *w, const row *r, call_args a) {
-    PyObject *self = a.given > 0 ? door_open(w, a.args[0]) : NULL;
-    if (a.given > 0 && !self)
+PyObject *hook_detach(world *w, const row *r, const call *c) {
+    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
+    if (c->given > 0 && !self)
         return NULL;
     if (self && is_tensor_standin(self) && (((standin *)self)->input || w->held.calls.count > 0))
         return world_break(w, REASON_HOOK, "detach_");
-    return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, a);
+    return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, c);
 }
 
 static status derive_one(world *w, PyObject *o) {
@@ -174,9 +175,8 @@ static status derive_one(world *w, PyObject *o) {
     return is_tensor_standin(o) ? hook_place(w, (standin *)o) : ST_OK;
 }
 
-status hook_derive(world *w, call_args a) {
-    PyObject *inputs =
-        a.given > 1 ? a.args[1] : handler_keyword(a.args, a.given, a.keywords, "inputs");
+status hook_derive(world *w, const call *c) {
+    PyObject *inputs = c->given > 1 ? c->args[1] : handler_keyword(c, "inputs");
     PyObject *opened = inputs ? door_open(w, inputs) : NULL;
     if (inputs && !opened)
         return w->stop.broken ? ST_BREAK : ST_ERROR;

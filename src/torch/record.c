@@ -181,23 +181,24 @@ static void recording_clear(recording *r) {
     Py_CLEAR(r->kwargs);
 }
 
-typedef struct call {
+// A call on its way into the graph.
+typedef struct entering {
     node_op op;
     PyObject *target, *callable; // borrowed
     recording given;
-} call;
+} entering;
 
-static status convert_keywords(world *w, call_args a, PyObject *to) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a.keywords); i++)
-        TRY(convert_entry(w, PyTuple_GET_ITEM(a.keywords, i), a.args[a.given + (size_t)i], to));
+static status convert_keywords(world *w, const call *c, PyObject *to) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->keywords); i++)
+        TRY(convert_entry(w, PyTuple_GET_ITEM(c->keywords, i), c->args[c->given + (size_t)i], to));
     return ST_OK;
 }
 
-static status convert_call(world *w, call_args a, recording *r) {
-    r->args = convert_sequence(w, a.args, (Py_ssize_t)a.given, true);
-    if (r->args && a.keywords && PyTuple_GET_SIZE(a.keywords) > 0) {
+static status convert_call(world *w, const call *c, recording *r) {
+    r->args = convert_sequence(w, c->args, (Py_ssize_t)c->given, true);
+    if (r->args && c->keywords) {
         r->kwargs = PyDict_New();
-        return r->kwargs ? convert_keywords(w, a, r->kwargs) : ST_ERROR;
+        return r->kwargs ? convert_keywords(w, c, r->kwargs) : ST_ERROR;
     }
     return r->args ? ST_OK : ST_ERROR;
 }
@@ -474,7 +475,7 @@ status record_modules(world *w, node *n) {
 // lived that is gone.
 static bool is_within_native(const world *w) {
     for (const run *r = w->run; r && r->below; r = r->below)
-        if (r->thin <= RUN_GLUE)
+        if (r->result <= RUN_GLUE)
             return true;
     return false;
 }
@@ -554,7 +555,7 @@ static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, Py
     return may_not_fail(w) ? NULL : add_call(w, op, target, args, kwargs, example);
 }
 
-static PyObject *finish(world *w, const call *c, PyObject *result) {
+static PyObject *finish(world *w, const entering *c, PyObject *result) {
     shape s = shape_of(result);
     if (s == SHAPE_UNKNOWN) {
         PyObject *name = callable_name(c->target);
@@ -618,7 +619,7 @@ static int32_t default_dtype(void) {
     return found;
 }
 
-static node *add_by_rule(world *w, const call *c, const meta *m) {
+static node *add_by_rule(world *w, const entering *c, const meta *m) {
     node *n = new_call(w, c->op, c->target, c->given.args, c->given.kwargs, NULL);
     if (n && m)
         n->meta = *m;
@@ -627,7 +628,7 @@ static node *add_by_rule(world *w, const call *c, const meta *m) {
     return n;
 }
 
-static PyObject *new_by_rule(world *w, const call *c, const meta *m) {
+static PyObject *new_by_rule(world *w, const entering *c, const meta *m) {
     node *n = add_by_rule(w, c, m);
     PyObject *result = n ? standin_new(w, n, facts.tensor) : NULL;
     Py_XDECREF(n);
@@ -635,7 +636,7 @@ static PyObject *new_by_rule(world *w, const call *c, const meta *m) {
 }
 
 // The argument itself comes back.
-static PyObject *same_by_rule(world *w, const call *c, node *argument) {
+static PyObject *same_by_rule(world *w, const entering *c, node *argument) {
     node *n = add_by_rule(w, c, &argument->meta);
     PyObject *result = n ? standin_again(w, argument, n) : NULL;
     Py_XDECREF(n);
@@ -644,14 +645,14 @@ static PyObject *same_by_rule(world *w, const call *c, node *argument) {
 
 static PyObject *item_by_rule(world *w, node *whole, int i, const meta *m) {
     PyObject *index = PyLong_FromLong(i), *args = index ? PyTuple_Pack(2, whole, index) : NULL;
-    call c = {NODE_CALL_FUNCTION, facts.getitem, facts.getitem, {args, NULL}};
+    entering c = {NODE_CALL_FUNCTION, facts.getitem, facts.getitem, {args, NULL}};
     PyObject *result = args ? new_by_rule(w, &c, m) : NULL;
     Py_XDECREF(index);
     Py_XDECREF(args);
     return result;
 }
 
-static PyObject *tuple_by_rule(world *w, const call *c, const meta_call *m) {
+static PyObject *tuple_by_rule(world *w, const entering *c, const meta_call *m) {
     node *whole = add_by_rule(w, c, NULL);
     PyObject *items = whole ? PyTuple_New(m->count) : NULL;
     for (int i = 0; items && i < m->count; i++) {
@@ -665,7 +666,7 @@ static PyObject *tuple_by_rule(world *w, const call *c, const meta_call *m) {
     return items;
 }
 
-static meta_way way_of(const call *c) {
+static meta_way way_of(const entering *c) {
     if (c->op == NODE_CALL_METHOD)
         return META_METHOD;
     bool operators = PyCFunction_Check(c->callable) &&
@@ -674,7 +675,7 @@ static meta_way way_of(const call *c) {
 }
 
 // What the rule of a callable says of its result; unknown if there is no rule.
-static meta_answer infer(sizes *known, const call *c, meta_call *m) {
+static meta_answer infer(sizes *known, const entering *c, meta_call *m) {
     uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
     if (!rule)
         return META_UNKNOWN;
@@ -686,12 +687,13 @@ static meta_answer infer(sizes *known, const call *c, meta_call *m) {
 meta_answer record_ask(sizes *known, PyObject *callable, PyObject *args, PyObject *kwargs,
                        meta_call *m) {
     bool method = Py_TYPE(callable) == &PyMethodDescr_Type;
-    call c = {method ? NODE_CALL_METHOD : NODE_CALL_FUNCTION, callable, callable, {args, kwargs}};
+    entering c = {
+        method ? NODE_CALL_METHOD : NODE_CALL_FUNCTION, callable, callable, {args, kwargs}};
     return infer(known, &c, m);
 }
 
 // Whether a rule knows the answer, which then is in *result; NULL in it is an exception or a break.
-static bool by_rule(world *w, const call *c, PyObject **result) {
+static bool by_rule(world *w, const entering *c, PyObject **result) {
     meta_call m;
     sizes *known = w->graph->sizes;
     switch (state_is_plain() ? infer(known, c, &m) : META_UNKNOWN) {
@@ -749,7 +751,7 @@ static bool changes_argument(PyObject *callable, const recording *r) {
     return is_in_place(name_of(callable)) || (r->kwargs && PyDict_GetItemString(r->kwargs, "out"));
 }
 
-static PyObject *settle_and_run(world *w, torch_trace *t, const call *c) {
+static PyObject *settle_and_run(world *w, torch_trace *t, const entering *c) {
     if (fakes_settle(w) != ST_OK)
         return NULL;
     PyObject *result = run_recording(w, t, c->callable, &c->given);
@@ -763,7 +765,7 @@ static bool is_answer(PyObject *result) {
     return result != Py_None && shape_of(result) == SHAPE_PLAIN;
 }
 
-static PyObject *run_late(world *w, torch_trace *t, const call *c) {
+static PyObject *run_late(world *w, torch_trace *t, const entering *c) {
     PyObject *result = run_recording(w, t, c->callable, &c->given);
     if (!result && (w->stop.broken || !PyErr_Occurred() || error_stays(w)))
         return NULL;
@@ -774,7 +776,7 @@ static PyObject *run_late(world *w, torch_trace *t, const call *c) {
     return settle_and_run(w, t, c);
 }
 
-static PyObject *by_torch(world *w, torch_trace *t, const call *c) {
+static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
     bool late = t->late && !asks_for_memory(name_of(c->callable));
     PyObject *fake = late ? run_late(w, t, c) : settle_and_run(w, t, c), *result = NULL;
     if (fake && note_effects(w, t) == ST_OK)
@@ -784,9 +786,9 @@ static PyObject *by_torch(world *w, torch_trace *t, const call *c) {
 }
 
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
-PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable, call_args a) {
+PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable, const call *a) {
     torch_trace *t = trace_of(w);
-    call c = {op, target, callable, {0}};
+    entering c = {op, target, callable, {0}};
     PyObject *result = NULL;
     quiet q;
     quiet_begin(&q);
@@ -805,7 +807,8 @@ PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable
 }
 
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given) {
-    return record_call(w, NODE_CALL_FUNCTION, function, function, (call_args){args, given, NULL});
+    return record_call(w, NODE_CALL_FUNCTION, function, function,
+                       &(call){.callable = function, .args = args, .given = given});
 }
 
 // Torch's own switches do not fail.

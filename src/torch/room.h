@@ -287,14 +287,8 @@ PyObject *fakes_in(world *w, PyObject *argument);
 void fake_failed(world *w, PyObject *target);
 PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs);
 
-typedef struct call_args {
-    PyObject *const *args;
-    size_t given;
-    PyObject *keywords; // tuple of names, or NULL
-} call_args;
-
 // Runs `callable` on fakes and records a node whose target is `target`. New reference.
-PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable, call_args a);
+PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable, const call *c);
 // The same for a fixed number of positional arguments.
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given);
 // What the rule of a callable says of a call whose tensors are nodes; for tests of rules alone.
@@ -313,8 +307,7 @@ PyObject *fixed_value(world *w, PyObject *value);
 
 int table_fill(PyObject *rows);
 int table_add_fields(PyObject *descriptors);
-PyObject *table_call(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                     PyObject *keywords, bool *handled);
+PyObject *table_call(world *w, const call *c, bool *handled);
 PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name);
 int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value);
 
@@ -333,11 +326,11 @@ status operator_checked(world *w, const torch_trace *t);
 
 // --- places in autograd's graph (hooks.c) ---
 
-PyObject *hook_call(world *w, const row *r, call_args a);
-PyObject *hook_remove(world *w, const row *r, call_args a);
-PyObject *hook_detach(world *w, const row *r, call_args a);
+PyObject *hook_call(world *w, const row *r, const call *c);
+PyObject *hook_remove(world *w, const row *r, const call *c);
+PyObject *hook_detach(world *w, const row *r, const call *c);
 // The tensors that torch.autograd.grad is asked for must be outside.
-status hook_derive(world *w, call_args a);
+status hook_derive(world *w, const call *c);
 // A tensor is asked for as a place that gradients come through. ST_BREAK if a graph that is
 // compiled as a whole would hide it.
 status hook_place(world *w, standin *s);
@@ -349,7 +342,7 @@ status hooks_end(world *w);
 // What is traced from now on is thrown away by function_apply, or the trace breaks before the
 // instruction that calls it.
 status function_look(world *w);
-PyObject *function_apply(world *w, const row *r, call_args a);
+PyObject *function_apply(world *w, const row *r, const call *c);
 // None of the graph's outputs is what a Function gave back of its arguments' memory, if the graph
 // is compiled as a whole.
 status function_outputs(world *w, node *const *nodes, uint32_t count);
@@ -359,8 +352,8 @@ status function_outputs(world *w, node *const *nodes, uint32_t count);
 status state_guard_add(world *w, torch_trace *t);
 bool state_is_plain(void); // no autocast, no inference mode: rules hold
 status state_set_grad(bool on);
-PyObject *state_set(world *w, const row *r, call_args a);
-PyObject *state_asked(world *w, const row *r, call_args a);
+PyObject *state_set(world *w, const row *r, const call *c);
+PyObject *state_asked(world *w, const row *r, const call *c);
 // What the question is answered by now; the first answer is guarded. Borrowed from the trace.
 PyObject *state_answer(world *w, PyObject *question);
 // The trace itself has changed it.
@@ -370,13 +363,13 @@ status state_matters(world *w, PyObject *questions);
 // The state is about to be set: it is put back at the end.
 status state_save(torch_trace *t);
 // The dtype of autocast; extra: the device, or None for the first argument.
-PyObject *autocast_dtype(world *w, const row *r, call_args a);
-PyObject *autocast_enter(world *w, const row *r, call_args a);
-PyObject *autocast_exit(world *w, const row *r, call_args a);
+PyObject *autocast_dtype(world *w, const row *r, const call *c);
+PyObject *autocast_enter(world *w, const row *r, const call *c);
+PyObject *autocast_exit(world *w, const row *r, const call *c);
 // The node that enters the outermost inference mode the trace is in; borrowed, or NULL.
 const node *inference_entered(const torch_trace *t);
-PyObject *inference_enter(world *w, const row *r, call_args a);
-PyObject *inference_exit(world *w, const row *r, call_args a);
+PyObject *inference_enter(world *w, const row *r, const call *c);
+PyObject *inference_exit(world *w, const row *r, const call *c);
 // Whether torch's state is as it was when the trace began.
 bool state_unchanged(torch_trace *t);
 // The end of a trace that has set the state: the graph gets nodes that put it back, and the world
@@ -399,7 +392,7 @@ status state_tidy(world *w, torch_trace *t);
 // Around torch's own code: what the program has set holds in it.
 void settings_on(void);
 void settings_off(void);
-PyObject *settings_set(world *w, const row *r, call_args a);
+PyObject *settings_set(world *w, const row *r, const call *c);
 // Whether this is what the program has called to set one.
 bool settings_has(const torch_trace *t, PyObject *setter);
 // The graph leaves them as it found them; the list gets what sets them behind it.
@@ -416,4 +409,4 @@ PyObject *device_now(void);
 // Whether that is what is on; NULL: nothing is.
 bool device_is(PyObject *expected);
 // A node, on the default device where the caller names none.
-PyObject *device_call(world *w, const row *r, call_args a);
+PyObject *device_call(world *w, const row *r, const call *c);

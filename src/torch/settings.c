@@ -117,13 +117,13 @@ static status set(world *w, torch_trace *t, const row *r, PyObject *args) {
     return n ? ST_OK : ST_ERROR;
 }
 
-PyObject *settings_set(world *w, const row *r, call_args a) {
+PyObject *settings_set(world *w, const row *r, const call *c) {
     torch_trace *t = trace_of(w);
     if (!t || state_save(t) != ST_OK)
         return NULL;
-    if (a.given != 1 || (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0))
+    if (c->given != 1 || c->keywords)
         return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->callable);
-    PyObject *value = plain_value(w, a.args[0]);
+    PyObject *value = plain_value(w, c->args[0]);
     PyObject *args = value ? PyTuple_Pack(1, value) : NULL;
     status done = args ? set(w, t, r, args) : ST_ERROR;
     Py_XDECREF(value);

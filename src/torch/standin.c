@@ -411,12 +411,6 @@ static int setattro(PyObject *o, PyObject *name, PyObject *value) {
     return w ? attr_set_standin(w, o, name, value) : -1;
 }
 
-// Keywords in a dict, as torch gives them, to those of a vectorcall.
-static PyObject *call_with(world *w, PyObject *function, PyObject *args, PyObject *kwargs) {
-    PyObject *result = call_star(w, function, args, kwargs);
-    return result;
-}
-
 // __torch_function__(func, types, args=(), kwargs=None): torch's own code met a stand-in.
 static PyObject *torch_function(PyObject *type, PyObject *const *args, Py_ssize_t given) {
     (void)type;
@@ -429,7 +423,7 @@ static PyObject *torch_function(PyObject *type, PyObject *const *args, Py_ssize_
     PyObject *kwargs = given > 3 && args[3] != Py_None ? args[3] : NULL;
     if (given < 3 || !PyTuple_Check(args[2]) || (kwargs && !PyDict_Check(kwargs)))
         return world_break(w, REASON_TENSOR_OPERATION, "__torch_function__ with odd arguments");
-    return call_with(w, args[0], args[2], kwargs);
+    return call_star(w, args[0], args[2], kwargs, RUN_NATIVE);
 }
 
 static PyMethodDef methods[] = {

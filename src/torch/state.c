@@ -318,17 +318,17 @@ status state_set_grad(bool on) {
     return done ? ST_OK : ST_ERROR;
 }
 
-PyObject *state_set(world *w, const row *r, call_args a) {
+PyObject *state_set(world *w, const row *r, const call *c) {
     torch_trace *t = trace_of(w);
     if (!t || state_save(t) != ST_OK)
         return NULL;
     if (r->callable != facts.set_grad && fakes_settle(w) != ST_OK)
         return NULL;
-    if (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0)
+    if (c->keywords)
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
     w->held.writes++;
     t->effects++;
-    PyObject *args = plain_tuple(w, a.args, a.given);
+    PyObject *args = plain_tuple(w, c->args, c->given);
     bool idle = args && sets_nothing(w, r, args);
     PyObject *result = args ? PyObject_CallObject(r->callable, args) : NULL;
     node *n = result && !idle ? record_setter(w, r->callable, args) : NULL;
@@ -438,8 +438,8 @@ static status guard_answer(world *w, PyObject *call, PyObject *answer) {
 
 // New tuple: the function, or the C callable that its row has for it, then its arguments as plain
 // values.
-static PyObject *question_of(world *w, const row *r, call_args a) {
-    PyObject *args = plain_tuple(w, a.args, a.given);
+static PyObject *question_of(world *w, const row *r, const call *c) {
+    PyObject *args = plain_tuple(w, c->args, c->given);
     PyObject *asked = PyCallable_Check(r->extra) ? r->extra : r->callable;
     PyObject *function = args ? PyTuple_Pack(1, asked) : NULL;
     PyObject *call = function ? PySequence_Concat(function, args) : NULL;
@@ -505,10 +505,10 @@ static PyObject *give_answer(world *w, PyObject *call, PyObject *answer) {
                  : world_break(w, REASON_TORCH_STATE, "%R", PyTuple_GET_ITEM(call, 0));
 }
 
-PyObject *state_asked(world *w, const row *r, call_args a) {
-    if (a.keywords && PyTuple_GET_SIZE(a.keywords) > 0)
+PyObject *state_asked(world *w, const row *r, const call *c) {
+    if (c->keywords)
         return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
-    PyObject *call = question_of(w, r, a);
+    PyObject *call = question_of(w, r, c);
     PyObject *answer = call ? Py_XNewRef(answer_to(w, call)) : NULL;
     PyObject *given = answer ? give_answer(w, call, answer) : NULL;
     Py_XDECREF(call);
@@ -572,10 +572,10 @@ static PyObject *guard_autocast_dtype(world *w, PyObject *device) {
 }
 
 // As it is now, which the trace itself may have made it.
-PyObject *autocast_dtype(world *w, const row *r, call_args a) {
-    if ((a.keywords && PyTuple_GET_SIZE(a.keywords) > 0) || a.given != (r->extra == Py_None))
+PyObject *autocast_dtype(world *w, const row *r, const call *c) {
+    if (c->keywords || c->given != (r->extra == Py_None))
         return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->callable);
-    PyObject *device = a.given ? plain_value(w, a.args[0]) : Py_NewRef(r->extra);
+    PyObject *device = c->given ? plain_value(w, c->args[0]) : Py_NewRef(r->extra);
     PyObject *before = device ? guard_autocast_dtype(w, device) : NULL;
     PyObject *now =
         before ? PyObject_CallOneArg(glue_function("get_autocast_dtype"), device) : NULL;
@@ -654,9 +654,9 @@ static status enter(world *w, torch_trace *t, PyObject *function, PyObject *self
     return done;
 }
 
-PyObject *autocast_enter(world *w, const row *r, call_args a) {
+PyObject *autocast_enter(world *w, const row *r, const call *c) {
     torch_trace *t = trace_of(w);
-    PyObject *self = t && a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (self && fakes_settle(w) != ST_OK)
         return NULL;
     PyObject *values = self && state_save(t) == ST_OK ? autocast_values(w, self) : NULL;
@@ -729,9 +729,9 @@ static status leave(world *w, torch_trace *t, PyObject *function, PyObject *self
     return done;
 }
 
-PyObject *autocast_exit(world *w, const row *r, call_args a) {
+PyObject *autocast_exit(world *w, const row *r, const call *c) {
     torch_trace *t = trace_of(w);
-    PyObject *self = t && a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (self && fakes_settle(w) != ST_OK)
         return NULL;
     PyObject *before = self && state_save(t) == ST_OK ? read_fields(w, self, put_aside, 3) : NULL;
@@ -779,10 +779,10 @@ static status inference_begin(world *w, torch_trace *t, PyObject *function, PyOb
     return done;
 }
 
-PyObject *inference_enter(world *w, const row *r, call_args a) {
+PyObject *inference_enter(world *w, const row *r, const call *c) {
     static const char *const names[] = {"mode"};
     torch_trace *t = trace_of(w);
-    PyObject *self = t && a.given == 1 ? door_open(w, a.args[0]) : NULL;
+    PyObject *self = t && c->given == 1 ? door_open(w, c->args[0]) : NULL;
     if (self && fakes_settle(w) != ST_OK)
         return NULL;
     PyObject *mode = self && state_save(t) == ST_OK ? read_fields(w, self, names, 1) : NULL;
@@ -794,9 +794,9 @@ PyObject *inference_enter(world *w, const row *r, call_args a) {
     return done == ST_OK ? Py_NewRef(Py_None) : NULL;
 }
 
-PyObject *inference_exit(world *w, const row *r, call_args a) {
+PyObject *inference_exit(world *w, const row *r, const call *c) {
     torch_trace *t = trace_of(w);
-    PyObject *self = t && a.given > 0 ? door_open(w, a.args[0]) : NULL;
+    PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
     PyObject *top = self ? inference_top(t) : NULL;
     if (self && (!top || PyTuple_GET_ITEM(top, 0) != self))
         return world_break(w, REASON_TORCH_STATE, "torch.inference_mode.__exit__");

@@ -78,24 +78,23 @@ static const row *row_of(PyObject *callable) {
 // --- the kinds ---
 
 // The method's node has its name for a target, and `self` first.
-static PyObject *call_method(world *w, const row *r, call_args a) {
-    return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, a);
+static PyObject *call_method(world *w, const row *r, const call *c) {
+    return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, c);
 }
 
 // Called for real on plain values; nothing of the trace can leak into it.
-static PyObject *call_plainly(world *w, PyObject *callable, call_args a) {
-    Py_ssize_t keywords = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
-    size_t count = a.given + (size_t)keywords, made = 0;
+static PyObject *call_plainly(world *w, PyObject *callable, const call *c) {
+    size_t count = call_count(c), made = 0;
     PyObject **values = PyMem_New(PyObject *, count + 1), *result = NULL;
     if (!values)
         return PyErr_NoMemory();
-    while (made < count && (values[made + 1] = plain_value(w, a.args[made])))
+    while (made < count && (values[made + 1] = plain_value(w, c->args[made])))
         made++;
     if (made == count) {
         quiet q;
         quiet_begin(&q);
-        result = PyObject_Vectorcall(callable, values + 1, a.given | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                                     a.keywords);
+        result = PyObject_Vectorcall(callable, values + 1,
+                                     c->given | PY_VECTORCALL_ARGUMENTS_OFFSET, c->keywords);
         quiet_end(&q);
     }
     while (made > 0)
@@ -106,8 +105,8 @@ static PyObject *call_plainly(world *w, PyObject *callable, call_args a) {
     return fixed;
 }
 
-static PyObject *call_question(world *w, const row *r, call_args a) {
-    return trace_of(w) ? call_plainly(w, r->callable, a) : NULL;
+static PyObject *call_question(world *w, const row *r, const call *c) {
+    return trace_of(w) ? call_plainly(w, r->callable, c) : NULL;
 }
 
 // Whether torch would ask the object's class for __torch_function__; -1: a break or an exception.
@@ -133,12 +132,12 @@ static int overrides(world *w, PyObject *o, int depth) {
 }
 
 // Where a default device is on, torch calls the function by way of its mode, and without it within.
-static PyObject *call_overrides(world *w, const row *r, call_args a) {
+static PyObject *call_overrides(world *w, const row *r, const call *c) {
     torch_trace *t = trace_of(w);
     if (!t || t->device)
         return t ? world_break(w, REASON_TORCH_STATE, "a default device is on") : NULL;
-    for (size_t i = 0; i < a.given; i++) {
-        int found = overrides(w, a.args[i], 1);
+    for (size_t i = 0; i < c->given; i++) {
+        int found = overrides(w, c->args[i], 1);
         if (found < 0)
             return NULL;
         if (found)
@@ -148,8 +147,8 @@ static PyObject *call_overrides(world *w, const row *r, call_args a) {
     return Py_NewRef(Py_False);
 }
 
-static PyObject *call_offset(world *w, const row *r, call_args a) {
-    PyObject *result = call_method(w, r, a);
+static PyObject *call_offset(world *w, const row *r, const call *c) {
+    PyObject *result = call_method(w, r, c);
     if (result)
         inputs_guard_offsets(w);
     return result;
@@ -180,12 +179,12 @@ static bool is_made_of_sizes(const node *n) {
 
 // A kernel may give a dimension of one element any stride, and torch's fakes and our rules do not
 // always say which. The tensor itself is asked, behind a break.
-static PyObject *call_stride(world *w, const row *r, call_args a) {
-    PyObject *self = a.given > 0 ? door_open(w, a.args[0]) : NULL;
+static PyObject *call_stride(world *w, const row *r, const call *c) {
+    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (!self || !is_tensor_standin(self) || is_as_it_came((standin *)self) ||
         is_made_of_sizes(((standin *)self)->node))
-        return self ? call_method(w, r, a) : NULL;
-    PyObject *dim = a.given > 1 ? a.args[1] : handler_keyword(a.args, a.given, a.keywords, "dim");
+        return self ? call_method(w, r, c) : NULL;
+    PyObject *dim = c->given > 1 ? c->args[1] : handler_keyword(c, "dim");
     PyObject *at = dim ? plain_value(w, dim) : NULL;
     PyObject *name = at || !dim ? PyUnicode_InternFromString("shape") : NULL;
     PyObject *sizes = name ? attr_of_standin(w, self, name) : NULL;
@@ -195,12 +194,12 @@ static PyObject *call_stride(world *w, const row *r, call_args a) {
     Py_XDECREF(sizes);
     if (fixed < 0)
         return NULL;
-    return fixed ? call_method(w, r, a)
+    return fixed ? call_method(w, r, c)
                  : world_break(w, REASON_TENSOR_VALUE, "the stride of a dimension of one element");
 }
 
-static PyObject *call_iterate(world *w, call_args a) {
-    PyObject *self = a.given == 1 ? door_open(w, a.args[0]) : NULL;
+static PyObject *call_iterate(world *w, const call *c) {
+    PyObject *self = c->given == 1 ? door_open(w, c->args[0]) : NULL;
     if (self && is_tensor_standin(self))
         return operator_iterate(w, self);
     return PyErr_Occurred() ? NULL
@@ -208,10 +207,11 @@ static PyObject *call_iterate(world *w, call_args a) {
 }
 
 // As in Dynamo a parameter counts as looked at from here on, which decides the order of inputs.
-static PyObject *call_module_get(world *w, const row *r, call_args a) {
+static PyObject *call_module_get(world *w, const row *r, const call *c) {
     if (!record_of(w, r->callable))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "Module.__getattr__");
-    PyObject *result = call_function(w, r->callable, a.args, a.given, a.keywords);
+    call interpreted = call_again(c, r->callable);
+    PyObject *result = call_function(w, &interpreted);
     if (result && is_lazy(result) && torch_ops.is_tensor(((lazy *)result)->outside) &&
         input_looked(w, ((lazy *)result)->source) != ST_OK)
         Py_CLEAR(result);
@@ -223,30 +223,30 @@ static bool stands_for_tensor(PyObject *o) {
 }
 
 // Its value becomes the instruction's as that of the callable would have.
-static PyObject *call_instead(world *w, PyObject *function, call_args a) {
+static PyObject *call_instead(world *w, PyObject *function, const call *c) {
     if (!w->run) // nobody to interpret it
         return world_break(w, REASON_TENSOR_OPERATION, "%S", function);
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
-    PyObject *opened = s ? door_bring(w, s, function) : NULL;
-    w->thin = w->tail;
-    return opened ? call_any(w, opened, a.args, a.given, a.keywords) : NULL;
+    call instead = *c;
+    instead.callable = s ? door_bring(w, s, function) : NULL;
+    return instead.callable ? call_any(w, &instead) : NULL;
 }
 
 // Where each operation is run by itself, the backward is autograd's, as in plain Python.
-static PyObject *call_looking(world *w, const row *r, call_args a) {
+static PyObject *call_looking(world *w, const row *r, const call *c) {
     if (function_look(w) != ST_OK)
         return NULL;
-    return call_instead(w, PyTuple_GET_ITEM(r->extra, !w->terms.replayed), a);
+    return call_instead(w, PyTuple_GET_ITEM(r->extra, !w->terms.replayed), c);
 }
 
-static PyObject *call_scaled(world *w, const row *r, call_args a) {
+static PyObject *call_scaled(world *w, const row *r, const call *c) {
     PyObject *name = PyTuple_GET_ITEM(r->extra, 0);
-    PyObject *value = handler_keyword(a.args, a.given, a.keywords, "value");
+    PyObject *value = handler_keyword(c, "value");
     if (value && stands_for_tensor(value))
-        return call_instead(w, PyTuple_GET_ITEM(r->extra, 1), a);
+        return call_instead(w, PyTuple_GET_ITEM(r->extra, 1), c);
     if (name == Py_None)
-        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, a);
-    return record_call(w, NODE_CALL_METHOD, name, r->callable, a);
+        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, c);
+    return record_call(w, NODE_CALL_METHOD, name, r->callable, c);
 }
 
 // What to say is a text, or (reason, text) where the kind's usual reason says too little.
@@ -258,14 +258,14 @@ static PyObject *refuse(world *w, const row *r, reason usual) {
     return world_break(w, why < REASON_COUNT ? why : usual, "%S", PyTuple_GET_ITEM(r->extra, 1));
 }
 
-static PyObject *call_row(world *w, const row *r, call_args a) {
+static PyObject *call_row(world *w, const row *r, const call *c) {
     switch (r->kind) {
     case KIND_OPERATION:
         if (r->extra != Py_None && state_matters(w, r->extra) != ST_OK)
             return NULL;
-        return device_call(w, r, a);
+        return device_call(w, r, c);
     case KIND_METHOD:
-        return call_method(w, r, a);
+        return call_method(w, r, c);
     case KIND_CONSTANT:
         return Py_NewRef(r->extra);
     case KIND_COMPILING:
@@ -274,51 +274,51 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
     case KIND_WHILE_TRACED:
         return trace_of(w) ? Py_NewRef(r->extra) : NULL;
     case KIND_QUESTION:
-        return call_question(w, r, a);
+        return call_question(w, r, c);
     case KIND_ASKED:
-        return state_asked(w, r, a);
+        return state_asked(w, r, c);
     case KIND_PLAIN:
-        return call_plainly(w, r->callable, a);
+        return call_plainly(w, r->callable, c);
     case KIND_SETTER:
-        return state_set(w, r, a);
+        return state_set(w, r, c);
     case KIND_SETTING:
-        return settings_set(w, r, a);
+        return settings_set(w, r, c);
     case KIND_OVERRIDES:
-        return call_overrides(w, r, a);
+        return call_overrides(w, r, c);
     case KIND_AUTOCAST_DTYPE:
-        return autocast_dtype(w, r, a);
+        return autocast_dtype(w, r, c);
     case KIND_ENTER_AUTOCAST:
-        return autocast_enter(w, r, a);
+        return autocast_enter(w, r, c);
     case KIND_EXIT_AUTOCAST:
-        return autocast_exit(w, r, a);
+        return autocast_exit(w, r, c);
     case KIND_ENTER_INFERENCE:
-        return inference_enter(w, r, a);
+        return inference_enter(w, r, c);
     case KIND_EXIT_INFERENCE:
-        return inference_exit(w, r, a);
+        return inference_exit(w, r, c);
     case KIND_MODULE_GET:
-        return call_module_get(w, r, a);
+        return call_module_get(w, r, c);
     case KIND_INSTEAD:
-        return call_instead(w, r->extra, a);
+        return call_instead(w, r->extra, c);
     case KIND_SCALED:
-        return call_scaled(w, r, a);
+        return call_scaled(w, r, c);
     case KIND_ITERATE:
-        return call_iterate(w, a);
+        return call_iterate(w, c);
     case KIND_STRIDE:
-        return call_stride(w, r, a);
+        return call_stride(w, r, c);
     case KIND_OFFSET:
-        return call_offset(w, r, a);
+        return call_offset(w, r, c);
     case KIND_HOOK:
-        return hook_call(w, r, a);
+        return hook_call(w, r, c);
     case KIND_UNHOOK:
-        return hook_remove(w, r, a);
+        return hook_remove(w, r, c);
     case KIND_FUNCTION:
-        return call_looking(w, r, a);
+        return call_looking(w, r, c);
     case KIND_APPLY:
-        return function_apply(w, r, a);
+        return function_apply(w, r, c);
     case KIND_DETACH:
-        return hook_detach(w, r, a);
+        return hook_detach(w, r, c);
     case KIND_DERIVED:
-        return hook_derive(w, a) == ST_OK ? refuse(w, r, REASON_BACKWARD) : NULL;
+        return hook_derive(w, c) == ST_OK ? refuse(w, r, REASON_BACKWARD) : NULL;
     case KIND_VALUE:
         return refuse(w, r, REASON_TENSOR_VALUE);
     case KIND_REFUSED:
@@ -333,22 +333,25 @@ static PyObject *call_row(world *w, const row *r, call_args a) {
 
 // --- finding the row ---
 
-static PyObject *call_with_self(world *w, const row *r, PyObject *self, call_args a) {
-    size_t count = a.given + (size_t)(a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
+static PyObject *call_with_self(world *w, const row *r, PyObject *self, const call *c) {
+    size_t count = call_count(c);
     PyObject **args = PyMem_New(PyObject *, count + 1);
     if (!args)
         return PyErr_NoMemory();
     args[0] = self;
     if (count)
-        memcpy(args + 1, a.args, count * sizeof(PyObject *));
-    PyObject *result = call_row(w, r, (call_args){args, a.given + 1, a.keywords});
+        memcpy(args + 1, c->args, count * sizeof(PyObject *));
+    call joined = *c;
+    joined.args = args;
+    joined.given++;
+    PyObject *result = call_row(w, r, &joined);
     PyMem_Free(args);
     return result;
 }
 
 // A C method bound to a stand-in, or to a constant of torch's: its descriptor's row, with self
 // first.
-static PyObject *call_bound(world *w, PyObject *method, call_args a, bool *handled) {
+static PyObject *call_bound(world *w, PyObject *method, const call *c, bool *handled) {
     PyObject *self = PyCFunction_GET_SELF(method);
     bool standin = is_tensor_standin(self);
     const char *name = ((PyCFunctionObject *)method)->m_ml->ml_name;
@@ -358,7 +361,7 @@ static PyObject *call_bound(world *w, PyObject *method, call_args a, bool *handl
     Py_XDECREF(key);
     *handled = standin || r;
     if (r)
-        return call_with_self(w, r, self, a);
+        return call_with_self(w, r, self, c);
     return standin ? world_break(w, REASON_TENSOR_OPERATION, "Tensor.%s", name) : NULL;
 }
 
@@ -372,14 +375,15 @@ static const row *row_of_class_method(PyObject *callable) {
 }
 
 // What torch's C++ gives to __torch_function__ for x.shape: the getset's own __get__.
-static PyObject *call_getter(world *w, PyObject *wrapper, call_args a, bool *handled) {
+static PyObject *call_getter(world *w, PyObject *wrapper, const call *c, bool *handled) {
     PyObject *self = PyObject_GetAttrString(wrapper, "__self__");
     if (!self) {
         PyErr_Clear();
         return NULL;
     }
-    *handled = Py_TYPE(self) == &PyGetSetDescr_Type && a.given >= 1 && is_tensor_standin(a.args[0]);
-    PyObject *result = *handled ? attr_of_standin(w, a.args[0], PyDescr_NAME(self)) : NULL;
+    *handled =
+        Py_TYPE(self) == &PyGetSetDescr_Type && c->given >= 1 && is_tensor_standin(c->args[0]);
+    PyObject *result = *handled ? attr_of_standin(w, c->args[0], PyDescr_NAME(self)) : NULL;
     Py_DECREF(self);
     return result;
 }
@@ -392,7 +396,7 @@ static int is_torchs_own(PyObject *operation) {
 }
 
 // An operation of torch.ops, an instance of a Python class; or what a user wants in the graph.
-static PyObject *call_overload(world *w, PyObject *callable, bool overload, call_args a) {
+static PyObject *call_overload(world *w, PyObject *callable, bool overload, const call *c) {
     torch_trace *t = trace_of(w);
     quiet q;
     quiet_begin(&q);
@@ -401,7 +405,7 @@ static PyObject *call_overload(world *w, PyObject *callable, bool overload, call
     if (!t || known < 0)
         return NULL;
     t->pending = known ? 0 : EFFECT_UNKNOWN;
-    return record_call(w, NODE_CALL_FUNCTION, callable, callable, a);
+    return record_call(w, NODE_CALL_FUNCTION, callable, callable, c);
 }
 
 // Rows are by object: a function must be the very same, not just have the same code; and pybind11's
@@ -428,8 +432,8 @@ static bool is_bound_to_ours(PyObject *callable) {
 }
 
 // int(x), float(x), …: the method of that name, which knows the values of constants.
-static const char *number_method(PyObject *callable, call_args a) {
-    if (a.given != 1 || a.keywords || !stands_for_tensor(a.args[0]))
+static const char *number_method(PyObject *callable, const call *c) {
+    if (c->given != 1 || c->keywords || !stands_for_tensor(c->args[0]))
         return NULL;
     return callable == (PyObject *)&PyLong_Type      ? "__int__"
            : callable == (PyObject *)&PyFloat_Type   ? "__float__"
@@ -438,18 +442,17 @@ static const char *number_method(PyObject *callable, call_args a) {
                                                      : NULL;
 }
 
-static PyObject *call_number(world *w, const char *name, call_args a) {
+static PyObject *call_number(world *w, const char *name, const call *c) {
     PyObject *method = PyObject_GetAttrString((PyObject *)facts.base, name);
     PyObject *text = method ? PyUnicode_InternFromString(name) : NULL;
-    PyObject *result = text ? record_call(w, NODE_CALL_METHOD, text, method, a) : NULL;
+    PyObject *result = text ? record_call(w, NODE_CALL_METHOD, text, method, c) : NULL;
     Py_XDECREF(method);
     Py_XDECREF(text);
     return result;
 }
 
-PyObject *table_call(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                     PyObject *keywords, bool *handled) {
-    call_args a = {args, (size_t)PyVectorcall_NARGS(given), keywords};
+PyObject *table_call(world *w, const call *c, bool *handled) {
+    PyObject *callable = c->callable;
     const row *r = row_inside(w, callable);
     bool overload = Py_TYPE(callable) == facts.overload || Py_TYPE(callable) == facts.packet;
     bool allowed = !r && mark_allowed(w, callable);
@@ -457,21 +460,21 @@ PyObject *table_call(world *w, PyObject *callable, PyObject *const *args, size_t
     if (*handled && guard_callable(w, callable) != ST_OK)
         return NULL;
     if (r)
-        return call_row(w, r, a);
+        return call_row(w, r, c);
     if (overload || allowed)
-        return call_overload(w, callable, overload, a);
-    const char *number = PyType_Check(callable) ? number_method(callable, a) : NULL;
+        return call_overload(w, callable, overload, c);
+    const char *number = PyType_Check(callable) ? number_method(callable, c) : NULL;
     if (number) {
         *handled = true;
-        return call_number(w, number, a);
+        return call_number(w, number, c);
     }
     if ((r = row_of_class_method(callable))) {
         *handled = true;
-        return call_with_self(w, r, PyCFunction_GET_SELF(callable), a);
+        return call_with_self(w, r, PyCFunction_GET_SELF(callable), c);
     }
     if (is_bound_to_ours(callable))
-        return call_bound(w, callable, a, handled);
+        return call_bound(w, callable, c, handled);
     if (Py_TYPE(callable) == wrapper_type)
-        return call_getter(w, callable, a, handled);
+        return call_getter(w, callable, c, handled);
     return NULL;
 }

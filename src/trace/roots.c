@@ -147,12 +147,12 @@ status roots_look(world *w, int below) {
     return known ? ST_OK : ST_ERROR;
 }
 
-PyObject *root_call(world *w) {
-    PyObject *function = guard_frame_at(w->roots.start, w->to_come - 1)->function;
-    w->expected = function;
-    PyObject *result = image_call_with_dummies(function);
-    w->expected = NULL;
-    return result;
+PyObject *root_call(world *w, int level, run_result result) {
+    PyObject *function = guard_frame_at(w->roots.start, level)->function;
+    w->expected = (expectation){.of = function, .result = result, .level = level};
+    PyObject *value = image_call_with_dummies(function);
+    w->expected.of = NULL;
+    return value;
 }
 
 // --- the first frame ---

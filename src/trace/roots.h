@@ -9,8 +9,9 @@
 
 // Before a frame that goes on is traced: who else has what the frames hold.
 status roots_look(world *w, int below);
-// Makes the next of these frames, outermost first; each calls the next one. What it returns.
-PyObject *root_call(world *w);
+// Makes the frame of that level; they are made outermost first, and each calls the next one. What
+// it returns.
+PyObject *root_call(world *w, int level, run_result result);
 // The first frame: its bound arguments, or all its slots, and where it goes on.
 status root_begin(world *w, PyThreadState *ts, py_frame *f);
 // One that waited: all its slots. Its value is still to be pushed.

@@ -412,9 +412,8 @@ PyObject *step_super_attr(world *w, PyObject *super, PyObject *type, PyObject *s
         return NULL;
     if (super == (PyObject *)&PySuper_Type && PyType_Check(type))
         return attr_super(w, (PyTypeObject *)type, self, name);
-    PyObject *args[] = {NULL, type, self};
-    PyObject *made =
-        call_any(w, super, args + 1, (two ? 2 : 0) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    PyObject *args[] = {type, self};
+    PyObject *made = call_with(w, super, args, two ? 2 : 0);
     PyObject *value = made ? attr_get(w, made, name) : NULL;
     Py_XDECREF(made);
     return value;
@@ -436,7 +435,7 @@ static PyObject *exception_of(world *w, PyObject *raised) {
         return NULL;
     PyObject *exception = NULL;
     if (PyExceptionClass_Check(o))
-        exception = call_any(w, o, NULL, 0, NULL);
+        exception = call_with(w, o, NULL, 0);
     else
         exception = Py_NewRef(o);
     if (exception == NULL)
@@ -477,7 +476,7 @@ bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *caus
     if (raised != NULL && cause != NULL) {
         PyObject *opened = door_open(w, cause);
         bool class = opened && PyExceptionClass_Check(opened);
-        from = class ? call_any(w, opened, NULL, 0, NULL) : Py_XNewRef(opened);
+        from = class ? call_with(w, opened, NULL, 0) : Py_XNewRef(opened);
     }
     if (raised != NULL && (cause == NULL || from != NULL))
         raise_varargs(ts, raised, from);
@@ -549,9 +548,8 @@ int step_with_lookup(world *w, PyObject *manager, bool async, PyObject **enter, 
 
 PyObject *step_with_exit(world *w, PyObject *leave, PyObject *exception) {
     PyObject *traceback = PyException_GetTraceback(exception);
-    PyObject *args[] = {NULL, (PyObject *)Py_TYPE(exception), exception,
-                        traceback ? traceback : Py_None};
-    PyObject *result = call_any(w, leave, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    PyObject *args[] = {(PyObject *)Py_TYPE(exception), exception, traceback ? traceback : Py_None};
+    PyObject *result = call_with(w, leave, args, 3);
     Py_XDECREF(traceback);
     return result;
 }
@@ -569,16 +567,16 @@ PyObject *step_yield_from_iter(world *w, PyObject *o) {
 
 // A generator that an instruction resumes gives its value to that instruction, not to native code.
 PyObject *step_next(world *w, PyObject *iterator) {
-    w->expected = PyGen_CheckExact(iterator) ? iterator : NULL;
+    w->expected = expect_generator(iterator);
     PyObject *item = op_next(w, iterator);
-    w->expected = NULL;
+    w->expected.of = NULL;
     return item;
 }
 
 PySendResult step_send(world *w, PyObject *receiver, PyObject *sent, PyObject **result) {
-    w->expected = PyGen_CheckExact(receiver) ? receiver : NULL;
+    w->expected = expect_generator(receiver);
     PySendResult how = op_send(w, receiver, sent, result);
-    w->expected = NULL;
+    w->expected.of = NULL;
     return how;
 }
 

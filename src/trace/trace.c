@@ -63,14 +63,10 @@ static void stage_leave(stage *s) {
     s->ts->exc_info = s->outer;
 }
 
-static PyObject *call_expected(world *w, PyObject *function, PyObject *const *args, size_t given,
-                               PyObject *keywords) {
-    w->expected = function;
-    w->positional = PyVectorcall_NARGS(given);
-    w->keywords = keywords;
-    PyObject *result = PyObject_Vectorcall(function, args, given, keywords);
-    w->expected = NULL;
-    w->thin = RUN_NATIVE;
+static PyObject *call_expected(world *w, const call *c) {
+    w->expected = (expectation){.of = c->callable, .call = c, .result = c->result, .level = -1};
+    PyObject *result = PyObject_Vectorcall(c->callable, c->args, c->given, c->keywords);
+    w->expected.of = NULL;
     if (w->stop.broken)
         Py_CLEAR(result);
     return result;
@@ -140,11 +136,10 @@ trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result)
     stage_enter(&s, w);
     w->roots.start = f;
     w->terms.watching = PyThreadState_Get()->tracing;
-    w->to_come = below + 1;
     w->in.function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
     if (w->in.function != NULL && (f->unit == 0 || roots_look(w, below) == ST_OK) &&
         door_bring(w, w->in.function, f->function) != NULL)
-        *result = root_call(w);
+        *result = root_call(w, below, RUN_NATIVE);
     trace_end end = how_it_ended(w, *result);
     if (end != TRACE_DONE)
         Py_CLEAR(*result);

@@ -35,9 +35,8 @@
 
 // Calls whose value is the instruction's own.
 #define DO_CALL(callable, args, given, keywords)                                                   \
-    (W->thin = RUN_THIN, call_any(W, callable, args, given, keywords))
-#define DO_CALL_STAR(callable, args, keywords)                                                     \
-    (W->thin = RUN_THIN, call_star(W, callable, args, keywords))
+    call_any(W, &(call){callable, args, given, keywords, RUN_THIN, NULL})
+#define DO_CALL_STAR(callable, args, keywords) call_star(W, callable, args, keywords, RUN_THIN)
 #define DO_GETATTR(o, name) attr_get(W, o, name)
 #define DO_GETMETHOD(o, name, value) attr_get_method(W, o, name, value)
 #define DO_SETATTR(o, name, value) attr_set(W, o, name, value)
@@ -278,15 +277,15 @@ static void note_dropped(world *w, PyObject *value) {
 // have another one. Of calls by native code it is not known; then both must be the same.
 typedef enum use { USE_NOT, USE_UNSURE, USE_SURE } use;
 
-static use default_use(const world *w, PyCodeObject *co, Py_ssize_t index, bool asked) {
-    if (!asked)
+static use default_use(const call *by, PyCodeObject *co, Py_ssize_t index) {
+    if (by == NULL)
         return USE_UNSURE;
-    if (index < w->positional && index < co->co_argcount)
+    if (index < (Py_ssize_t)by->given && index < co->co_argcount)
         return USE_NOT;
     Py_ssize_t count =
-        w->keywords && index >= co->co_posonlyargcount ? PyTuple_GET_SIZE(w->keywords) : 0;
+        by->keywords && index >= co->co_posonlyargcount ? PyTuple_GET_SIZE(by->keywords) : 0;
     PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, index);
-    while (count > 0 && PyUnicode_Compare(PyTuple_GET_ITEM(w->keywords, count - 1), name) != 0)
+    while (count > 0 && PyUnicode_Compare(PyTuple_GET_ITEM(by->keywords, count - 1), name) != 0)
         count--;
     return count > 0 ? USE_NOT : USE_SURE;
 }
@@ -308,7 +307,7 @@ static status guard_default_count(world *w, source *function, Py_ssize_t count) 
     return s ? guard_add(w->guards, GUARD_LENGTH, s, NULL, NULL, count) : ST_ERROR;
 }
 
-static status load_defaults(world *w, py_frame *f, const record *function, bool asked) {
+static status load_defaults(world *w, py_frame *f, const record *function, const call *by) {
     PyFunctionObject *fn = (PyFunctionObject *)function->outside;
     PyCodeObject *co = py_frame_code(f);
     PyObject **slots = py_frame_slots(f), *value;
@@ -316,7 +315,7 @@ static status load_defaults(world *w, py_frame *f, const record *function, bool 
     bool used = false;
     for (Py_ssize_t i = 0; i < count && i < co->co_argcount; i++) {
         Py_ssize_t at = co->co_argcount - count + i;
-        use how = default_use(w, co, at, asked);
+        use how = default_use(by, co, at);
         if (slots[at] != PyTuple_GET_ITEM(fn->func_defaults, i) || how == USE_NOT)
             continue;
         TRY(load_default(w, &slots[at], function->source, SOURCE_DEFAULT, NULL, i, how));
@@ -327,7 +326,7 @@ static status load_defaults(world *w, py_frame *f, const record *function, bool 
     for (int i = 0; fn->func_kwdefaults && i < co->co_kwonlyargcount; i++) {
         Py_ssize_t at = co->co_argcount + i;
         PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, at);
-        use how = default_use(w, co, at, asked);
+        use how = default_use(by, co, at);
         if (how != USE_NOT && raw_dict_get(fn->func_kwdefaults, name, &value) == RAW_FOUND &&
             slots[at] == value)
             TRY(load_default(w, &slots[at], function->source, SOURCE_KWDEFAULT, name, 0, how));
@@ -335,18 +334,19 @@ static status load_defaults(world *w, py_frame *f, const record *function, bool 
     return ST_OK;
 }
 
-static status fill_fresh(world *w, py_frame *f, bool asked) {
+static status fill_fresh(world *w, py_frame *f, const call *by) {
     PyObject *function = py_frame_function(f);
     if (map_get(&w->made.objects, map_key(function)) != NULL)
         return ST_OK;
     const record *known = record_of(w, function);
     if (known == NULL)
         return world_break_status(w, REASON_UNKNOWN_FUNCTION, "%U", py_frame_code(f)->co_qualname);
-    return load_defaults(w, f, known, asked);
+    return load_defaults(w, f, known, by);
 }
 
-// `level` is that of a frame which was there before.
-static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level, bool asked) {
+// `level` is that of a frame which was there before; `by` the call that asked for the frame, or
+// NULL.
+static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level, const call *by) {
     PyCodeObject *co = py_frame_code(f);
     if (co->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
         return world_break_status(w, REASON_GENERATOR, "coroutine %U", co->co_qualname);
@@ -360,7 +360,7 @@ static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level, b
     if (level >= 0) // those that wait come in later
         return level == 0 ? root_begin(w, ts, f) : ST_OK;
     if (!py_frame_in_generator(f))
-        return fill_fresh(w, f, asked);
+        return fill_fresh(w, f, by);
     if (map_get(&w->made.objects, map_key(py_frame_generator(f))) == NULL)
         return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%U", co->co_qualname);
     return ST_OK;
@@ -478,9 +478,7 @@ static PyObject *value_from_above(run *r, const guard_frame *g) {
     r->sp = py_frame_stack(r->frame);
     py_frame_set_executing(r->frame, py_frame_units(r->frame) + g->unit);
     py_frame_set_running(r->frame);
-    w->thin = RUN_THIN;
-    PyObject *value = root_call(w);
-    w->thin = RUN_NATIVE;
+    PyObject *value = root_call(w, r->level - 1, RUN_THIN);
     if (w->stop.broken)
         Py_CLEAR(value);
     return value;
@@ -550,19 +548,20 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
         return run_handler(w, ts, f);
     PyObject *what =
         py_frame_in_generator(f) ? (PyObject *)py_frame_generator(f) : py_frame_function(f);
-    bool asked = w->expected == what;
-    int level = asked && w->to_come > 0 ? --w->to_come : -1;
-    run_thin thin = asked && !py_frame_in_generator(f) ? (run_thin)w->thin : RUN_NATIVE;
-    if (thin == RUN_NATIVE && !py_frame_in_generator(f) && glue_calls(w, what))
-        thin = RUN_GLUE;
-    w->expected = NULL;
-    w->thin = w->tail = RUN_NATIVE;
+    expectation expected = w->expected;
+    w->expected.of = NULL;
+    bool asked = expected.of == what;
+    if (!asked)
+        expected = (expectation){.level = -1};
+    if (expected.result == RUN_NATIVE && !py_frame_in_generator(f) && glue_calls(w, what))
+        expected.result = RUN_GLUE;
     lent_slots lent = interp_here.lent; // what comes first, in the call itself, is not the callee
     interp_here.lent.callee = NULL;
     py_raised thrown = {0}; // on its way into a generator
     if (throwing)
         thrown = py_put_aside();
-    status checked = w->stop.broken ? ST_BREAK : check_frame(w, ts, f, level, asked);
+    status checked =
+        w->stop.broken ? ST_BREAK : check_frame(w, ts, f, expected.level, expected.call);
     if (checked == ST_OK && (py_frame_code(f)->co_flags & CO_GENERATOR) &&
         !py_frame_in_generator(f))
         return make_generator(w, ts, f);
@@ -571,9 +570,9 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
              .frame = f,
              .world = w,
              .below = w->run,
-             .thin = thin,
-             .level = level,
-             .made_object = w->made_object};
+             .result = expected.result,
+             .level = expected.level,
+             .made_object = expected.call ? expected.call->made : NULL};
     if (py_enter(ts, f, &r.entry, !asked && !py_frame_in_generator(f)) < 0)
         return interp_end_frame(&r);
     if (checked != ST_OK) {
@@ -590,11 +589,11 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     if (throwing)
         py_put_on(thrown);
     world_touch(w);
-    if (thin > RUN_GLUE && lent.callee == what)
+    if (r.result > RUN_GLUE && lent.callee == what)
         for (Py_ssize_t i = 0; i < lent.count; i++)
             Py_CLEAR(lent.slots[i]);
     r.code = code_of(py_frame_code(f));
-    r.real_end = level == 0 && w->roots.start->unit > 0 &&
+    r.real_end = r.level == 0 && w->roots.start->unit > 0 &&
                  root_ends_for_real((code *)r.code, w->roots.start->unit);
     r.failing = py_frame_last(f);
     r.pc = code_at(r.code, throwing ? r.failing : py_frame_next(f));
@@ -606,13 +605,12 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
                      r.code->py->co_name);
         return interp_end_frame(&r);
     }
-    bool root = level >= 0 && w->root == NULL;
+    bool root = r.level >= 0 && w->root == NULL;
     if (root)
         w->root = &r;
     w->run = &r;
-    PyObject *result = level > 0 ? run_waiting(&r) : run_frame(&r, throwing, asked);
+    PyObject *result = r.level > 0 ? run_waiting(&r) : run_frame(&r, throwing, asked);
     w->run = r.below;
-    w->tail = RUN_NATIVE;
     if (root)
         w->root = NULL;
     return result;

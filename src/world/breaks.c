@@ -80,8 +80,8 @@ static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
 static run *lowest_native(world *w) {
     run *found = NULL;
     for (run *r = w->run; r != NULL && r->below != NULL; r = r->below)
-        if (r->thin == RUN_NATIVE ||
-            (r->thin == RUN_GLUE && is_found_by_now(w, r->below, py_frame_function(r->frame))))
+        if (r->result == RUN_NATIVE ||
+            (r->result == RUN_GLUE && is_found_by_now(w, r->below, py_frame_function(r->frame))))
             found = r->below;
     return found;
 }
@@ -137,7 +137,7 @@ static status look_at_operator(world *w, run *r) {
 
 static status look_at_operators(world *w) {
     for (const run *r = w->run; r->below != NULL; r = r->below)
-        if (r->thin == RUN_GLUE && !r->below->waits)
+        if (r->result == RUN_GLUE && !r->below->waits)
             TRY(look_at_operator(w, r->below));
     return ST_OK;
 }
@@ -160,7 +160,7 @@ static void look(world *w) {
 
 // The frame below awaits a value from `r`; of an __init__, it has it already.
 static void note_awaited(world *w, const run *r) {
-    PyObject *object = r->thin == RUN_INIT ? r->made_object : NULL;
+    PyObject *object = r->result == RUN_INIT ? r->made_object : NULL;
     Py_XSETREF(w->stop.awaited, Py_XNewRef(object));
 }
 
@@ -208,7 +208,7 @@ void world_leave_frame(world *w, run *r) {
 
 bool world_nobody_handles(const world *w) {
     for (const run *r = w->run; r != NULL; r = r->below)
-        if (r->thin <= RUN_GLUE && r->below != NULL)
+        if (r->result <= RUN_GLUE && r->below != NULL)
             return false;
         else if (executing(r) == NULL || code_region(r->code, executing(r)) != NULL)
             return false;

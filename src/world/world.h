@@ -24,6 +24,7 @@
 
 #include "src/guard/guard.h"
 
+#include "src/world/call.h"
 #include "src/world/parts.h"
 #include "src/world/standin.h"
 
@@ -42,13 +43,7 @@ typedef struct world {
     world_stopped stop;     // why the trace stopped
     world_roots roots;      // the frames that the trace begins in
     world_nesting inside;   // what code the trace is in now
-    // of the call that is being made
-    int thin, tail;        // how the frame that comes next gives its value; of the call being made
-    PyObject *made_object; // borrowed: what the __init__ that comes next is for
-    PyObject *expected;    // borrowed: function or generator whose frame an instruction asked for
-    Py_ssize_t positional; // of that call: how many arguments were given by position
-    PyObject *keywords;    // borrowed, or NULL: and the names of the others
-    int to_come; // how many of the frames in roots.start are still to be made, outermost first
+    expectation expected;   // the frame that comes next; taken by who gets that frame
 } world;
 
 // A loop that waits for another thread ends only if it looks once more.
@@ -283,8 +278,7 @@ typedef struct tensor_ops {
     PyObject *(*open)(world *w, source *s, PyObject *tensor);
     // A callable that torch's tables know (builtins of torch._C, methods of tensors, torch
     // functions kept whole). *handled is false, and NULL returned, if it is none of them.
-    PyObject *(*call)(world *w, PyObject *callable, PyObject *const *args, size_t given,
-                      PyObject *keywords, bool *handled);
+    PyObject *(*call)(world *w, const call *c, bool *handled);
     void (*sever)(world *w); // the trace ends
     // The trace has come to its end: puts torch's state back, and sets `switches` if the program
     // would have left it changed. Before the plan.
