@@ -202,13 +202,10 @@ static status own(guards *g, PyObject *o) {
     return o ? arena_own(&g->arena, Py_NewRef(o)) : ST_OK;
 }
 
-// The number a slot must hold, taken out of its PyLong once.
-static status slot_hint(const step *s, Py_ssize_t *hint) {
-    void *pointer = PyLong_AsVoidPtr(s->object);
-    if (!pointer && PyErr_Occurred())
-        return ST_ERROR;
-    *hint = (Py_ssize_t)(uintptr_t)pointer;
-    return ST_OK;
+// The pointer a slot must hold, taken out of its PyLong once.
+static status slot_of(const step *s, void **slot) {
+    *slot = PyLong_AsVoidPtr(s->object);
+    return !*slot && PyErr_Occurred() ? ST_ERROR : ST_OK;
 }
 
 status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *object,
@@ -223,7 +220,7 @@ status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *obj
               .index = index};
     s.object = object;
     if (kind == GUARD_TYPE_FLAGS)
-        TRY(slot_hint(&s, &s.hint));
+        TRY(slot_of(&s, &s.slot));
     TRY(own(g, object));
     return add(g, s);
 }
@@ -365,25 +362,14 @@ static status copy_codes(guard_program *p, const guards *g) {
     return ST_OK;
 }
 
-enum { FEW = 8 }; // so many are compared each with each
-
 static status copy_distinct(guard_program *p, const guards *g) {
-    uint32_t count = g->distinct.count, room = 16;
+    uint32_t count = g->distinct.count;
     p->distinct = arena_array(&p->arena, int32_t, count);
     if (!p->distinct)
         return ST_ERROR;
     for (uint32_t i = 0; i < count; i++)
         p->distinct[i] = g->distinct.items[i]->reg;
     p->distinct_count = (int32_t)count;
-    if (count <= FEW)
-        return ST_OK;
-    while (room < 2 * count)
-        room *= 2;
-    p->slots = arena_array(&p->arena, distinct_slot, room);
-    if (!p->slots)
-        return ST_ERROR;
-    memset(p->slots, 0, room * sizeof(distinct_slot));
-    p->slot_mask = room - 1;
     return ST_OK;
 }
 
@@ -391,12 +377,14 @@ static status copy_steps(guard_program *p, const guards *g) {
     p->count = (int32_t)g->steps.count;
     p->registers = g->registers;
     p->steps = arena_array(&p->arena, step, g->steps.count);
-    p->origins = p->steps ? arena_array(&p->arena, origin, g->steps.count) : NULL;
+    p->memos = p->steps ? arena_array(&p->arena, memo, g->steps.count) : NULL;
+    p->origins = p->memos ? arena_array(&p->arena, origin, g->steps.count) : NULL;
     p->loads = p->origins ? arena_array(&p->arena, int32_t, (size_t)g->registers) : NULL;
     if (!p->loads)
         return ST_ERROR;
     for (int32_t i = 0; i < p->count; i++) {
         p->steps[i] = g->steps.items[i];
+        p->memos[i] = (memo){0};
         p->origins[i] = g->origins.items[i];
         if (step_is_load(&p->steps[i]))
             p->loads[p->steps[i].b] = i;
@@ -414,6 +402,9 @@ static status fill(guard_program *p, guards *g) {
     TRY(copy_steps(p, g));
     TRY(copy_distinct(p, g));
     TRY(copy_codes(p, g));
+#ifdef STATOR_FAULT
+    TRY(stale_new(p));
+#endif
     return keep_all(p);
 }
 

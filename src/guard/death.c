@@ -56,8 +56,7 @@ static void object_died(guard_program *p, hold *h) {
         bool meant = forget_object(&p->steps[i], o);
         // What must not be the object that died never will be.
         if (meant && !p->dead && step_rows[p->steps[i].op].holds != HOLD_OTHER) {
-            p->dead = true;
-            p->dead_step = i;
+            p->dead = i + 1;
         }
     }
 }

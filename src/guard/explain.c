@@ -288,7 +288,7 @@ static PyObject *reason_of(const guard_program *p, const step *s, PyObject *cons
 }
 
 static PyObject *dead_reason(const guard_program *p) {
-    PyObject *text = step_text(p, &p->steps[p->dead_step]);
+    PyObject *text = step_text(p, &p->steps[p->dead - 1]);
     PyObject *reason = text ? PyUnicode_FromFormat("%U: it can never pass again", text) : NULL;
     Py_XDECREF(text);
     return reason;
@@ -304,7 +304,7 @@ static PyObject **load_registers(const guard_program *p, int until, guard_frame 
     }
     for (int i = 0; i < until; i++)
         if (step_is_load(&p->steps[i]))
-            regs[p->steps[i].b] = Py_XNewRef(step_load(&p->steps[i], f, regs));
+            regs[p->steps[i].b] = Py_XNewRef(step_load(&p->steps[i], &p->memos[i], f, regs));
     return regs;
 }
 

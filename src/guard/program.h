@@ -1,6 +1,8 @@
 // The inside of a guard program, shared by the files of this room only.
 #pragma once
 
+#include "src/py/raw.h"
+
 #include "src/guard/guard.h"
 
 // A load or a check. Pointers are borrowed: the program keeps them alive, or clears them when what
@@ -18,12 +20,41 @@ typedef struct step {
     };
     union {
         PyObject *second; // TYPE_LOOKUP: what is found
-        PyObject *cached; // TYPE_ATTR: what was found in the version `hint`
+        void *slot;       // TYPE_FLAGS: what the slot holds
         void *data;       // CUSTOM
     };
-    Py_ssize_t hint; // where it was last time, or in which version all was well; 0 knows nothing
 } step;
-static_assert(sizeof(step) == 48, "a step is six words");
+static_assert(sizeof(step) == 40, "a step is five words");
+
+// What a step knows of earlier passes, which makes the next one short; never the guard itself. All
+// that a pass writes to of its program. Each word is atomic, so that threads could check a program
+// at the same time.
+typedef struct memo {
+    raw_hint hint; // where it was last time, or in which version all was well; 0 knows nothing
+    _Atomic(PyObject *) found; // TYPE_ATTR: see memo_get
+} memo;
+
+// What a class gave in a version: both are one fact. The hint's upper half is the version; its
+// lower half counts the writes, so that a reader sees that the two belong together, and is odd
+// during one. NULL if that version is not known.
+static inline PyObject *memo_get(memo *m, unsigned version) {
+    Py_ssize_t before = atomic_load_explicit(&m->hint, memory_order_acquire);
+    if ((size_t)before >> 32 != version)
+        return NULL;
+    PyObject *found = atomic_load_explicit(&m->found, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    return raw_hint_get(&m->hint) == before ? found : NULL;
+}
+
+static inline void memo_put(memo *m, unsigned version, PyObject *found) {
+    Py_ssize_t before = raw_hint_get(&m->hint), count = before & 0xffffffff;
+    if ((count & 1) || !atomic_compare_exchange_strong(&m->hint, &before, count | 1))
+        return; // another thread is at it
+    atomic_store_explicit(&m->found, found, memory_order_release);
+    count = (count + 2) & 0xffffffff;
+    atomic_store_explicit(&m->hint, (Py_ssize_t)((size_t)version << 32) | count,
+                          memory_order_release);
+}
 
 enum { STEP_CHECK = SOURCE_COUNT };
 
@@ -64,23 +95,15 @@ typedef struct program_code {
     PyObject *filename;  // strong
 } program_code;
 
-typedef struct distinct_slot {
-    PyObject *object; // borrowed, only meaningful in the pass `pass`
-    uint64_t pass;
-} distinct_slot;
-
 struct guard_program {
     step *steps;
+    memo *memos;     // one a step
     origin *origins; // one a step
     int32_t count, registers;
-    bool dead;
-    int32_t dead_step;
-    int32_t *loads;    // the step that fills a register
-    int32_t *distinct; // registers
+    _Atomic(int32_t) dead; // 0, or one more than the step that can never pass again
+    int32_t *loads;        // the step that fills a register
+    int32_t *distinct;     // registers
     int32_t distinct_count;
-    distinct_slot *slots; // a hash table, for many
-    uint32_t slot_mask;
-    uint64_t pass;
     VEC(hold) holds;
     found_list found;
     VEC(program_code) codes;
@@ -100,11 +123,11 @@ static inline PyObject *read_list_item(PyObject *o, Py_ssize_t i) {
     return PyList_Check(o) && i >= 0 && i < PyList_GET_SIZE(o) ? PyList_GET_ITEM(o, i) : NULL;
 }
 
-// A read that may remember something for the next time; see `step`.
+// A read that may remember something for the next time.
 PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
-                           PyObject **kept, Py_ssize_t *hint, PyObject **cached);
+                           PyObject **kept, memo *m);
 // One load. NULL without an exception if the place is not there.
-PyObject *step_load(step *s, guard_frame *f, PyObject *const *regs);
+PyObject *step_load(const step *s, memo *m, guard_frame *f, PyObject *const *regs);
 
 // `parent` is the parent's text, or NULL. New str.
 PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index);

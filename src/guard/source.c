@@ -31,14 +31,14 @@ static PyObject *range_field(PyObject *o, Py_ssize_t i) {
 }
 
 // A key with its own __hash__ is only looked for where all keys are guarded: by identity.
-static PyObject *dict_item(PyObject *o, PyObject *key, Py_ssize_t *hint) {
+static PyObject *dict_item(PyObject *o, PyObject *key, raw_hint *hint) {
     PyObject *value;
     raw there = raw_key_simple(key) ? raw_dict_get_near(o, key, hint, &value)
                                     : raw_dict_get_identical(o, key, hint, &value);
     return there == RAW_FOUND ? value : NULL;
 }
 
-static PyObject *attr(PyObject *o, PyObject *name, Py_ssize_t *hint) {
+static PyObject *attr(PyObject *o, PyObject *name, raw_hint *hint) {
     PyObject *value;
     return raw_attr_get_near(o, name, hint, &value) == RAW_FOUND ? value : NULL;
 }
@@ -53,18 +53,17 @@ static PyObject *slot(PyObject *o, Py_ssize_t offset) {
     return raw_slot_get(o, offset, &value) == RAW_FOUND ? value : NULL;
 }
 
-static PyObject *type_attr(PyObject *o, PyObject *name, Py_ssize_t *hint, PyObject **cached) {
+static PyObject *type_attr(PyObject *o, PyObject *name, memo *m) {
     PyTypeObject *type = (PyTypeObject *)o;
-    PyObject *value;
     if (!PyType_Check(o))
         return NULL;
     unsigned version = raw_type_version(type);
-    if (version != 0 && (Py_ssize_t)version == *hint)
-        return *cached;
+    PyObject *value = version != 0 ? memo_get(m, version) : NULL;
+    if (value)
+        return value;
     if (raw_type_get(type, name, &value) != RAW_FOUND)
         return NULL;
-    *hint = raw_type_version_make(type, name);
-    *cached = value;
+    memo_put(m, raw_type_version_make(type, name), value);
     return value;
 }
 
@@ -188,7 +187,7 @@ static PyObject *or_none(PyObject *o) {
 }
 
 static PyObject *read_function(source_kind kind, PyObject *o, PyObject *key, Py_ssize_t index,
-                               Py_ssize_t *hint) {
+                               raw_hint *hint) {
     PyFunctionObject *f = (PyFunctionObject *)o;
     if (!PyFunction_Check(o))
         return NULL;
@@ -254,7 +253,7 @@ static PyObject *read_field(source_kind kind, PyObject *o, Py_ssize_t index) {
 }
 
 PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
-                           PyObject **kept, Py_ssize_t *hint, PyObject **cached) {
+                           PyObject **kept, memo *m) {
     if (kind == SOURCE_FIXED)
         return key;
     if (!parent)
@@ -268,17 +267,17 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
     case SOURCE_DEFAULTS:
     case SOURCE_KWDEFAULTS:
     case SOURCE_FUNCTION_ATTR:
-        return read_function(kind, parent, key, index, hint);
+        return read_function(kind, parent, key, index, &m->hint);
     case SOURCE_CELL:
         return PyCell_Check(parent) ? PyCell_GET(parent) : NULL;
     case SOURCE_TYPE:
         return (PyObject *)Py_TYPE(parent);
     case SOURCE_TYPE_ATTR:
-        return type_attr(parent, key, hint, cached);
+        return type_attr(parent, key, m);
     case SOURCE_TYPE_BASE:
         return type_base(parent, index);
     case SOURCE_ATTR:
-        return attr(parent, key, hint);
+        return attr(parent, key, &m->hint);
     case SOURCE_OWN_DICT:
         return dict_or_itself(parent);
     case SOURCE_MODULE_DICT:
@@ -287,7 +286,7 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
         return slot(parent, index);
     case SOURCE_ITEM:
     case SOURCE_TENSOR_ITEM:
-        return dict_item(parent, key, hint);
+        return dict_item(parent, key, &m->hint);
     case SOURCE_DICT_KEY:
         return raw_dict_key(parent, index);
     case SOURCE_DICT_VALUE:
@@ -313,9 +312,8 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
 
 PyObject *source_read(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
                       PyObject **kept) {
-    Py_ssize_t hint = 0;
-    PyObject *cached = NULL;
-    return source_read_near(kind, parent, key, index, kept, &hint, &cached);
+    memo none = {0};
+    return source_read_near(kind, parent, key, index, kept, &none);
 }
 
 // --- text ---

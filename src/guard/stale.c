@@ -18,9 +18,15 @@ static PyObject *keep(PyObject *o) {
     return reference ? reference : Py_NewRef(o);
 }
 
-PyObject *stale_load(guard_program *p, const step *s, PyObject *now) {
-    if (!p->stale && !(p->stale = PyMem_Calloc((size_t)p->registers, sizeof(PyObject *))))
-        return now;
+status stale_new(guard_program *p) {
+    p->stale = arena_array(&p->arena, PyObject *, (size_t)p->registers + 1);
+    if (!p->stale)
+        return ST_ERROR;
+    memset(p->stale, 0, ((size_t)p->registers + 1) * sizeof(PyObject *));
+    return ST_OK;
+}
+
+PyObject *stale_load(const guard_program *p, const step *s, PyObject *now) {
     PyObject **kept = &p->stale[s->b], *then = alive(*kept);
     if (then)
         return then;
@@ -32,7 +38,6 @@ PyObject *stale_load(guard_program *p, const step *s, PyObject *now) {
 void stale_free(guard_program *p) {
     for (int32_t i = 0; p->stale && i < p->registers; i++)
         Py_XDECREF(p->stale[i]);
-    PyMem_Free(p->stale);
 }
 
 #endif

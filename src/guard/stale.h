@@ -5,8 +5,9 @@
 #include "src/guard/program.h"
 
 #ifdef STATOR_FAULT
+status stale_new(guard_program *p);
 // What the load `s` gave in the program's first pass; `now` if this is the first, or if that has
 // died. Borrowed.
-PyObject *stale_load(guard_program *p, const step *s, PyObject *now);
+PyObject *stale_load(const guard_program *p, const step *s, PyObject *now);
 void stale_free(guard_program *p);
 #endif

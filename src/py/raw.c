@@ -153,11 +153,16 @@ static bool table_hint(PyDictKeysObject *keys, PyObject *key, Py_ssize_t hint) {
     return there == key || (there && PyUnicode_CheckExact(key) && same_text(there, key));
 }
 
-static raw table_find_near(PyDictKeysObject *keys, PyObject *key, Py_ssize_t *hint) {
-    if (table_hint(keys, key, *hint))
+static raw table_find_near(PyDictKeysObject *keys, PyObject *key, raw_hint *hint,
+                           Py_ssize_t *index) {
+    *index = raw_hint_get(hint);
+    if (table_hint(keys, key, *index))
         return RAW_FOUND;
     Py_hash_t hash = simple_hash(key);
-    return hash == -1 ? RAW_UNSURE : table_find(keys, key, hash, true, hint);
+    raw there = hash == -1 ? RAW_UNSURE : table_find(keys, key, hash, true, index);
+    if (there == RAW_FOUND)
+        raw_hint_set(hint, *index);
+    return there;
 }
 
 static raw found(PyObject *value, PyObject **result) {
@@ -169,33 +174,34 @@ static PyObject *dict_value(PyDictObject *dict, Py_ssize_t i) {
     return dict->ma_values ? dict->ma_values->values[i] : entry_value(dict->ma_keys, i);
 }
 
-raw raw_dict_get_near(PyObject *dict, PyObject *key, Py_ssize_t *hint, PyObject **value) {
+raw raw_dict_get_near(PyObject *dict, PyObject *key, raw_hint *hint, PyObject **value) {
     PyDictObject *d = (PyDictObject *)dict;
+    Py_ssize_t index;
     *value = NULL;
     if (!PyDict_Check(dict))
         return RAW_UNSURE;
-    raw there = table_find_near(d->ma_keys, key, hint);
-    return there == RAW_FOUND ? found(dict_value(d, *hint), value) : there;
+    raw there = table_find_near(d->ma_keys, key, hint, &index);
+    return there == RAW_FOUND ? found(dict_value(d, index), value) : there;
 }
 
 raw raw_dict_get(PyObject *dict, PyObject *key, PyObject **value) {
-    Py_ssize_t hint = -1;
+    raw_hint hint = -1;
     return raw_dict_get_near(dict, key, &hint, value);
 }
 
-raw raw_dict_get_identical(PyObject *dict, PyObject *key, Py_ssize_t *hint, PyObject **value) {
+raw raw_dict_get_identical(PyObject *dict, PyObject *key, raw_hint *hint, PyObject **value) {
     PyDictObject *d = (PyDictObject *)dict;
     *value = NULL;
     if (!PyDict_Check(dict))
         return RAW_UNSURE;
-    Py_ssize_t count = d->ma_keys->dk_nentries, i = *hint;
+    Py_ssize_t count = d->ma_keys->dk_nentries, i = raw_hint_get(hint);
     if (i < 0 || i >= count || entry_key(d->ma_keys, i) != key) {
         for (i = 0; i < count && entry_key(d->ma_keys, i) != key; i++)
             ;
     }
     if (i == count)
         return RAW_ABSENT;
-    *hint = i;
+    raw_hint_set(hint, i);
     return found(dict_value(d, i), value);
 }
 
@@ -351,18 +357,19 @@ static Py_ssize_t inline_index(PyDictValues *values, Py_ssize_t i) {
 }
 #endif
 
-raw raw_attr_get_near(PyObject *o, PyObject *name, Py_ssize_t *hint, PyObject **value) {
+raw raw_attr_get_near(PyObject *o, PyObject *name, raw_hint *hint, PyObject **value) {
     keeping k = keeping_of(o);
+    Py_ssize_t index;
     *value = NULL;
     if (k.values) {
-        raw there = table_find_near(k.keys, name, hint);
-        return there == RAW_FOUND ? found(k.values->values[*hint], value) : there;
+        raw there = table_find_near(k.keys, name, hint, &index);
+        return there == RAW_FOUND ? found(k.values->values[index], value) : there;
     }
     return k.dict ? raw_dict_get_near(k.dict, name, hint, value) : RAW_ABSENT;
 }
 
 raw raw_attr_get(PyObject *o, PyObject *name, PyObject **value) {
-    Py_ssize_t hint = -1;
+    raw_hint hint = -1;
     return raw_attr_get_near(o, name, &hint, value);
 }
 

@@ -4,11 +4,25 @@
 
 #include "src/py/py.h"
 
+#include <stdatomic.h>
+
 typedef enum raw {
     RAW_FOUND,
     RAW_ABSENT,
     RAW_UNSURE, // only running code could tell: a key with its own __eq__ has the same hash
 } raw;
+
+// Where something was found last time, or anything else: whoever reads it checks it. Threads may
+// read and write it at the same time.
+typedef _Atomic(Py_ssize_t) raw_hint;
+
+static inline Py_ssize_t raw_hint_get(const raw_hint *h) {
+    return atomic_load_explicit(h, memory_order_relaxed);
+}
+
+static inline void raw_hint_set(raw_hint *h, Py_ssize_t hint) {
+    atomic_store_explicit(h, hint, memory_order_relaxed);
+}
 
 // Types that CPython does not declare. 0, or -1 with an exception; needed only for deques and
 // partials.
@@ -19,10 +33,10 @@ int raw_setup(void);
 // The entry of a dict (any subclass, its plain entries). The key is hashed without running code:
 // exact builtin immutables, tuples of them, and objects hashed by identity; else RAW_UNSURE.
 raw raw_dict_get(PyObject *dict, PyObject *key, PyObject **value);
-// The same; *hint is where the key was last time, or anything else.
-raw raw_dict_get_near(PyObject *dict, PyObject *key, Py_ssize_t *hint, PyObject **value);
+// The same; *hint is where the key was last time.
+raw raw_dict_get_near(PyObject *dict, PyObject *key, raw_hint *hint, PyObject **value);
 // The entry whose key is this very object, however it hashes.
-raw raw_dict_get_identical(PyObject *dict, PyObject *key, Py_ssize_t *hint, PyObject **value);
+raw raw_dict_get_identical(PyObject *dict, PyObject *key, raw_hint *hint, PyObject **value);
 
 // Whether a key can be hashed and compared without running code.
 bool raw_key_simple(PyObject *key);
@@ -50,7 +64,7 @@ uint64_t raw_dict_version(PyObject *dict);
 
 // The instance dict's half of an attribute lookup; inline values stay inline.
 raw raw_attr_get(PyObject *o, PyObject *name, PyObject **value);
-raw raw_attr_get_near(PyObject *o, PyObject *name, Py_ssize_t *hint, PyObject **value);
+raw raw_attr_get_near(PyObject *o, PyObject *name, raw_hint *hint, PyObject **value);
 // Whether instances of this type have a dict at all.
 bool raw_has_dict(PyTypeObject *type);
 // The instance dict, if it exists as an object already; else NULL.

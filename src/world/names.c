@@ -189,7 +189,7 @@ static bool is_simple(const world *w, const names *n, PyObject *key) {
 
 bool names_have_tensor(const world *w, const record *dict, PyObject *key) {
     const record *tensor = is_standin(key) ? record_of(w, key) : NULL;
-    Py_ssize_t at = -1;
+    raw_hint at = -1;
     PyObject *value;
     return tensor != NULL &&
            raw_dict_get_identical(dict->outside, tensor->outside, &at, &value) == RAW_FOUND;
@@ -197,12 +197,13 @@ bool names_have_tensor(const world *w, const record *dict, PyObject *key) {
 
 // Tensors are hashed by their addresses, and equal themselves at once: a dict has one under itself.
 static PyObject *read_by_tensor(world *w, names *n, record *tensor) {
-    Py_ssize_t at = -1;
+    raw_hint at = -1;
     int reg;
     PyObject *value;
     if (raw_dict_get_identical(n->owner, tensor->outside, &at, &value) != RAW_FOUND)
         return names_fill(w, n) ? read_twin(n, tensor->inside) : NULL;
-    source *s = guard_source(w->guards, SOURCE_TENSOR_ITEM, n->source, tensor->outside, at);
+    source *s =
+        guard_source(w->guards, SOURCE_TENSOR_ITEM, n->source, tensor->outside, raw_hint_get(&at));
     if (s == NULL || record_identity(w, tensor) != ST_OK || guard_need(w->guards, s, &reg) != ST_OK)
         return NULL;
     return door_load(w, s, value);
