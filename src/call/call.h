@@ -57,7 +57,7 @@ int op_setitem(world *w, PyObject *container, PyObject *key, PyObject *value); /
 PyObject *op_iter(world *w, PyObject *o);
 PyObject *op_next(world *w, PyObject *iterator); // NULL without an exception at the end
 PySendResult op_send(world *w, PyObject *receiver, PyObject *sent, PyObject **result);
-int op_unpack(world *w, PyObject *sequence, int before, int after, PyObject **top);
+int op_unpack(world *w, PyObject *sequence, int before, int after, py_slot *top);
 PyObject *op_format(world *w, PyObject *value, int conversion, PyObject *spec);
 PyObject *op_convert(world *w, PyObject *value, int conversion); // !s, !r, !a
 int op_list_extend(world *w, PyObject *list, PyObject *iterable);

@@ -174,8 +174,7 @@ static PyObject *frame_locals(world *w) {
     PyObject *dict = raw_locals_dict(frame);
     for (int i = 0; dict && i < code->co_nlocalsplus; i++)
         if (store_local(w, dict, PyTuple_GET_ITEM(code->co_localsplusnames, i),
-                        py_frame_slots(frame)[i],
-                        _PyLocals_GetKind(code->co_localspluskinds, i)) < 0)
+                        py_frame_get(frame, i), _PyLocals_GetKind(code->co_localspluskinds, i)) < 0)
             Py_CLEAR(dict);
     return dict;
 }
@@ -199,7 +198,7 @@ HANDLER(globals) {
     if (!handler_takes(c, 0, 0))
         return MISUSE();
     py_frame *frame = py_current_frame(PyThreadState_Get());
-    PyObject *dict = frame->f_globals;
+    PyObject *dict = py_frame_globals(frame);
     record *known = record_of(w, dict);
     if (known)
         return names_as_object(w, names_of_dict(w, known));
@@ -528,7 +527,7 @@ HANDLER(type_repr) {
 // The cell of `__class__` in the running frame, and its first argument; new references.
 static int find_super(world *w, py_frame *frame, PyObject **type, PyObject **self) {
     PyCodeObject *code = py_frame_code(frame);
-    PyObject **slots = py_frame_slots(frame), *first = code->co_argcount ? slots[0] : NULL;
+    PyObject *first = code->co_argcount ? py_frame_get(frame, 0) : NULL;
     if (first && PyCell_Check(first) &&
         (_PyLocals_GetKind(code->co_localspluskinds, 0) & CO_FAST_CELL))
         *self = cell_get(w, first);
@@ -536,8 +535,8 @@ static int find_super(world *w, py_frame *frame, PyObject **type, PyObject **sel
         *self = Py_XNewRef(first);
     for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
         PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
-        if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0 && slots[i])
-            *type = cell_get(w, slots[i]);
+        if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0 && py_frame_get(frame, i))
+            *type = cell_get(w, py_frame_get(frame, i));
     }
     if (*type && *self)
         return 0;

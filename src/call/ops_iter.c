@@ -157,9 +157,9 @@ PySendResult op_send(world *w, PyObject *receiver, PyObject *sent, PyObject **re
 
 // --- taking apart ---
 
-static int drop_all(PyObject **top, int count) {
+static int drop_all(py_slot *top, int count) {
     for (int i = 1; i <= count; i++)
-        Py_CLEAR(top[-i]);
+        py_slot_set(top - i, NULL);
     return -1;
 }
 
@@ -176,19 +176,20 @@ static PyObject *open_iterable(world *w, PyObject *o) {
 }
 
 // Items of a tuple of values are not looked at: 1 if it was one, 0, -1.
-static int unpack_values(world *w, PyObject *sequence, int count, PyObject **top) {
+static int unpack_values(world *w, PyObject *sequence, int count, py_slot *top) {
     Py_ssize_t length = door_items(w, sequence);
     if (length != count)
         return w->stop.broken || PyErr_Occurred() ? -1 : 0;
-    for (int i = 0; i < count; i++)
-        if ((top[-1 - i] = door_item(w, sequence, i)) == NULL) {
-            drop_all(top, i);
-            return -1;
-        }
+    for (int i = 0; i < count; i++) {
+        PyObject *item = door_item(w, sequence, i);
+        py_slot_put(top - 1 - i, item);
+        if (item == NULL)
+            return drop_all(top, i);
+    }
     return 1;
 }
 
-int op_unpack(world *w, PyObject *sequence, int before, int after, PyObject **top) {
+int op_unpack(world *w, PyObject *sequence, int before, int after, py_slot *top) {
     int done = after < 0 ? unpack_values(w, sequence, before, top) : 0;
     if (done)
         return done < 0 ? -1 : 0;

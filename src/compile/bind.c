@@ -3,9 +3,9 @@
 
 #include "src/compile/bind.h"
 
-void bind_drop(PyObject **slots, Py_ssize_t count) {
+void bind_drop(py_slot *slots, Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < count; i++)
-        Py_CLEAR(slots[i]);
+        py_slot_set(&slots[i], NULL);
 }
 
 // The parameter of that name, or -1. Positional-only ones have no name to callers.
@@ -22,14 +22,14 @@ static Py_ssize_t find_parameter(const PyCodeObject *co, PyObject *name) {
 }
 
 static int bind_keywords(const PyCodeObject *co, PyObject *const *values, PyObject *keywords,
-                         PyObject **slots, PyObject *rest) {
+                         py_slot *slots, PyObject *rest) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); i++) {
         PyObject *name = PyTuple_GET_ITEM(keywords, i);
         Py_ssize_t slot = find_parameter(co, name);
         if (slot >= 0) {
-            if (slots[slot] != NULL)
+            if (py_slot_get(&slots[slot]) != NULL)
                 return 0;
-            slots[slot] = Py_NewRef(values[i]);
+            py_slot_put(&slots[slot], Py_NewRef(values[i]));
         } else if (rest == NULL || !PyUnicode_CheckExact(name)) {
             return 0;
         } else if (PyDict_SetItem(rest, name, values[i]) < 0) {
@@ -39,59 +39,59 @@ static int bind_keywords(const PyCodeObject *co, PyObject *const *values, PyObje
     return 1;
 }
 
-static int bind_defaults(PyFunctionObject *fn, const PyCodeObject *co, PyObject **slots) {
+static int bind_defaults(PyFunctionObject *fn, const PyCodeObject *co, py_slot *slots) {
     Py_ssize_t count = fn->func_defaults ? PyTuple_GET_SIZE(fn->func_defaults) : 0;
     Py_ssize_t first = co->co_argcount - count;
     for (Py_ssize_t i = 0; i < co->co_argcount; i++) {
-        if (slots[i] != NULL)
+        if (py_slot_get(&slots[i]) != NULL)
             continue;
         if (i < first)
             return 0;
-        slots[i] = Py_NewRef(PyTuple_GET_ITEM(fn->func_defaults, i - first));
+        py_slot_put(&slots[i], Py_NewRef(PyTuple_GET_ITEM(fn->func_defaults, i - first)));
     }
     for (Py_ssize_t i = co->co_argcount; i < co->co_argcount + co->co_kwonlyargcount; i++) {
         PyObject *value, *name = PyTuple_GET_ITEM(co->co_localsplusnames, i);
-        if (slots[i] != NULL)
+        if (py_slot_get(&slots[i]) != NULL)
             continue;
         if (fn->func_kwdefaults == NULL ||
             raw_dict_get(fn->func_kwdefaults, name, &value) != RAW_FOUND)
             return 0;
-        slots[i] = Py_NewRef(value);
+        py_slot_put(&slots[i], Py_NewRef(value));
     }
     return 1;
 }
 
 static int bind_rest(const PyCodeObject *co, PyObject *const *args, Py_ssize_t given,
-                     PyObject **slots, PyObject **rest) {
+                     py_slot *slots, PyObject **rest) {
     Py_ssize_t next = co->co_argcount + co->co_kwonlyargcount;
     if (co->co_flags & CO_VARARGS) {
         Py_ssize_t more = given > co->co_argcount ? given - co->co_argcount : 0;
-        slots[next] = PyTuple_New(more);
-        if (slots[next] == NULL)
+        PyObject *tuple = PyTuple_New(more);
+        if (tuple == NULL)
             return -1;
         for (Py_ssize_t i = 0; i < more; i++)
-            PyTuple_SET_ITEM(slots[next], i, Py_NewRef(args[co->co_argcount + i]));
-        next++;
+            PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[co->co_argcount + i]));
+        py_slot_put(&slots[next++], tuple);
     } else if (given > co->co_argcount) {
         return 0;
     }
     if (co->co_flags & CO_VARKEYWORDS) {
-        *rest = slots[next] = PyDict_New();
+        *rest = PyDict_New();
         if (*rest == NULL)
             return -1;
+        py_slot_put(&slots[next], *rest);
     }
     return 1;
 }
 
 int bind_call(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *keywords,
-              PyObject **slots) {
+              py_slot *slots) {
     PyFunctionObject *fn = (PyFunctionObject *)function;
     const PyCodeObject *co = (PyCodeObject *)fn->func_code;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), count = bind_count(co);
     PyObject *rest = NULL;
-    memset(slots, 0, (size_t)count * sizeof(*slots));
-    for (Py_ssize_t i = 0; i < given && i < co->co_argcount; i++)
-        slots[i] = Py_NewRef(args[i]);
+    for (Py_ssize_t i = 0; i < count; i++)
+        py_slot_put(&slots[i], i < given && i < co->co_argcount ? Py_NewRef(args[i]) : NULL);
     int fits = bind_rest(co, args, given, slots, &rest);
     if (fits == 1 && keywords != NULL)
         fits = bind_keywords(co, args + given, keywords, slots, rest);

@@ -1,7 +1,7 @@
 // Arguments of a call, put into the slots that the callee's frame would have.
 #pragma once
 
-#include "src/py/py.h"
+#include "src/py/slot.h"
 
 // Number of argument slots of a code object.
 static inline Py_ssize_t bind_count(const PyCodeObject *co) {
@@ -13,6 +13,6 @@ static inline Py_ssize_t bind_count(const PyCodeObject *co) {
 // fit the function, so that CPython must say what is wrong; -1 with an exception. Slots are only
 // filled if it is 1.
 int bind_call(PyObject *function, PyObject *const *args, size_t given, PyObject *keywords,
-              PyObject **slots);
+              py_slot *slots);
 
-void bind_drop(PyObject **slots, Py_ssize_t count);
+void bind_drop(py_slot *slots, Py_ssize_t count);

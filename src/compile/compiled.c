@@ -91,7 +91,8 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
     compiled *o = (compiled *)self;
     PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(o->function);
     Py_ssize_t count = bind_count(co);
-    PyObject *few[SLOTS_ON_STACK], **slots = few, *result = NULL;
+    py_slot few[SLOTS_ON_STACK], *slots = few;
+    PyObject *result = NULL;
     if ((co->co_flags & MAKES_GENERATOR) || world_here != NULL)
         return PyObject_Vectorcall(o->function, args, given, keywords);
     if (UNLIKELY(watch_leaves(o->compiler, PyThreadState_Get(), co)))
@@ -107,7 +108,7 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
     if (find_cache(o) < 0)
         return NULL;
     if (count > SLOTS_ON_STACK)
-        slots = PyMem_Malloc((size_t)count * sizeof(PyObject *));
+        slots = PyMem_Malloc((size_t)count * sizeof(py_slot));
     if (slots == NULL)
         return PyErr_NoMemory();
     outcome how = OUTCOME_NATIVE;
@@ -154,9 +155,8 @@ static bool holds_tensor(PyObject *o, int depth) {
 }
 
 static bool worth_it(py_frame *f, Py_ssize_t count) {
-    PyObject **slots = py_frame_slots(f);
     for (Py_ssize_t i = 0; world_tensors != NULL && i < count; i++)
-        if (holds_tensor(slots[i], 1))
+        if (holds_tensor(py_frame_get(f, i), 1))
             return true;
     return false;
 }

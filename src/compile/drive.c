@@ -62,10 +62,8 @@ static progress end_with(drive *d, PyObject *result) {
     py_entry entry;
     if (py_enter(d->ts, d->frame, &entry, false) < 0)
         Py_CLEAR(result);
-    PyObject **base = py_frame_stack(d->frame), **sp = py_frame_stack_pointer(d->frame);
     py_raised aside = py_put_aside();
-    while (sp > base)
-        Py_XDECREF(*--sp);
+    py_slot *sp = py_slots_drop(py_frame_stack(d->frame), py_frame_stack_pointer(d->frame));
     py_put_on(aside);
     py_leave_ended(d->ts, d->frame, &entry, sp);
     d->result = result;
@@ -158,12 +156,14 @@ static void drop_image(image *i) {
 
 // The closure of a function that is being made lies on the stack: cells are no values.
 static bool has_cells(const drive *d) {
-    PyObject **sp = py_frame_stack_pointer(d->frame);
-    for (PyObject **slot = py_frame_stack(d->frame); slot < sp; slot++)
-        if (*slot &&
-            (PyCell_Check(*slot) || (PyTuple_CheckExact(*slot) && PyTuple_GET_SIZE(*slot) &&
-                                     PyCell_Check(PyTuple_GET_ITEM(*slot, 0)))))
+    const py_slot *sp = py_frame_stack_pointer(d->frame);
+    for (const py_slot *slot = py_frame_stack(d->frame); slot < sp; slot++) {
+        PyObject *o = py_slot_get(slot);
+        if (o && PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o))
+            o = PyTuple_GET_ITEM(o, 0);
+        if (o && PyCell_Check(o))
             return true;
+    }
     return false;
 }
 
@@ -328,7 +328,8 @@ static progress put_back_instead(drive *d, const insn *pc, image *innermost) {
     image *old = image_take(d->ts, d->frame, d->code, pc, true);
     if (old == NULL)
         return raise_here(d, pc);
-    d->frame->frame_obj = old->object; // whoever has the frame object goes on to see this frame
+    py_frame_put_object(d->frame,
+                        old->object); // whoever has the frame object goes on to see this frame
     old->object = NULL;
     return put_back(d, innermost, old);
 }

@@ -38,7 +38,7 @@ bool guard_dead(const guard_program *p) {
 static PyObject *load_local(const guard_frame *f, Py_ssize_t index) {
     f = guard_frame_at(f, guard_slot_level(index));
     index = guard_slot_number(index);
-    return f && index < f->count ? f->slots[index] : NULL;
+    return f && index < f->count ? py_slot_get(&f->slots[index]) : NULL;
 }
 
 static PyObject *load_caller(const guard_frame *f, Py_ssize_t index) {
@@ -170,7 +170,7 @@ static bool check_bound(const step *s, const guard_frame *f) {
         return false;
     const char *bound = PyBytes_AS_STRING(s->object);
     for (Py_ssize_t i = 0; i < f->count; i++)
-        if (bound[i] != (f->slots[i] != NULL))
+        if (bound[i] != (py_slot_get(&f->slots[i]) != NULL))
             return false;
     return true;
 }

@@ -9,7 +9,7 @@
 #include "src/base/status.h"
 #include "src/base/vec.h"
 
-#include "src/py/py.h"
+#include "src/py/slot.h"
 
 typedef enum source_kind {
 #define SOURCE(name, ...) SOURCE_##name,
@@ -120,7 +120,7 @@ void guard_program_free(guard_program *p);
 // The roots of all sources: a frame, and those that await its value.
 typedef struct guard_frame {
     PyObject *function;
-    PyObject *const *slots;
+    const py_slot *slots;
     Py_ssize_t count;
     uint32_t unit;     // 0: it is called. Else where it goes on; of one that waits, its call's
     bool init;         // it waits for an __init__; the call's value lies on its stack

@@ -120,7 +120,7 @@ static void program_dealloc(PyObject *self) {
 static PyTypeObject program_type;
 
 // The type of programs stands for an unbound slot.
-static int frame_of(PyObject *args, guard_frame *f, PyObject **slots, Py_ssize_t room) {
+static int frame_of(PyObject *args, guard_frame *f, py_slot *slots, Py_ssize_t room) {
     PyObject *function, *list;
     if (!PyArg_ParseTuple(args, "OO!", &function, &PyList_Type, &list))
         return -1;
@@ -130,7 +130,7 @@ static int frame_of(PyObject *args, guard_frame *f, PyObject **slots, Py_ssize_t
     f->kept = NULL;
     for (Py_ssize_t i = 0; i < f->count; i++) {
         PyObject *o = PyList_GET_ITEM(list, i);
-        slots[i] = o == (PyObject *)&program_type ? NULL : o;
+        py_slot_put(&slots[i], o == (PyObject *)&program_type ? NULL : o);
     }
     return 0;
 }
@@ -147,7 +147,8 @@ enum { SLOTS = 16 };
 // The list of registers, or the number of the step that fails.
 static PyObject *program_check(PyObject *self, PyObject *args) {
     guard_program *p = ((program_object *)self)->program;
-    PyObject *slots[SLOTS], **regs, *result;
+    py_slot slots[SLOTS];
+    PyObject **regs, *result;
     guard_frame f = {0};
     int failed;
     if (frame_of(args, &f, slots, SLOTS) < 0)
@@ -167,7 +168,8 @@ static PyObject *program_check(PyObject *self, PyObject *args) {
 // Why it fails; None if it passes.
 static PyObject *program_reason(PyObject *self, PyObject *args) {
     guard_program *p = ((program_object *)self)->program;
-    PyObject *slots[SLOTS], **regs, *result = Py_None;
+    py_slot slots[SLOTS];
+    PyObject **regs, *result = Py_None;
     guard_frame f = {0};
     int failed;
     if (frame_of(args, &f, slots, SLOTS) < 0)
@@ -187,7 +189,8 @@ static PyObject *program_reason(PyObject *self, PyObject *args) {
 // Nanoseconds are the caller's to measure: so many passes.
 static PyObject *program_repeat(PyObject *self, PyObject *args) {
     guard_program *p = ((program_object *)self)->program;
-    PyObject *slots[SLOTS], *regs[256], *frame;
+    py_slot slots[SLOTS];
+    PyObject *regs[256], *frame;
     guard_frame f = {0};
     int failed, passed = 0;
     long times;

@@ -19,7 +19,7 @@ typedef struct cut {
 
 static int count_frames(py_frame *f) {
     int count = 0;
-    for (; f != NULL; f = f->previous)
+    for (; f != NULL; f = py_frame_caller(f))
         count += !py_frame_incomplete(f);
     return count;
 }

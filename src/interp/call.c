@@ -4,44 +4,46 @@
 #include "src/interp/call.h"
 #include "src/interp/errors.h"
 
-bool call_open_method(PyObject **bottom) {
-    PyObject *callable = bottom[PY_CALLABLE_FIRST ? 0 : 1];
+bool call_open_method(py_slot *bottom) {
+    PyObject *callable = py_slot_get(bottom + (PY_CALLABLE_FIRST ? 0 : 1));
     if (!Py_IS_TYPE(callable, &PyMethod_Type))
         return false;
-    bottom[0] = Py_NewRef(PyMethod_GET_FUNCTION(callable));
-    bottom[1] = Py_NewRef(PyMethod_GET_SELF(callable));
+    py_slot_put(bottom, Py_NewRef(PyMethod_GET_FUNCTION(callable)));
+    py_slot_put(bottom + 1, Py_NewRef(PyMethod_GET_SELF(callable)));
     Py_DECREF(callable);
     return true;
 }
 
-static int make_tuple(PyObject *callable, PyObject **args) {
-    if (PyTuple_CheckExact(*args))
+static int make_tuple(PyObject *callable, py_slot *slot) {
+    PyObject *args = py_slot_get(slot);
+    if (PyTuple_CheckExact(args))
         return 0;
-    if (error_check_star_args(callable, *args) < 0)
+    if (error_check_star_args(callable, args) < 0)
         return -1;
-    PyObject *tuple = PySequence_Tuple(*args);
+    PyObject *tuple = PySequence_Tuple(args);
     if (tuple == NULL)
         return -1;
-    Py_SETREF(*args, tuple);
+    py_slot_set(slot, tuple);
     return 0;
 }
 
-static int make_dict(PyObject *callable, PyObject **keywords) {
-    if (PyDict_CheckExact(*keywords))
+static int make_dict(PyObject *callable, py_slot *slot) {
+    PyObject *keywords = py_slot_get(slot);
+    if (PyDict_CheckExact(keywords))
         return 0;
     PyObject *dict = PyDict_New();
     if (dict == NULL)
         return -1;
-    if (_PyDict_MergeEx(dict, *keywords, 2) < 0) {
+    if (_PyDict_MergeEx(dict, keywords, 2) < 0) {
         Py_DECREF(dict);
-        error_dict_merge(callable, *keywords);
+        error_dict_merge(callable, keywords);
         return -1;
     }
-    Py_SETREF(*keywords, dict);
+    py_slot_set(slot, dict);
     return 0;
 }
 
-int call_prepare_star(PyObject *callable, PyObject **args, PyObject **keywords) {
+int call_prepare_star(PyObject *callable, py_slot *args, py_slot *keywords) {
     if (keywords != NULL && make_dict(callable, keywords) < 0)
         return -1;
     return make_tuple(callable, args);
@@ -56,7 +58,7 @@ static int flatten_keywords(flat_args *f, PyObject *keywords) {
             return -1;
         }
         PyTuple_SET_ITEM(f->names, n++, Py_NewRef(key));
-        f->items[f->count++] = Py_NewRef(value);
+        py_slot_put(&f->items[f->count++], Py_NewRef(value));
     }
     return 0;
 }
@@ -65,7 +67,7 @@ flat_args call_flatten(PyObject *args, PyObject *keywords) {
     flat_args f = {.given = (size_t)PyTuple_GET_SIZE(args)};
     size_t room = f.given + (size_t)PyDict_GET_SIZE(keywords);
     f.names = PyTuple_New(PyDict_GET_SIZE(keywords));
-    f.items = f.names ? PyMem_Malloc(room * sizeof(PyObject *)) : NULL;
+    f.items = f.names ? PyMem_Malloc(room * sizeof(py_slot)) : NULL;
     if (f.items == NULL) {
         if (f.names != NULL)
             PyErr_NoMemory();
@@ -73,7 +75,7 @@ flat_args call_flatten(PyObject *args, PyObject *keywords) {
         return f;
     }
     for (; f.count < (Py_ssize_t)f.given; f.count++)
-        f.items[f.count] = Py_NewRef(PyTuple_GET_ITEM(args, f.count));
+        py_slot_put(&f.items[f.count], Py_NewRef(PyTuple_GET_ITEM(args, f.count)));
     if (flatten_keywords(&f, keywords) < 0) {
         call_drop_flat(&f);
         f.items = NULL;
@@ -83,7 +85,7 @@ flat_args call_flatten(PyObject *args, PyObject *keywords) {
 
 void call_drop_flat(flat_args *f) {
     for (Py_ssize_t n = 0; n < f->count; n++)
-        Py_XDECREF(f->items[n]);
+        Py_XDECREF(py_slot_get(&f->items[n]));
     PyMem_Free(f->items);
     Py_CLEAR(f->names);
 }
@@ -108,12 +110,12 @@ void call_set_function_attribute(PyObject *function, int flag, PyObject *value) 
     }
 }
 
-PyObject *call_make_function(PyObject *globals, PyObject **sp, int flags) {
-    PyObject *function = py_function_new(*--sp, globals);
+PyObject *call_make_function(PyObject *globals, const py_slot *sp, int flags) {
+    PyObject *function = py_function_new(py_slot_get(--sp), globals);
     if (function == NULL)
         return NULL;
     for (int flag = WITH_CLOSURE; flag; flag >>= 1)
         if (flags & flag)
-            call_set_function_attribute(function, flag, *--sp);
+            call_set_function_attribute(function, flag, py_slot_get(--sp));
     return function;
 }

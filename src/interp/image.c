@@ -93,9 +93,8 @@ static image *take_slots(py_frame *f, PyCodeObject *co, int count) {
     image *i = image_new(co, count);
     if (i == NULL)
         return NULL;
-    PyObject **slots = py_frame_slots(f);
-    memcpy(i->slots, slots, (size_t)count * sizeof(PyObject *));
-    memset(slots, 0, (size_t)count * sizeof(PyObject *));
+    for (int n = 0; n < count; n++)
+        i->slots[n] = py_slot_take(py_frame_slots(f) + n);
     return i;
 }
 
@@ -104,17 +103,18 @@ static image *take_slots(py_frame *f, PyCodeObject *co, int count) {
 static void leave_cells(py_frame *f, PyObject *cell) {
     PyCodeObject *co = py_frame_code(f);
     for (int n = co->co_nlocalsplus - co->co_nfreevars; n < co->co_nlocalsplus; n++)
-        py_frame_slots(f)[n] = Py_NewRef(cell);
+        py_slot_put(py_frame_slots(f) + n, Py_NewRef(cell));
 }
 
 static void give_back_slots(image *i, py_frame *f) {
-    memcpy(py_frame_slots(f), i->slots, (size_t)Py_SIZE(i) * sizeof(PyObject *));
+    for (Py_ssize_t n = 0; n < Py_SIZE(i); n++)
+        py_slot_put(py_frame_slots(f) + n, i->slots[n]);
     memset(i->slots, 0, (size_t)Py_SIZE(i) * sizeof(PyObject *));
 }
 
 static image *take(_PyErr_StackItem *info, py_frame *f, const code *c, const insn *pc,
                    bool keep_object) {
-    bool seen = f->frame_obj != NULL && !keep_object;
+    bool seen = py_frame_object(f) != NULL && !keep_object;
     PyObject *cell = seen ? PyCell_New(NULL) : NULL;
     if (seen && cell == NULL)
         return NULL;
@@ -133,11 +133,11 @@ static image *take(_PyErr_StackItem *info, py_frame *f, const code *c, const ins
         leave_cells(f, cell);
     Py_XDECREF(cell);
     i->function = Py_NewRef(py_frame_function(f));
-    i->locals = Py_XNewRef(f->f_locals);
+    i->locals = Py_XNewRef(py_frame_locals(f));
     i->unit = insn_start(pc);
     if (keep_object) {
-        i->object = f->frame_obj;
-        f->frame_obj = NULL;
+        i->object = py_frame_object(f);
+        py_frame_put_object(f, NULL);
     }
     py_frame_set_stack_pointer(f, py_frame_stack(f));
     PyObject_GC_Track(i);
@@ -150,19 +150,19 @@ int image_handled(PyThreadState *ts, code *c, const insn *pc, PyObject **handled
     return fl ? 0 : -1;
 }
 
-PyObject **image_outer_handled(py_frame *f, code *c, const insn *pc) {
+py_slot *image_outer_handled(py_frame *f, code *c, const insn *pc) {
     const flow *fl = code_flow(c);
     int slot = fl ? outermost_slot(fl, c, pc) : -1;
-    return slot < 0 ? NULL : &py_frame_stack(f)[slot];
+    return slot < 0 ? NULL : py_frame_stack(f) + slot;
 }
 
 void image_leave_handlers(PyThreadState *ts, py_frame *f, code *c, const insn *pc) {
-    PyObject **outer = image_outer_handled(f, c, pc);
+    py_slot *outer = image_outer_handled(f, c, pc);
     if (outer == NULL)
         return;
     PyObject *ended = ts->exc_info->exc_value;
-    ts->exc_info->exc_value = *outer;
-    *outer = ended;
+    ts->exc_info->exc_value = py_slot_get(outer);
+    py_slot_put(outer, ended);
 }
 
 static int look_at_handled(image *i, code *c, const insn *pc, PyObject **handled) {
@@ -179,18 +179,18 @@ static int look_at_handled(image *i, code *c, const insn *pc, PyObject **handled
     return 0;
 }
 
-image *image_look(py_frame *f, code *c, const insn *pc, PyObject **sp, PyObject *extra,
-                  bool awaiting, PyObject **handled) {
+image *image_look(py_frame *f, code *c, const insn *pc, py_slot *sp, PyObject *extra, bool awaiting,
+                  PyObject **handled) {
     Py_ssize_t count = sp - py_frame_slots(f);
     image *i = image_new(c->py, count + (extra != NULL));
     if (i == NULL)
         return NULL;
     for (Py_ssize_t n = 0; n < count; n++)
-        i->slots[n] = Py_XNewRef(py_frame_slots(f)[n]);
+        i->slots[n] = Py_XNewRef(py_frame_get(f, n));
     if (extra != NULL)
         i->slots[count] = Py_NewRef(extra);
     i->function = Py_NewRef(py_frame_function(f));
-    i->locals = Py_XNewRef(f->f_locals);
+    i->locals = Py_XNewRef(py_frame_locals(f));
     i->awaiting = awaiting;
     i->init = extra != NULL;
     i->unit = awaiting ? pc->at : insn_start(pc);
@@ -213,12 +213,12 @@ image *image_take(PyThreadState *ts, py_frame *f, const code *c, const insn *pc,
 
 // A spent image keeps nothing: what it held is the frame's now.
 static void fill_slots(image *i, py_frame *f) {
-    PyObject **slots = py_frame_slots(f);
+    py_slot *slots = py_frame_slots(f);
     int locals = py_frame_code(f)->co_nlocalsplus;
     for (int n = 0; n < locals; n++)
-        Py_XSETREF(slots[n], i->slots[n]);
+        py_slot_set(&slots[n], i->slots[n]);
     for (Py_ssize_t n = locals; n < Py_SIZE(i); n++)
-        slots[n] = i->slots[n];
+        py_slot_put(&slots[n], i->slots[n]);
     memset(i->slots, 0, (size_t)Py_SIZE(i) * sizeof(PyObject *));
     py_frame_set_stack_pointer(f, slots + Py_SIZE(i));
 }
@@ -227,23 +227,20 @@ static void fill_handled(image *i, _PyErr_StackItem *info, py_frame *f) {
     if (i->outer_handled < 0)
         return;
     PyObject *outer = info->exc_value ? info->exc_value : Py_NewRef(Py_None);
-    py_frame_stack(f)[i->outer_handled] = outer;
+    py_slot_put(py_frame_stack(f) + i->outer_handled, outer);
     info->exc_value = i->handled;
     i->handled = NULL;
 }
 
 static void fill_names(image *i, py_frame *f) {
-    PyFunctionObject *function = (PyFunctionObject *)i->function;
-    py_frame_set_function(f, (PyObject *)function);
+    py_frame_set_function(f, i->function);
     i->function = NULL;
-    f->f_globals = function->func_globals;
-    f->f_builtins = function->func_builtins;
     if (i->locals != NULL) // else a frame that goes on keeps the dict that locals() gave
-        Py_XSETREF(f->f_locals, i->locals);
+        py_frame_set_locals(f, i->locals);
     i->locals = NULL;
     if (i->object != NULL) {
         i->object->f_frame = f;
-        f->frame_obj = i->object;
+        py_frame_put_object(f, i->object);
         i->object = NULL;
     }
 }
@@ -299,14 +296,14 @@ static int check_init(PyObject *value) {
 
 int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value) {
     const insn *next = code_at(code_of(py_frame_code(f)), unit) + 1;
-    PyObject **sp = py_frame_stack_pointer(f);
+    py_slot *sp = py_frame_stack_pointer(f);
     if (init) {
         int failed = check_init(value);
         Py_DECREF(value);
         if (failed < 0)
             return -1;
     } else {
-        *sp++ = value;
+        py_slot_put(sp++, value);
     }
     py_frame_set_stack_pointer(f, sp);
     py_frame_set_next(f, insn_start(next));
@@ -317,7 +314,7 @@ static PyObject *call_code(resume_request *q);
 
 PyObject *image_above(PyThreadState *ts, py_frame *f, resume_request *q, uint32_t unit) {
     py_entry entry;
-    PyObject **sp = py_frame_stack_pointer(f);
+    py_slot *sp = py_frame_stack_pointer(f);
     PyObject *value = NULL;
     bool entered = py_enter(ts, f, &entry, false) == 0;
     py_frame_set_executing(f, py_frame_units(f) + unit);
@@ -569,8 +566,8 @@ image *image_peek_generator(PyObject *generator) {
     if (i == NULL)
         return NULL;
     i->state = gen->gi_frame_state;
-    if (f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1) // someone else has it
-        i->object = (PyFrameObject *)Py_NewRef(f->frame_obj);
+    if (py_frame_seen(f))
+        i->object = (PyFrameObject *)Py_NewRef(py_frame_object(f));
     return i;
 }
 

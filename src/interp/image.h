@@ -97,12 +97,12 @@ image *image_from_template(image *t, PyObject *function, PyObject *const *slots,
 // frame keeps all of it. *handled is the exception of the innermost handler, borrowed; that of the
 // frame below afterwards. Awaiting, `pc` is the instruction that is being executed. NULL with an
 // exception.
-image *image_look(py_frame *f, code *c, const insn *pc, PyObject **sp, PyObject *extra,
-                  bool awaiting, PyObject **handled);
+image *image_look(py_frame *f, code *c, const insn *pc, py_slot *sp, PyObject *extra, bool awaiting,
+                  PyObject **handled);
 
 // Where a frame's outermost active handler has put aside what the caller handles; NULL if none is
 // active.
-PyObject **image_outer_handled(py_frame *f, code *c, const insn *pc);
+py_slot *image_outer_handled(py_frame *f, code *c, const insn *pc);
 // The exception that the innermost handler of a frame at rest handles, borrowed; NULL if none is
 // active. -1 with an exception.
 int image_handled(PyThreadState *ts, code *c, const insn *pc, PyObject **handled);

@@ -3,27 +3,29 @@
 // run_end. Included once per build of the interpreter; the handlers are in ops_*.h, one family a
 // file.
 
-#define SLOT(index) (slots[index])
+#define SLOT(index) py_slot_get(&slots[index])
+#define SET_SLOT(index, object) py_slot_put(&slots[index], object)
 #define CONST(index) (consts[index])
 #define NAME(index) (names[index])
 #define ARG (pc->arg)
 #define EXTRA (pc->extra)
 
-#define PUSH(object) (*sp++ = (object))
-#define POP() (*--sp)
-#define TOP (sp[-1])
-#define PEEK(n) (sp[-(n)])
+#define PUSH(object) py_slot_put(sp++, object)
+#define POP() py_slot_get(--sp)
+#define TOP PEEK(1)
+#define PEEK(n) py_slot_get(sp - (n))
+#define SET_TOP(object) py_slot_put(sp - 1, object)
 // Operands die from the lowest up, as in CPython; what that runs must not find them on the stack.
 #define DROP_TO(lowest)                                                                            \
     do {                                                                                           \
-        PyObject **dropped_ = (lowest), **end_ = sp;                                               \
+        py_slot *dropped_ = (lowest), *end_ = sp;                                                  \
         sp = dropped_;                                                                             \
         while (dropped_ < end_)                                                                    \
-            Py_XDECREF(*dropped_++);                                                               \
+            Py_XDECREF(py_slot_get(dropped_++));                                                   \
     } while (0)
-#define LOCALS (frame->f_locals)
-#define GLOBALS (frame->f_globals)
-#define BUILTINS (frame->f_builtins)
+#define LOCALS py_frame_locals(frame)
+#define GLOBALS py_frame_globals(frame)
+#define BUILTINS py_frame_builtins(frame)
 
 #define OP(name) op_##name:
 #define DISPATCH()                                                                                 \
@@ -79,13 +81,13 @@ static run_end LOOP_NAME(run *r, bool throwing) {
     PyThreadState *const ts = r->ts;
     py_frame *const frame = r->frame;
     const insn *const code_insns = r->code->insns;
-    PyObject **const slots = py_frame_slots(frame);
+    py_slot *const slots = py_frame_slots(frame);
     PyObject **const consts = ((PyTupleObject *)r->code->py->co_consts)->ob_item;
     PyObject **const names = ((PyTupleObject *)r->code->py->co_names)->ob_item;
     _Py_CODEUNIT *const units = py_frame_units(frame);
     const void *const *const table = r->countdown ? stop_table : main_table;
     const insn *pc = r->pc;
-    PyObject **sp = r->sp;
+    py_slot *sp = r->sp;
     long failing; // unit at which the exception table is asked
 
     py_frame_set_running(frame);
@@ -169,10 +171,8 @@ error_at:
 unwind:
     {
         const region *handler = run_find_handler(r->code, failing);
-        PyObject **base = py_frame_stack(frame);
-        PyObject **cut = handler ? base + handler->depth : base;
-        while (sp > cut)
-            Py_XDECREF(POP());
+        py_slot *base = py_frame_stack(frame);
+        sp = py_slots_drop(handler ? base + handler->depth : base, sp);
         if (handler == NULL) {
             if (UNLIKELY(py_tools_changed(ts, &r->entry)))
                 py_tools_unwound(ts);
@@ -194,6 +194,7 @@ unwind:
 }
 
 #undef SLOT
+#undef SET_SLOT
 #undef CONST
 #undef NAME
 #undef ARG
@@ -201,6 +202,7 @@ unwind:
 #undef PUSH
 #undef POP
 #undef TOP
+#undef SET_TOP
 #undef PEEK
 #undef DROP_TO
 #undef LOCALS

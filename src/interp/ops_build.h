@@ -5,15 +5,13 @@
         PyObject *built = (expression);                                                            \
         if (built == NULL)                                                                         \
             FAIL();                                                                                \
-        PyObject **first = sp - (count);                                                           \
-        while (sp > first)                                                                         \
-            Py_DECREF(POP());                                                                      \
+        sp = py_slots_drop(sp - (count), sp);                                                      \
         PUSH(built);                                                                               \
         NEXT();                                                                                    \
     } while (0)
 
 OP(BUILD_TUPLE) {
-    PyObject *built = build_tuple(sp - ARG, ARG);
+    PyObject *built = build_tuple(py_slots_objects(sp - ARG), ARG);
     if (built == NULL)
         FAIL();
     sp -= ARG;
@@ -22,7 +20,7 @@ OP(BUILD_TUPLE) {
 }
 
 OP(BUILD_LIST) {
-    PyObject *built = build_list(sp - ARG, ARG);
+    PyObject *built = build_list(py_slots_objects(sp - ARG), ARG);
     if (built == NULL)
         FAIL();
     sp -= ARG;
@@ -31,7 +29,7 @@ OP(BUILD_LIST) {
 }
 
 OP(BUILD_SET) {
-    PyObject *built = DO_BUILD_SET(sp - ARG, ARG);
+    PyObject *built = DO_BUILD_SET(py_slots_objects(sp - ARG), ARG);
     if (built == NULL)
         FAIL();
     DROP_TO(sp - ARG);
@@ -40,12 +38,14 @@ OP(BUILD_SET) {
 }
 
 OP(BUILD_MAP) {
-    BUILD(DO_BUILD_MAP(sp - 2 * ARG, 2, sp - 2 * ARG + 1, 2, ARG), 2 * ARG);
+    PyObject **first = py_slots_objects(sp - 2 * ARG);
+    BUILD(DO_BUILD_MAP(first, 2, first + 1, 2, ARG), 2 * ARG);
 }
 
 OP(BUILD_CONST_KEY_MAP) {
     PyObject *keys = TOP;
-    BUILD(DO_BUILD_MAP(((PyTupleObject *)keys)->ob_item, 1, sp - 1 - ARG, 1, ARG), ARG + 1);
+    PyObject **values = py_slots_objects(sp - 1 - ARG);
+    BUILD(DO_BUILD_MAP(((PyTupleObject *)keys)->ob_item, 1, values, 1, ARG), ARG + 1);
 }
 
 OP(BUILD_SLICE) {
@@ -53,7 +53,7 @@ OP(BUILD_SLICE) {
 }
 
 OP(BUILD_STRING) {
-    BUILD(DO_BUILD_STRING(sp - ARG, ARG), ARG);
+    BUILD(DO_BUILD_STRING(py_slots_objects(sp - ARG), ARG), ARG);
 }
 
 #undef BUILD
@@ -135,7 +135,7 @@ OP(LIST_TO_TUPLE) {
     PyObject *tuple = DO_LIST_TO_TUPLE(list);
     if (tuple == NULL)
         FAIL();
-    TOP = tuple;
+    SET_TOP(tuple);
     Py_DECREF(list);
     NEXT();
 }

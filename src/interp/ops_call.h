@@ -7,17 +7,18 @@ OP(CALL) OP(CALL_KW) {
         keywords = POP();
     else if (EXTRA >= 0)
         keywords = CONST(EXTRA);
-    PyObject **bottom = sp - ARG - 2;
-    bool method = bottom[PY_CALLABLE_FIRST ? 1 : 0] != NULL || call_open_method(bottom);
-    PyObject *callable = bottom[PY_CALLABLE_FIRST || method ? 0 : 1];
+    py_slot *bottom = sp - ARG - 2;
+    bool method =
+        py_slot_get(bottom + (PY_CALLABLE_FIRST ? 1 : 0)) != NULL || call_open_method(bottom);
+    PyObject *callable = py_slot_get(bottom + (PY_CALLABLE_FIRST || method ? 0 : 1));
     size_t given = (size_t)ARG + method - (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0);
     LEND(callable, sp - ARG - method, ARG + method);
-    PyObject *result =
-        DO_CALL(callable, sp - ARG - method, given | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
+    PyObject *result = DO_CALL(callable, py_slots_objects(sp - ARG - method),
+                               given | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
     UNLEND();
     // A call that could not be bound drops the arguments it had no place for first.
-    while (result == NULL && PyFunction_Check(callable) && sp > bottom + 2)
-        Py_XDECREF(POP());
+    if (result == NULL && PyFunction_Check(callable))
+        sp = py_slots_drop(bottom + 2, sp);
     DROP_TO(bottom);
     if (pc->op == OP_CALL_KW)
         Py_DECREF(keywords);
@@ -29,25 +30,26 @@ OP(CALL) OP(CALL_KW) {
 
 OP(CALL_FUNCTION_EX) {
     int keywords = EXTRA;
-    PyObject **bottom = sp - 3 - keywords;
-    PyObject *callable = bottom[PY_CALLABLE_FIRST ? 0 : 1];
+    py_slot *bottom = sp - 3 - keywords;
+    PyObject *callable = py_slot_get(bottom + (PY_CALLABLE_FIRST ? 0 : 1));
     if (DO_PREPARE_STAR(callable, &bottom[2], keywords ? &bottom[3] : NULL) < 0)
         FAIL();
     PyObject *result;
-    if (LOOP_LENDS && PY_STAR_CALL_LENDS && keywords && PyFunction_Check(callable) &&
-        PyDict_GET_SIZE(bottom[3]) > 0) {
-        flat_args flat = call_flatten(bottom[2], bottom[3]);
+    PyObject *star = py_slot_get(bottom + 2), *named = keywords ? py_slot_get(bottom + 3) : NULL;
+    if (LOOP_LENDS && PY_STAR_CALL_LENDS && named && PyFunction_Check(callable) &&
+        PyDict_GET_SIZE(named) > 0) {
+        flat_args flat = call_flatten(star, named);
         if (flat.items == NULL)
             FAIL();
-        Py_CLEAR(bottom[2]);
-        Py_CLEAR(bottom[3]);
+        py_slot_set(bottom + 2, NULL);
+        py_slot_set(bottom + 3, NULL);
         LEND(callable, flat.items, flat.count);
-        result = DO_CALL(callable, flat.items, flat.given, flat.names);
+        result = DO_CALL(callable, py_slots_objects(flat.items), flat.given, flat.names);
         UNLEND();
         call_drop_flat(&flat);
     } else {
         LEND(callable, bottom + 2, PY_STAR_CALL_LENDS ? 1 + keywords : 0);
-        result = DO_CALL_STAR(callable, bottom[2], keywords ? bottom[3] : NULL);
+        result = DO_CALL_STAR(callable, star, named);
         UNLEND();
     }
     DROP_TO(bottom);
@@ -63,7 +65,7 @@ OP(MAKE_FUNCTION) {
     if (function == NULL)
         FAIL();
     sp -= __builtin_popcount((unsigned)ARG);
-    TOP = function;
+    SET_TOP(function);
     Py_DECREF(body);
     NEXT();
 }
@@ -73,7 +75,7 @@ OP(SET_FUNCTION_ATTRIBUTE) {
         FAIL();
     PyObject *function = POP();
     call_set_function_attribute(function, ARG, TOP);
-    TOP = function;
+    SET_TOP(function);
     NEXT();
 }
 

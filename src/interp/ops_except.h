@@ -13,7 +13,7 @@ OP(PUSH_EXC_INFO) {
     PyObject *exception = TOP;
     DO_CAUGHT(exception);
     _PyErr_StackItem *info = ts->exc_info;
-    TOP = info->exc_value ? info->exc_value : Py_NewRef(Py_None);
+    SET_TOP(info->exc_value ? info->exc_value : Py_NewRef(Py_None));
     info->exc_value = Py_NewRef(exception);
     PUSH(exception);
     NEXT_QUIET();
@@ -45,7 +45,7 @@ OP(CHECK_EG_MATCH) {
     Py_DECREF(type);
     if (failed < 0)
         FAIL();
-    TOP = rest;
+    SET_TOP(rest);
     Py_DECREF(exception);
     PUSH(match);
     NEXT();
@@ -66,7 +66,7 @@ OP(PREP_RERAISE_STAR) {
 // The frame's pointer goes back to where the exception came from; its handler is sought from here.
 OP(RERAISE) {
     PyObject *exception = TOP;
-    if (DO_RERAISE(exception, ARG ? &PEEK(ARG + 1) : NULL) < 0)
+    if (DO_RERAISE(exception, ARG ? sp - (ARG + 1) : NULL) < 0)
         FAIL();
     sp--;
     failing = pc->at;

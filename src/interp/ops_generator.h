@@ -20,7 +20,7 @@ OP(SEND) {
     if (status == PYGEN_ERROR)
         FAIL();
     if (status == PYGEN_RETURN && ARG) {
-        TOP = result;
+        SET_TOP(result);
         Py_DECREF(receiver);
         JUMP();
     }
@@ -32,7 +32,7 @@ OP(SEND) {
 
 OP(END_SEND) {
     PyObject *value = POP(), *receiver = TOP;
-    TOP = value;
+    SET_TOP(value);
     Py_DECREF(receiver);
     NEXT();
 }
@@ -116,7 +116,7 @@ OP(BEFORE_ASYNC_WITH) OP(BEFORE_WITH) {
     if (DO_WITH_LOOKUP(manager, pc->op == OP_BEFORE_ASYNC_WITH, &enter, &leave) < 0)
         FAIL();
     PyObject *result = DO_CALL(enter, NULL, 0, NULL);
-    TOP = leave;
+    SET_TOP(leave);
     Py_DECREF(manager);
     Py_DECREF(enter);
     if (result == NULL)

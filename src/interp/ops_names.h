@@ -13,7 +13,7 @@ OP(LOAD_FROM_DICT_OR_DEREF) {
     PyObject *value = DO_LOAD_DICT_OR_CELL(dict, SLOT(ARG), r->code->py, ARG);
     if (value == NULL)
         FAIL();
-    TOP = value;
+    SET_TOP(value);
     Py_DECREF(dict);
     NEXT();
 }
@@ -83,7 +83,7 @@ OP(LOAD_FROM_DICT_OR_GLOBALS) {
     PyObject *value = DO_LOAD_DICT_OR_GLOBAL(dict, GLOBALS, BUILTINS, NAME(ARG));
     if (value == NULL)
         FAIL();
-    TOP = value;
+    SET_TOP(value);
     Py_DECREF(dict);
     NEXT();
 }
@@ -98,7 +98,7 @@ OP(IMPORT_NAME) {
     PyObject *fromlist = TOP, *level = PEEK(2);
     PyObject *module = DO_IMPORT_NAME(GLOBALS, BUILTINS, LOCALS, NAME(ARG), fromlist, level);
     sp--;
-    TOP = module;
+    SET_TOP(module);
     Py_DECREF(level);
     Py_DECREF(fromlist);
     if (module == NULL)

@@ -5,7 +5,7 @@ OP(LOAD_ATTR) {
     PyObject *value = DO_GETATTR(owner, NAME(ARG));
     if (value == NULL)
         FAIL();
-    TOP = value;
+    SET_TOP(value);
     Py_DECREF(owner);
     NEXT();
 }
@@ -17,11 +17,11 @@ OP(LOAD_METHOD) {
     if (value == NULL)
         FAIL();
     if (unbound) {
-        TOP = value;
+        SET_TOP(value);
         PUSH(owner);
         NEXT();
     }
-    TOP = PY_CALLABLE_FIRST ? value : NULL;
+    SET_TOP(PY_CALLABLE_FIRST ? value : NULL);
     PUSH(PY_CALLABLE_FIRST ? NULL : value);
     Py_DECREF(owner);
     NEXT();
@@ -111,12 +111,13 @@ OP(BINARY_OP) {
         SLOT(pc[1].arg) == left) {
         // `s += t`: as in CPython, the variable about to be overwritten lets go first, so that the
         // string can grow in place and building one piece by piece is not quadratic.
-        SLOT(pc[1].arg) = NULL;
+        SET_SLOT(pc[1].arg, NULL);
         Py_DECREF(left);
         sp--;
-        PyUnicode_Append(&TOP, right);
+        PyUnicode_Append(&left, right);
         Py_DECREF(right);
-        if (TOP == NULL)
+        SET_TOP(left);
+        if (left == NULL)
             FAIL();
         NEXT();
     }

@@ -31,8 +31,8 @@ OP(COPY) {
 
 OP(SWAP) {
     PyObject *top = TOP;
-    TOP = PEEK(ARG);
-    PEEK(ARG) = top;
+    SET_TOP(PEEK(ARG));
+    py_slot_put(sp - ARG, top);
     NEXT_QUIET();
 }
 
@@ -57,14 +57,13 @@ OP(LOAD_FAST_CHECK) OP(LOAD_CLOSURE) {
 }
 
 OP(LOAD_FAST_AND_CLEAR) {
-    PUSH(SLOT(ARG));
-    SLOT(ARG) = NULL;
+    PUSH(py_slot_take(&slots[ARG]));
     NEXT_QUIET();
 }
 
 OP(STORE_FAST) {
     PyObject *old = SLOT(ARG);
-    SLOT(ARG) = POP();
+    SET_SLOT(ARG, POP());
     DO_STORED(ARG, SLOT(ARG));
     DO_DROPPED(old);
     Py_XDECREF(old);
@@ -77,7 +76,7 @@ OP(DELETE_FAST) {
         error_unbound_local(r->code->py, ARG);
         FAIL();
     }
-    SLOT(ARG) = NULL;
+    SET_SLOT(ARG, NULL);
     DO_DROPPED(old);
     Py_DECREF(old);
     NEXT();
@@ -88,16 +87,16 @@ OP(MAKE_CELL) {
     PyObject *cell = PyCell_New(initial);
     if (cell == NULL)
         FAIL();
-    SLOT(ARG) = cell;
+    SET_SLOT(ARG, cell);
     Py_XDECREF(initial);
     NEXT();
 }
 
 OP(COPY_FREE_VARS) {
     PyObject *closure = ((PyFunctionObject *)py_frame_function(frame))->func_closure;
-    PyObject **first = slots + r->code->py->co_nlocalsplus - ARG;
+    int first = r->code->py->co_nlocalsplus - ARG;
     for (int i = 0; i < ARG; i++)
-        first[i] = Py_NewRef(PyTuple_GET_ITEM(closure, i));
+        SET_SLOT(first + i, Py_NewRef(PyTuple_GET_ITEM(closure, i)));
     NEXT_QUIET();
 }
 

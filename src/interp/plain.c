@@ -130,7 +130,7 @@ static int get_method(PyObject *o, PyObject *name, PyObject **value) {
 #define DO_BUILD_SET(items, count) build_set(items, count)
 #define DO_BUILD_MAP(keys, key_step, values, value_step, count)                                    \
     build_map(keys, key_step, values, value_step, count)
-#define DO_BUILD_SLICE(parts, count) build_slice(parts, count)
+#define DO_BUILD_SLICE(parts, count) build_slice(py_slots_objects(parts), count)
 #define DO_BUILD_STRING(parts, count) build_string(parts, count)
 #define DO_CONVERT(value, conversion) convert_value(value, conversion)
 #define DO_LENGTH(o) length_of(o)
@@ -213,10 +213,9 @@ PyObject *interp_hand_over(run *r) {
 
 // It may have stood anywhere: CPython's own frames end with nothing on their stack.
 PyObject *interp_end_frame(run *r) {
-    PyObject **base = py_frame_stack(r->frame), **sp = py_frame_stack_pointer(r->frame);
+    py_slot *base = py_frame_stack(r->frame), *sp = py_frame_stack_pointer(r->frame);
     py_raised aside = py_put_aside();
-    while (sp > base)
-        Py_XDECREF(*--sp);
+    sp = py_slots_drop(base, sp);
     py_put_on(aside);
     py_leave_ended(r->ts, r->frame, &r->entry, sp);
     return NULL;

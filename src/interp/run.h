@@ -26,7 +26,7 @@ typedef struct image image;
 // argument dies when the callee drops it. CPython's own calls between Python functions do the same.
 typedef struct lent_slots {
     PyObject *callee; // function whose frame is expected; borrowed from the slots; NULL for none
-    PyObject **slots;
+    py_slot *slots;
     Py_ssize_t count;
     bool counted; // the caller's boundaries are counted, so the callee's may be, too
 } lent_slots;
@@ -59,7 +59,7 @@ typedef struct run {
     interp_thread *thread;
     py_frame *frame;
     const code *code;
-    PyObject **sp;
+    py_slot *sp;
     const insn *pc;
     PyObject *value;     // strong, set by RUN_RETURN and RUN_YIELD
     int how;             // argument of YIELD_VALUE
@@ -91,6 +91,6 @@ static inline bool run_take_lent(interp_thread *t, py_frame *f) {
     if (!expected)
         return false;
     for (Py_ssize_t i = 0; i < t->lent.count; i++)
-        Py_CLEAR(t->lent.slots[i]);
+        py_slot_set(&t->lent.slots[i], NULL);
     return true;
 }

@@ -1,13 +1,13 @@
 // Takes a value apart into stack slots: tuples and lists by their items, the rest by iteration.
 #include "src/interp/unpack.h"
 
-static void drop_slots(PyObject **top, int filled) {
+static void drop_slots(py_slot *top, int filled) {
     for (int i = filled; i > 0; i--)
-        Py_CLEAR(top[-i]);
+        py_slot_set(top - i, NULL);
 }
 
 // An exact tuple or list that has just the right length; no code of anybody's can run.
-static bool unpack_items(PyObject *v, int before, PyObject **top) {
+static bool unpack_items(PyObject *v, int before, py_slot *top) {
     PyObject **items;
     if (PyTuple_CheckExact(v) && PyTuple_GET_SIZE(v) == before)
         items = ((PyTupleObject *)v)->ob_item;
@@ -16,7 +16,7 @@ static bool unpack_items(PyObject *v, int before, PyObject **top) {
     else
         return false;
     for (int i = 0; i < before; i++)
-        top[-1 - i] = Py_NewRef(items[i]);
+        py_slot_put(top - 1 - i, Py_NewRef(items[i]));
     return true;
 }
 
@@ -39,8 +39,8 @@ static PyObject *unpack_iter(PyObject *v) {
     return it;
 }
 
-// The list of what is left goes to *star, its last `after` elements to the slots below.
-static int unpack_rest(PyObject *it, int before, int after, PyObject **star) {
+// The list of what is left goes to `star`, its last `after` elements to the slots below.
+static int unpack_rest(PyObject *it, int before, int after, py_slot *star) {
     PyObject *list = PySequence_List(it);
     if (list == NULL)
         return -1;
@@ -51,9 +51,9 @@ static int unpack_rest(PyObject *it, int before, int after, PyObject **star) {
         return -1;
     }
     for (int i = 0; i < after; i++)
-        star[-1 - i] = PyList_GET_ITEM(list, kept + i); // the list's reference moves
+        py_slot_put(star - 1 - i, PyList_GET_ITEM(list, kept + i)); // the list's reference moves
     Py_SET_SIZE(list, kept);
-    *star = list;
+    py_slot_put(star, list);
     return 0;
 }
 
@@ -66,7 +66,7 @@ static int unpack_end(PyObject *it, int before) {
     return -1;
 }
 
-int unpack_sequence(PyObject *v, int before, int after, PyObject **top) {
+int unpack_sequence(PyObject *v, int before, int after, py_slot *top) {
     if (after < 0 && unpack_items(v, before, top))
         return 0;
     PyObject *it = unpack_iter(v);
@@ -74,8 +74,9 @@ int unpack_sequence(PyObject *v, int before, int after, PyObject **top) {
         return -1;
     int filled = 0, failed = 0;
     for (; filled < before && !failed; filled += !failed) {
-        top[-1 - filled] = PyIter_Next(it);
-        failed = top[-1 - filled] == NULL;
+        PyObject *item = PyIter_Next(it);
+        py_slot_put(top - 1 - filled, item);
+        failed = item == NULL;
     }
     if (failed && !PyErr_Occurred())
         error_too_few(before, after, filled);

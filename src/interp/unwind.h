@@ -13,8 +13,8 @@ static void run_note_traceback(run *r) {
         PyErr_SetString(PyExc_SystemError, "error return without exception set");
     if (py_frame_incomplete(r->frame))
         return;
-    if (r->frame->frame_obj != NULL) {
-        PyTraceBack_Here(r->frame->frame_obj);
+    if (py_frame_object(r->frame) != NULL) {
+        PyTraceBack_Here(py_frame_object(r->frame));
         return;
     }
     py_raised aside = py_put_aside();

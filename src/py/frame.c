@@ -35,12 +35,12 @@ void py_leave_handed_over(PyThreadState *ts, py_frame *f, py_entry *e) {
 
 // The caller of the eval function clears the frame, and for a generator sees to its exception
 // state.
-void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp) {
+void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp) {
     py_frame_set_stack_pointer(f, sp);
     py_leave_handed_over(ts, f, e);
 }
 
-void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp, int how) {
+void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp, int how) {
     (void)how;
     py_frame_generator(f)->gi_frame_state = FRAME_SUSPENDED;
     py_leave_ended(ts, f, e, sp);
@@ -141,7 +141,7 @@ void py_leave_handed_over(PyThreadState *ts, py_frame *f, py_entry *e) {
     f->previous = NULL;
 }
 
-void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp, int how) {
+void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp, int how) {
     PyGenObject *gen = py_frame_generator(f);
     py_frame_set_stack_pointer(f, sp);
 #if PY_VERSION_HEX >= 0x030d0000
@@ -242,7 +242,7 @@ static void clear_and_pop(PyThreadState *ts, py_frame *f) {
 
 #endif
 
-void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp) {
+void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp) {
     py_frame_set_stack_pointer(f, sp);
     unlink_frame(ts, f, e);
     clear_and_pop(ts, f);

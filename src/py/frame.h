@@ -3,6 +3,7 @@
 #pragma once
 
 #include "src/py/py.h"
+#include "src/py/slot.h"
 
 typedef _PyInterpreterFrame py_frame;
 
@@ -34,7 +35,7 @@ static inline PyObject *py_frame_function(const py_frame *f) {
 #endif
 }
 
-// Takes the reference to `function`.
+// Takes the reference to `function`; the frame's globals and builtins are that function's.
 static inline void py_frame_set_function(py_frame *f, PyObject *function) {
     PyObject *old = py_frame_function(f);
 #if PY_VERSION_HEX >= 0x030c0000
@@ -42,6 +43,8 @@ static inline void py_frame_set_function(py_frame *f, PyObject *function) {
 #else
     f->f_func = (PyFunctionObject *)function;
 #endif
+    f->f_globals = ((PyFunctionObject *)function)->func_globals;
+    f->f_builtins = ((PyFunctionObject *)function)->func_builtins;
     Py_DECREF(old);
 }
 
@@ -50,12 +53,50 @@ static inline _Py_CODEUNIT *py_frame_units(const py_frame *f) {
 }
 
 // The slots: locals, cells and free variables first, then the value stack.
-static inline PyObject **py_frame_slots(py_frame *f) {
-    return f->localsplus;
+static inline py_slot *py_frame_slots(py_frame *f) {
+    return (py_slot *)f->localsplus;
 }
 
-static inline PyObject **py_frame_stack(py_frame *f) {
-    return f->localsplus + py_frame_code(f)->co_nlocalsplus;
+static inline py_slot *py_frame_stack(py_frame *f) {
+    return py_frame_slots(f) + py_frame_code(f)->co_nlocalsplus;
+}
+
+// What a slot holds, by its number. Borrowed, or NULL.
+static inline PyObject *py_frame_get(py_frame *f, Py_ssize_t slot) {
+    return py_slot_get(&py_frame_slots(f)[slot]);
+}
+
+static inline PyObject *py_frame_globals(const py_frame *f) {
+    return f->f_globals;
+}
+
+static inline PyObject *py_frame_builtins(const py_frame *f) {
+    return f->f_builtins;
+}
+
+// NULL for a frame whose variables are all slots.
+static inline PyObject *py_frame_locals(const py_frame *f) {
+    return f->f_locals;
+}
+
+// Takes the reference.
+static inline void py_frame_set_locals(py_frame *f, PyObject *locals) {
+    Py_XSETREF(f->f_locals, locals);
+}
+
+// The frame object, if somebody has asked for it. Borrowed, or NULL.
+static inline PyFrameObject *py_frame_object(const py_frame *f) {
+    return f->frame_obj;
+}
+
+// Takes the reference, or NULL; what was there is not let go.
+static inline void py_frame_put_object(py_frame *f, PyFrameObject *object) {
+    f->frame_obj = object;
+}
+
+// The caller's, which may be one that Python code does not see.
+static inline py_frame *py_frame_caller(const py_frame *f) {
+    return f->previous;
 }
 
 static inline bool py_frame_in_generator(const py_frame *f) {
@@ -114,12 +155,12 @@ static inline bool py_frame_incomplete(py_frame *f) {
 }
 
 // The depth is only kept in a frame at rest; -1 keeps the collector out of a running one.
-static inline PyObject **py_frame_stack_pointer(py_frame *f) {
-    return f->localsplus + f->stacktop;
+static inline py_slot *py_frame_stack_pointer(py_frame *f) {
+    return py_frame_slots(f) + f->stacktop;
 }
 
-static inline void py_frame_set_stack_pointer(py_frame *f, PyObject **sp) {
-    f->stacktop = (int)(sp - f->localsplus);
+static inline void py_frame_set_stack_pointer(py_frame *f, py_slot *sp) {
+    f->stacktop = (int)(sp - py_frame_slots(f));
 }
 
 static inline void py_frame_set_running(py_frame *f) {
@@ -164,10 +205,10 @@ int py_enter(PyThreadState *ts, py_frame *f, py_entry *e, bool native);
 
 // The frame has returned or an exception leaves it: its stack is empty up to sp. Cleared and popped
 // where the version's eval function has to do that.
-void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp);
+void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp);
 
 // The generator's frame yields; `how` is the version's argument of YIELD_VALUE.
-void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, PyObject **sp, int how);
+void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp, int how);
 
 // Unlinks a frame at rest without touching what it holds, so that another eval function may enter
 // it.

@@ -429,7 +429,7 @@ PyObject *fixed_value(world *w, PyObject *value) {
 
 // Where the module is found whose call this frame is; NULL if it was made inside.
 static source *module_place(world *w, const run *r, PyObject **module) {
-    PyObject *self = py_frame_slots(r->frame)[0];
+    PyObject *self = py_frame_get(r->frame, 0);
     if (self && PyCell_Check(self)) // a function within the frame's uses it
         self = PyCell_GET(self);
     if (self && is_lazy(self)) {

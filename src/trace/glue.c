@@ -5,7 +5,8 @@
 
 // What an operand is inside; NULL if it has not been looked at.
 static PyObject *operand_at(const run *r, const flow *fl, const insn *pc, int below_top) {
-    PyObject *o = py_frame_stack(r->frame)[fl->depth[pc - r->code->insns] - 1 - below_top];
+    const py_slot *sp = py_frame_stack(r->frame) + fl->depth[pc - r->code->insns];
+    PyObject *o = py_slot_get(sp - 1 - below_top);
     return o && is_lazy(o) ? ((lazy *)o)->inside : o;
 }
 

@@ -52,7 +52,7 @@ static status add_root(world *w, source *s, PyObject *outside, PyObject *inside)
 // New reference.
 static PyObject *load_slot(world *w, PyCodeObject *co, const guard_frame *g, int level,
                            Py_ssize_t i) {
-    PyObject *outside = g->slots[i];
+    PyObject *outside = py_slot_get(&g->slots[i]);
     source *s = slot_source(w, co, level, i);
     if (s == NULL)
         return NULL;
@@ -71,17 +71,18 @@ static PyObject *load_slot(world *w, PyCodeObject *co, const guard_frame *g, int
 
 // The frame's arguments are dummies.
 static status load_slots(world *w, py_frame *f, const guard_frame *g, int level) {
-    PyObject **slots = py_frame_slots(f);
+    py_slot *slots = py_frame_slots(f);
     PyCodeObject *co = py_frame_code(f);
     for (Py_ssize_t i = 0; i < g->count; i++) {
-        PyObject *loaded = g->slots[i] ? load_slot(w, co, g, level, i) : NULL;
-        if (loaded == NULL && g->slots[i] != NULL)
+        bool bound = py_slot_get(&g->slots[i]) != NULL;
+        PyObject *loaded = bound ? load_slot(w, co, g, level, i) : NULL;
+        if (loaded == NULL && bound)
             return w->stop.broken ? ST_BREAK : ST_ERROR;
         if (i < co->co_nlocalsplus) {
-            Py_XSETREF(slots[i], loaded);
+            py_slot_set(&slots[i], loaded);
             continue;
         }
-        slots[i] = loaded;
+        py_slot_put(&slots[i], loaded);
         py_frame_set_stack_pointer(f, slots + i + 1);
     }
     return ST_OK;
@@ -90,7 +91,7 @@ static status load_slots(world *w, py_frame *f, const guard_frame *g, int level)
 static status guard_bound(world *w, const guard_frame *g, int level) {
     PyObject *bound = PyBytes_FromStringAndSize(NULL, g->count);
     for (Py_ssize_t i = 0; bound != NULL && i < g->count; i++)
-        PyBytes_AS_STRING(bound)[i] = g->slots[i] != NULL;
+        PyBytes_AS_STRING(bound)[i] = py_slot_get(&g->slots[i]) != NULL;
     status done = bound ? guard_add(w->guards, GUARD_BOUND, NULL, NULL, bound, level) : ST_ERROR;
     Py_XDECREF(bound);
     return done;
@@ -105,11 +106,11 @@ static status load_put_aside(world *w, py_frame *f, code *c, uint32_t unit) {
     if (fl == NULL)
         return ST_ERROR;
     for (int32_t h = fl->handled[code_at(c, unit) - c->insns]; h >= 0; h = fl->handlers[h].outer) {
-        PyObject **slot = py_frame_stack(f) + fl->handlers[h].slot;
-        PyObject *opened = *slot ? door_open(w, *slot) : Py_None;
+        py_slot *slot = py_frame_stack(f) + fl->handlers[h].slot;
+        PyObject *held = py_slot_get(slot), *opened = held ? door_open(w, held) : Py_None;
         if (opened == NULL)
             return ST_ERROR;
-        Py_XSETREF(*slot, Py_NewRef(opened));
+        py_slot_set(slot, Py_NewRef(opened));
     }
     return ST_OK;
 }
@@ -138,8 +139,10 @@ status roots_look(world *w, int below) {
     for (int i = 0; i <= below; i++) {
         const guard_frame *g = guard_frame_at(w->roots.start, i);
         known &= losses_add(&all, g->function);
-        for (Py_ssize_t n = 0; n < g->count; n++)
-            known &= !g->slots[n] || losses_add(&all, g->slots[n]);
+        for (Py_ssize_t n = 0; n < g->count; n++) {
+            PyObject *o = py_slot_get(&g->slots[n]);
+            known &= !o || losses_add(&all, o);
+        }
     }
     losses_clear(&all);
     if (!known)
@@ -208,7 +211,7 @@ static bool is_here(const run *r, const root *held) {
     PyObject *inside = held->inside ? held->inside : held->outside;
     return is_function(r, held) ||
            (is_local(r, held) &&
-            py_frame_slots(r->frame)[guard_slot_number(held->source->index)] == inside);
+            py_frame_get(r->frame, guard_slot_number(held->source->index)) == inside);
 }
 
 // The outermost frame lets go of it after the plan, as it would; of the others, the program goes on

@@ -39,13 +39,13 @@ static names *find_namespace(run *r, PyObject *dict, source_kind kind) {
 
 static names *globals_of(run *r) {
     if (r->globals == NULL)
-        r->globals = find_namespace(r, r->frame->f_globals, SOURCE_GLOBALS);
+        r->globals = find_namespace(r, py_frame_globals(r->frame), SOURCE_GLOBALS);
     return r->globals;
 }
 
 static names *builtins_of(run *r) {
     if (r->builtins == NULL)
-        r->builtins = find_namespace(r, r->frame->f_builtins, SOURCE_BUILTINS);
+        r->builtins = find_namespace(r, py_frame_builtins(r->frame), SOURCE_BUILTINS);
     return r->builtins;
 }
 
@@ -272,7 +272,8 @@ PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject 
     if (!quiet && ((absolute && !w->terms.whole) || world_wrote(w)))
         return world_break(w, REASON_NATIVE_CALL, "import of %U, which runs its code", name);
     w->inside.quiet++;
-    PyObject *module = import_name(f->f_globals, f->f_builtins, f->f_locals, name, fromlist, level);
+    PyObject *module = import_name(py_frame_globals(f), py_frame_builtins(f), py_frame_locals(f),
+                                   name, fromlist, level);
     w->inside.quiet--;
     if (module == NULL)
         return fail_import(w, name, absolute ? there : name);
@@ -330,22 +331,22 @@ PyObject *step_import_from(world *w, PyObject *module, PyObject *name) {
 
 // --- functions and calls ---
 
-static int open_slot(world *w, PyObject **slot) {
-    PyObject *opened = door_open(w, *slot);
+static int open_slot(world *w, py_slot *slot) {
+    PyObject *opened = door_open(w, py_slot_get(slot));
     if (opened == NULL)
         return -1;
-    Py_SETREF(*slot, Py_NewRef(opened));
+    py_slot_set(slot, Py_NewRef(opened));
     return 0;
 }
 
-PyObject *step_make_function(run *r, PyObject **sp, int flags) {
+PyObject *step_make_function(run *r, py_slot *sp, int flags) {
     world *w = r->world;
     for (int i = 1; i <= 1 + __builtin_popcount((unsigned)flags); i++)
         if (open_slot(w, sp - i) < 0)
             return NULL;
     if (globals_of(r) == NULL || builtins_of(r) == NULL)
         return NULL;
-    PyObject *function = call_make_function(r->frame->f_globals, sp, flags);
+    PyObject *function = call_make_function(py_frame_globals(r->frame), sp, flags);
     if (function == NULL || arena_own(&w->arena, Py_NewRef(function)) != ST_OK ||
         map_put(&w->made.objects, map_key(function), 1) != ST_OK)
         Py_CLEAR(function);
@@ -353,51 +354,54 @@ PyObject *step_make_function(run *r, PyObject **sp, int flags) {
 }
 
 // Of a frame that goes on, the function is one from outside.
-int step_set_function_attribute(world *w, PyObject **sp) {
-    if (is_lazy(sp[-1]) || record_of(w, sp[-1]) != NULL) {
+int step_set_function_attribute(world *w, py_slot *sp) {
+    PyObject *function = py_slot_get(sp - 1);
+    if (is_lazy(function) || record_of(w, function) != NULL) {
         world_break(w, REASON_ATTRIBUTE, "a function that is still being made");
         return -1;
     }
     return open_slot(w, sp - 2);
 }
 
-static int star_tuple(world *w, PyObject *callable, PyObject **args) {
-    if (open_slot(w, args) < 0)
+static int star_tuple(world *w, PyObject *callable, py_slot *slot) {
+    if (open_slot(w, slot) < 0)
         return -1;
-    if (PyTuple_CheckExact(*args))
+    PyObject *args = py_slot_get(slot);
+    if (PyTuple_CheckExact(args))
         return 0;
-    if (!is_standin(*args) && error_check_star_args(callable, *args) < 0)
+    if (!is_standin(args) && error_check_star_args(callable, args) < 0)
         return -1;
     PyObject *list = PyList_New(0);
     PyObject *tuple = NULL;
-    if (list != NULL && op_list_extend(w, list, *args) == 0)
+    if (list != NULL && op_list_extend(w, list, args) == 0)
         tuple = PyList_AsTuple(list);
     Py_XDECREF(list);
     if (tuple == NULL)
         return -1;
-    Py_SETREF(*args, tuple);
+    py_slot_set(slot, tuple);
     return 0;
 }
 
-int step_prepare_star(world *w, PyObject *callable, PyObject **args, PyObject **keywords) {
+int step_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *slot) {
     if (star_tuple(w, callable, args) < 0)
         return -1;
-    if (keywords == NULL)
+    if (slot == NULL)
         return 0;
-    if (open_slot(w, keywords) < 0)
+    if (open_slot(w, slot) < 0)
         return -1;
-    if (PyDict_CheckExact(*keywords))
+    PyObject *keywords = py_slot_get(slot);
+    if (PyDict_CheckExact(keywords))
         return 0;
     PyObject *dict = PyDict_New();
     if (dict == NULL)
         return -1;
-    if (op_dict_update(w, dict, *keywords, true) < 0) {
+    if (op_dict_update(w, dict, keywords, true) < 0) {
         if (!w->stop.broken)
-            error_dict_merge(callable, *keywords);
+            error_dict_merge(callable, keywords);
         Py_DECREF(dict);
         return -1;
     }
-    Py_SETREF(*keywords, dict);
+    py_slot_set(slot, dict);
     return 0;
 }
 
@@ -419,11 +423,11 @@ PyObject *step_super_attr(world *w, PyObject *super, PyObject *type, PyObject *s
     return value;
 }
 
-PyObject *step_build_slice(world *w, PyObject **parts, int count) {
+PyObject *step_build_slice(world *w, py_slot *parts, int count) {
     for (int i = 0; i < count; i++)
         if (open_slot(w, &parts[i]) < 0)
             return NULL;
-    return build_slice(parts, count);
+    return build_slice(py_slots_objects(parts), count);
 }
 
 // --- exceptions ---

@@ -22,12 +22,12 @@ int step_setup_annotations(world *w, PyObject *dict);
 PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *level);
 PyObject *step_import_from(world *w, PyObject *module, PyObject *name);
 
-PyObject *step_make_function(run *r, PyObject **sp, int flags);
-int step_set_function_attribute(world *w, PyObject **sp);
-int step_prepare_star(world *w, PyObject *callable, PyObject **args, PyObject **keywords);
+PyObject *step_make_function(run *r, py_slot *sp, int flags);
+int step_set_function_attribute(world *w, py_slot *sp);
+int step_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *keywords);
 PyObject *step_super_attr(world *w, PyObject *super, PyObject *type, PyObject *self, PyObject *name,
                           bool two, PyObject **method);
-PyObject *step_build_slice(world *w, PyObject **parts, int count);
+PyObject *step_build_slice(world *w, py_slot *parts, int count);
 
 bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause);
 PyObject *step_prep_reraise_star(world *w, PyObject *original, PyObject *raised);

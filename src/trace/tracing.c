@@ -150,12 +150,12 @@ static PyObject *compare_for_truth(world *w, PyObject *left, PyObject *right, in
 }
 
 // Raising writes to the exception: one from outside is raised for real.
-static int reraise(world *w, PyObject *exception, PyObject **lasti) {
+static int reraise(world *w, PyObject *exception, py_slot *lasti) {
     if (lasti != NULL) {
-        PyObject *opened = door_open(w, *lasti);
+        PyObject *opened = door_open(w, py_slot_get(lasti));
         if (opened == NULL)
             return -1;
-        Py_SETREF(*lasti, Py_NewRef(opened));
+        py_slot_set(lasti, Py_NewRef(opened));
     }
     if (record_of(w, exception) == NULL)
         return 0;
@@ -164,11 +164,12 @@ static int reraise(world *w, PyObject *exception, PyObject **lasti) {
 }
 
 static bool holds_exception(const run *r) {
-    PyObject **slots = py_frame_slots(r->frame);
-    for (int i = 0; i < r->code->py->co_nlocalsplus; i++)
-        if (slots[i] != NULL && PyExceptionInstance_Check(slots[i]) &&
-            ((PyBaseExceptionObject *)slots[i])->traceback != NULL)
+    for (int i = 0; i < r->code->py->co_nlocalsplus; i++) {
+        PyObject *o = py_frame_get(r->frame, i);
+        if (o != NULL && PyExceptionInstance_Check(o) &&
+            ((PyBaseExceptionObject *)o)->traceback != NULL)
             return true;
+    }
     return false;
 }
 
@@ -220,9 +221,8 @@ static bool is_abandoned(world *w, bool natively) {
 // --- names of nodes: as Dynamo gives them, since logs and people's tests know those ---
 
 static bool root_has_cell(const world *w, PyObject *cell) {
-    PyObject **slots = py_frame_slots(w->root->frame);
     int count = w->root->code->py->co_nlocalsplus;
-    while (count > 0 && slots[count - 1] != cell)
+    while (count > 0 && py_frame_get(w->root->frame, count - 1) != cell)
         count--;
     return count > 0;
 }
@@ -234,7 +234,7 @@ static void note_stored(run *r, int index, PyObject *value) {
     const standin_kind *kind = value != NULL ? standin_kind_of(value) : NULL;
     if (kind == NULL || w->root == NULL) // a comprehension puts back nothing
         return;
-    if (!py_is_cell_slot(co, index) || root_has_cell(w, py_frame_slots(r->frame)[index]))
+    if (!py_is_cell_slot(co, index) || root_has_cell(w, py_frame_get(r->frame, index)))
         kind->named(w, value, PyTuple_GET_ITEM(co->co_localsplusnames, index));
 }
 
@@ -291,14 +291,14 @@ static use default_use(const call *by, PyCodeObject *co, Py_ssize_t index) {
 }
 
 // Raw defaults that CPython put into a fresh frame are replaced by what the door gives for them.
-static status load_default(world *w, PyObject **slot, source *function, source_kind kind,
+static status load_default(world *w, py_slot *slot, source *function, source_kind kind,
                            PyObject *key, Py_ssize_t index, use how) {
     source *s = guard_source(w->guards, kind, function, key, index);
-    PyObject *loaded = s ? door_load(w, s, *slot) : NULL;
+    PyObject *value = py_slot_get(slot), *loaded = s ? door_load(w, s, value) : NULL;
     if (loaded == NULL)
         return ST_ERROR;
-    bool passed = how == USE_UNSURE && (value_immutable(*slot) || record_of(w, *slot));
-    Py_SETREF(*slot, loaded);
+    bool passed = how == USE_UNSURE && (value_immutable(value) || record_of(w, value));
+    py_slot_set(slot, loaded);
     return !passed || door_open(w, loaded) ? ST_OK : ST_ERROR;
 }
 
@@ -310,13 +310,14 @@ static status guard_default_count(world *w, source *function, Py_ssize_t count) 
 static status load_defaults(world *w, py_frame *f, const record *function, const call *by) {
     PyFunctionObject *fn = (PyFunctionObject *)function->outside;
     PyCodeObject *co = py_frame_code(f);
-    PyObject **slots = py_frame_slots(f), *value;
+    py_slot *slots = py_frame_slots(f);
+    PyObject *value;
     Py_ssize_t count = fn->func_defaults ? PyTuple_GET_SIZE(fn->func_defaults) : 0;
     bool used = false;
     for (Py_ssize_t i = 0; i < count && i < co->co_argcount; i++) {
         Py_ssize_t at = co->co_argcount - count + i;
         use how = default_use(by, co, at);
-        if (slots[at] != PyTuple_GET_ITEM(fn->func_defaults, i) || how == USE_NOT)
+        if (py_slot_get(&slots[at]) != PyTuple_GET_ITEM(fn->func_defaults, i) || how == USE_NOT)
             continue;
         TRY(load_default(w, &slots[at], function->source, SOURCE_DEFAULT, NULL, i, how));
         used = true;
@@ -328,7 +329,7 @@ static status load_defaults(world *w, py_frame *f, const record *function, const
         PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, at);
         use how = default_use(by, co, at);
         if (how != USE_NOT && raw_dict_get(fn->func_kwdefaults, name, &value) == RAW_FOUND &&
-            slots[at] == value)
+            py_slot_get(&slots[at]) == value)
             TRY(load_default(w, &slots[at], function->source, SOURCE_KWDEFAULT, name, 0, how));
     }
     return ST_OK;
@@ -395,12 +396,11 @@ static PyObject *give(world *w, PyObject *value, bool asked) {
 // Nothing stays in the frame: a traceback may keep its frame object, and with it what must not
 // outlive the trace.
 static PyObject *leave_unbegun(run *r) {
-    PyObject **base = py_frame_stack(r->frame), **slots = py_frame_slots(r->frame);
+    py_slot *base = py_frame_stack(r->frame), *slots = py_frame_slots(r->frame);
     py_raised aside = py_put_aside();
-    while (r->sp > base)
-        Py_XDECREF(*--r->sp);
+    r->sp = py_slots_drop(base, r->sp);
     for (base--; base >= slots; base--)
-        Py_CLEAR(*base);
+        py_slot_set(base, NULL);
     py_put_on(aside);
     py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
     return NULL;
@@ -591,7 +591,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     world_touch(w);
     if (r.result > RUN_GLUE && lent.callee == what)
         for (Py_ssize_t i = 0; i < lent.count; i++)
-            Py_CLEAR(lent.slots[i]);
+            py_slot_set(&lent.slots[i], NULL);
     r.code = code_of(py_frame_code(f));
     r.real_end = r.level == 0 && w->roots.start->unit > 0 &&
                  root_ends_for_real((code *)r.code, w->roots.start->unit);

@@ -21,7 +21,7 @@ PyObject *world_stack(world *w) {
     PyObject *list = PyList_New(0);
     py_frame *root = w->root ? w->root->frame : NULL; // before and after, no frame is the trace's
     py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
-    for (; list != NULL && f != NULL; f = f->previous) {
+    for (; list != NULL && f != NULL; f = py_frame_caller(f)) {
         if (!py_frame_incomplete(f)) {
             PyObject *entry = stack_entry(f);
             if (entry == NULL || PyList_Append(list, entry) < 0)
@@ -64,7 +64,8 @@ static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
     if (!PyFunction_Check(function) || !(op_asks(pc->op, 0) & ASKS_GET) ||
         PyUnicode_CompareWithASCIIString(((PyFunctionObject *)function)->func_name, asked) != 0)
         return false;
-    PyObject *o = fl ? py_frame_stack(r->frame)[fl->depth[pc - r->code->insns] - 1] : NULL;
+    py_slot *sp = fl ? py_frame_stack(r->frame) + fl->depth[pc - r->code->insns] : NULL;
+    PyObject *o = sp ? py_slot_get(sp - 1) : NULL;
     PyObject *name = PyTuple_GET_ITEM(r->code->py->co_names, pc->arg), *value;
     o = o && is_lazy(o) ? ((lazy *)o)->inside : o;
     if (o == NULL || raw_type_get(Py_TYPE(o), name, &value) != RAW_ABSENT)
@@ -115,8 +116,8 @@ static status look_at_innermost(world *w) {
 static PyObject *handled_below(const world *w, const run *end) {
     PyObject *handled = w->run->ts->exc_info->exc_value;
     for (const run *r = w->run; r != end; r = r->below) {
-        PyObject **outer = image_outer_handled(r->frame, (code *)r->code, executing(r));
-        handled = outer ? *outer : handled;
+        const py_slot *outer = image_outer_handled(r->frame, (code *)r->code, executing(r));
+        handled = outer ? py_slot_get(outer) : handled;
     }
     return handled == Py_None ? NULL : handled;
 }
@@ -125,7 +126,7 @@ static PyObject *handled_below(const world *w, const run *end) {
 static status look_at_operator(world *w, run *r) {
     const insn *pc = executing(r);
     const flow *fl = code_flow((code *)r->code);
-    PyObject **sp = fl ? py_frame_stack(r->frame) + fl->depth[pc - r->code->insns] : NULL;
+    py_slot *sp = fl ? py_frame_stack(r->frame) + fl->depth[pc - r->code->insns] : NULL;
     r->ready_outer = handled_below(w, r);
     r->ready =
         sp ? image_look(r->frame, (code *)r->code, pc, sp, NULL, false, &r->ready_outer) : NULL;

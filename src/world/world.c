@@ -127,10 +127,11 @@ static int meet(PyObject *o, void *data) {
 }
 
 static int meet_locals(search *s, py_frame *f) {
-    PyObject **slots = py_frame_slots(f);
     int end = 0;
-    for (int i = 0; !end && i < py_frame_code(f)->co_nlocalsplus; i++)
-        end = slots[i] != NULL && meet(slots[i], s);
+    for (int i = 0; !end && i < py_frame_code(f)->co_nlocalsplus; i++) {
+        PyObject *o = py_frame_get(f, i);
+        end = o != NULL && meet(o, s);
+    }
     return end;
 }
 
@@ -139,7 +140,7 @@ bool world_holds(world *w, PyObject *o) {
     py_frame *root = w->root ? w->root->frame : NULL;
     py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
     int end = 0;
-    for (bool last = false; !end && !last && f != NULL; f = f->previous) {
+    for (bool last = false; !end && !last && f != NULL; f = py_frame_caller(f)) {
         last = f == root;
         end = !py_frame_incomplete(f) && meet_locals(&s, f);
     }
