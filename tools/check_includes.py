@@ -4,6 +4,7 @@
 - At the head of a file, includes stand in the order of rooms; the header that the file implements
   may come first.
 - PY_VERSION_HEX and its kin appear only in src/py.
+- A pointer to a function that one room calls and another sets is declared in UPCALLS only.
 - Every source file is listed in the meson.build that builds or installs it.
 """
 
@@ -20,6 +21,9 @@ ROOMS = [
     *("call", "trace", "torch", "plan", "cache", "compile", "hook"),
 ]
 INCLUDE = re.compile(r'\s*#\s*include\s+(?:"(?P<own>[^"]+)"|<(?P<system>[^>]+)>)')
+UPCALLS = "src/base/upcalls.h"
+POINTER = re.compile(r"\s*extern\b[^;]*\(\s*\*\s*(\w+)\)\s*\(|\s*extern\s+(\w+)\s+\w+\s*;")
+POINTER_TYPE = re.compile(r"typedef\b[^;]*\(\s*\*\s*(\w+)\)\s*\(")
 VERSION = re.compile(r"\bPY_(VERSION_HEX|MAJOR_VERSION|MINOR_VERSION|MICRO_VERSION)\b")
 
 
@@ -69,6 +73,17 @@ def check_file(path: str, text: str) -> Iterator[str]:
                 yield f"{path}:{number}: only src/py knows a Python version"
 
 
+def check_upcalls(files: dict[str, str]) -> Iterator[str]:
+    """Pointers to functions declared elsewhere; CPython's own types of such end in `func`."""
+    types = {name for text in files.values() for name in POINTER_TYPE.findall(text)}
+    for path, text in files.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            match = POINTER.match(line)
+            pointer = match and (match[1] or match[2] in types or match[2].endswith("func"))
+            if pointer and path != UPCALLS:
+                yield f"{path}:{number}: a pointer that another room sets belongs in {UPCALLS}"
+
+
 def check_lists(files: dict[str, str]) -> Iterator[str]:
     """Files that no meson.build names; a C file that another one includes needs no line."""
     built = (ROOT / "src" / "meson.build").read_text()
@@ -88,6 +103,7 @@ def main() -> int:
     paths = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in {".c", ".h", ".def"})
     files = {p.relative_to(ROOT).as_posix(): p.read_text() for p in paths}
     problems = [problem for path, text in files.items() for problem in check_file(path, text)]
+    problems += check_upcalls(files)
     problems += check_lists(files)
     for problem in problems:
         print(problem)

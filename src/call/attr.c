@@ -147,7 +147,15 @@ static PyObject *get_super(world *w, PyObject *o, PyObject *name) {
     return attr_super(w, (PyTypeObject *)type, self, name);
 }
 
-getattrofunc attr_pybind_class;
+static getattrofunc pybind_class;
+
+void attr_know_pybind(const PyTypeObject *metaclass) {
+    pybind_class = metaclass->tp_getattro;
+}
+
+bool attr_is_pybind(const PyTypeObject *metaclass) {
+    return pybind_class != NULL && metaclass->tp_getattro == pybind_class;
+}
 
 static PyObject *get_pybind_class(world *w, PyObject *class, PyObject *name) {
     descr d;
@@ -172,7 +180,7 @@ static PyObject *get_by_native(world *w, PyObject *o, PyTypeObject *type, PyObje
         return get_bound(w, o, name);
     if (native == PySuper_Type.tp_getattro)
         return get_super(w, o, name);
-    if (native == attr_pybind_class)
+    if (native == pybind_class)
         return get_pybind_class(w, o, name);
     return world_break(w, REASON_ATTRIBUTE, "%s.%U", type->tp_name, name);
 }

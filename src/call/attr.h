@@ -16,9 +16,10 @@ PyObject *attr_behind_proxy(world *w, PyObject *proxy);
 int attr_get_method(world *w, PyObject *o, PyObject *name, PyObject **value);
 int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value); // NULL deletes
 PyObject *attr_super(world *w, PyTypeObject *type, PyObject *self, PyObject *name);
-// pybind11's __getattribute__ of classes: as type's, but an instance method is not bound. Set by
-// src/torch; NULL as long as there is no such class.
-extern getattrofunc attr_pybind_class;
+// pybind11's metaclass, once torch has shown one: its __getattribute__ is as type's, but an
+// instance method is not bound.
+void attr_know_pybind(const PyTypeObject *metaclass);
+bool attr_is_pybind(const PyTypeObject *metaclass);
 // A special method by the type, bound; NULL without an exception if there is none.
 PyObject *attr_special(world *w, PyObject *o, PyObject *name);
 // object.__getattribute__ and object.__setattr__: the same, whatever the type says about

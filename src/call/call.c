@@ -15,11 +15,6 @@
 #include "src/call/rules.h"
 #include "src/call/words.h"
 
-PyTypeObject *call_compiled_type;
-PyObject *(*call_compiled_function)(PyObject *compiled);
-bool (*call_compiled_strict)(PyObject *compiled);
-PyObject *(*call_function)(world *w, const call *c);
-
 int call_setup(void) {
     return words_setup();
 }

@@ -2,6 +2,8 @@
 // references; NULL or -1 comes with an exception or a break (world.stop.broken is set then).
 #pragma once
 
+#include "src/base/upcalls.h"
+
 #include "src/world/world.h"
 
 PyObject *call_any(world *w, const call *c);
@@ -24,16 +26,6 @@ PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keyw
 PyObject *call_type_call(world *w, const call *c);
 // One-time setup of the names and types this room knows. 0, or -1 with an exception.
 int call_setup(void);
-
-// A Python function, known to the world: PyObject_Vectorcall, after telling the hook to expect it.
-// Set by src/trace, which knows frames.
-extern PyObject *(*call_function)(world *w, const call *c);
-
-// Objects that stand in a Python function's place, and the function of one (borrowed): what calls
-// them calls the function. Set by src/compile, whose objects they are.
-extern PyTypeObject *call_compiled_type;
-extern PyObject *(*call_compiled_function)(PyObject *compiled);
-extern bool (*call_compiled_strict)(PyObject *compiled); // its breaks are errors
 
 // A native call with the engine's checks around it: a break in a callback is seen even if native
 // code swallowed it, and an exception that a stand-in may have caused is not believed if

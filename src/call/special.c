@@ -262,7 +262,7 @@ static status look_up(world *w, PyTypeObject *type, special id, PyObject **raw) 
 // behind them.
 static bool is_pybind_enum(PyTypeObject *type) {
     PyObject *entries = NULL;
-    return attr_pybind_class != NULL && Py_TYPE(type)->tp_getattro == attr_pybind_class &&
+    return attr_is_pybind(Py_TYPE(type)) &&
            raw_dict_get(raw_type_dict(type), word.entries, &entries) == RAW_FOUND;
 }
 

@@ -492,18 +492,6 @@ PyMethodDef compile_methods[] = {
     {0},
 };
 
-// Frames of this thread are not the trace's for a while.
-static void quiet_enter(void **state) {
-    *state = world_here;
-    if (world_here != NULL)
-        world_here->inside.quiet++;
-}
-
-static void quiet_leave(void **state) {
-    if (*state != NULL)
-        ((world *)*state)->inside.quiet--;
-}
-
 static PyObject *function_of(PyObject *o) {
     return ((compiled *)o)->function;
 }
@@ -517,8 +505,6 @@ int compile_setup(PyObject *module) {
     call_compiled_function = function_of;
     call_compiled_strict = is_strict;
     drive_setup();
-    torch_quiet_enter = quiet_enter;
-    torch_quiet_leave = quiet_leave;
     if (PyType_Ready(&compiler_type) < 0 || PyType_Ready(&compiled_type) < 0)
         return -1;
     if (PyModule_AddObjectRef(module, "Compiled", (PyObject *)&compiled_type) < 0)

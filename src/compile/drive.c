@@ -2,6 +2,8 @@
 // offset); an entry ends the frame, or leaves it at a later boundary, where one instruction is run
 // for real. One frame is one loop, so that a loop with a break in it runs in flat depth. An entry
 // may also go on in frames below, which wait for this one.
+#include "src/base/upcalls.h"
+
 #include "src/py/raised.h"
 
 #include "src/interp/interp.h"

@@ -87,10 +87,6 @@ source *guard_source(guards *g, source_kind kind, source *parent, PyObject *key,
 PyObject *source_read(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
                       PyObject **kept);
 
-// Set by src/torch: an attribute of a tensor, read without running Python code. New reference, or
-// NULL without an exception. Without it TENSOR_GRAD and TENSOR_ATTR are places that are not there.
-extern PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
-
 // As Python: "L['self'].weight". New str.
 PyObject *source_text(const source *s);
 

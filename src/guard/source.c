@@ -1,11 +1,11 @@
 // Places where outside objects are found: each one once, and what it holds now.
 #include "src/guard/guard.h"
 
+#include "src/base/upcalls.h"
+
 #include "src/py/raw.h"
 
 #include "src/guard/program.h"
-
-PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
 
 // --- reads, one a kind or family ---
 

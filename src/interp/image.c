@@ -1,5 +1,7 @@
 // Takes what a frame holds at a boundary out of it, and puts it into a fresh frame that CPython
 // made by calling the frame's own code; hops and abandoned frames stand on these two.
+#include "src/base/upcalls.h"
+
 #include "src/py/evalhook.h"
 #include "src/py/functions.h"
 #include "src/py/raised.h"
@@ -8,7 +10,6 @@
 #include "src/interp/interp.h"
 
 PyObject *image_abandoned_error;
-PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, resume_request *q, const image_place *at);
 
 // --- taking ---
 

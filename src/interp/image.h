@@ -58,10 +58,6 @@ static inline image_place image_place_of(const image *i) {
     return (image_place){i->unit, i->awaiting, i->init, i->glue, i->native, i->raises};
 }
 
-// Drives a frame that was put back. src/compile sets it.
-extern PyObject *(*image_drive)(PyThreadState *ts, py_frame *f, resume_request *q,
-                                const image_place *at);
-
 extern PyTypeObject image_type;
 extern PyObject *image_abandoned_error; // what unwinds abandoned frames; never seen by Python code
 int image_setup(PyObject *module);

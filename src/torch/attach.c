@@ -79,7 +79,7 @@ static int find_pybind(PyObject *settings) {
     if (!class)
         return -1;
     if (PyType_Check(class) && strcmp(Py_TYPE(class)->tp_name, "pybind11_type") == 0)
-        attr_pybind_class = Py_TYPE(class)->tp_getattro;
+        attr_know_pybind(Py_TYPE(class));
     Py_DECREF(class); // torch's, which stays
     return 0;
 }

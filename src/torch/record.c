@@ -7,21 +7,18 @@
 
 #include "src/torch/room.h"
 
-void (*torch_quiet_enter)(void **state);
-void (*torch_quiet_leave)(void **state);
-
 void quiet_begin(quiet *q) {
     q->held = py_hold_signals();
-    q->state = NULL;
-    if (torch_quiet_enter)
-        torch_quiet_enter(&q->state);
+    q->world = world_here;
+    if (q->world)
+        q->world->inside.quiet++;
     settings_on();
 }
 
 void quiet_end(quiet *q) {
     settings_off();
-    if (torch_quiet_leave)
-        torch_quiet_leave(&q->state);
+    if (q->world)
+        q->world->inside.quiet--;
     py_let_signals_go(q->held);
 }
 

@@ -180,7 +180,7 @@ torch_trace *trace_of(world *w);
 // Python code of torch's runs: its frames are no part of the trace, and signals wait, since it
 // leaves modes on when it is interrupted.
 typedef struct quiet {
-    void *state;
+    world *world; // the trace that goes on afterwards, or NULL
     unsigned long held;
 } quiet;
 void quiet_begin(quiet *q);

@@ -1,0 +1,10 @@
+// The pointers themselves: NULL until the later room is set up.
+#include "src/base/upcalls.h"
+
+PyObject *(*image_drive)(PyThreadState *ts, struct _PyInterpreterFrame *f, struct resume_request *q,
+                         const struct image_place *at);
+PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
+PyObject *(*call_function)(struct world *w, const struct call *c);
+PyTypeObject *call_compiled_type;
+PyObject *(*call_compiled_function)(PyObject *compiled);
+bool (*call_compiled_strict)(PyObject *compiled);
