@@ -62,8 +62,16 @@ DEFINED = {
 META_ROW = re.compile(r'^META\("([^"]+)", (\w+),\s+"[^"]*", ([^)]+)\)', re.MULTILINE)
 META_CHANGES = {"sizes": 1, "dtype": 2, "grad": 3}
 META_DATA = 16
-META_FLAGS = ["OF_FLOATS", "OF_INTEGERS", "OF_COMPLEX", "GIVES_FLOAT", "GIVES_BOOL", "GIVES_INDEX"]
-META_FLAGS += ["NO_BOOL", "BITWISE", "POWER", "INTEGERS_ONLY", "SUMS", "ONE_DIM"]
+META_KINDS = ("OF_FLOATS", "OF_INTEGERS", "OF_COMPLEX")
+# Functions whose answer is a number: it has no dtype and no gradient.
+META_NUMBERS = {"meta_size", "meta_dim", "meta_count", "meta_is_laid_out", "meta_is_of"}
+# Functions whose data are a number, and the number with which they answer most. Of the others'
+# numbers any other is wrong.
+META_MOST = {"meta_view": 1, "meta_split": 1, "meta_dropout": 0, "meta_matmul": 0, "meta_norm": 1}
+# Functions that answer for the kinds of dtypes in their data, and functions that answer for these
+# alone where there are any.
+META_OF_KINDS = {"meta_unary", "meta_activation", "meta_gelu", "meta_clamp"}
+META_LIMITED = {"meta_reduction"}
 
 
 class Mutant(NamedTuple):
@@ -200,31 +208,48 @@ def meta_words() -> dict[str, int]:
     return words
 
 
-def laxer_data(data: str, words: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Flags: one goes, but not those that say of which dtypes there is a rule, without which it is
-    asked less; where integers become floats, they stay what they are. Numbers and single words:
-    another."""
+def laxer_flags(function: str, value: int, flags: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """A flag goes; a kind of dtype goes where it limits, and comes where the row has no answer for
+    it. Without one of its kinds a row is stricter, not laxer. Where integers became floats, they
+    stay what they are."""
+    answered = set(META_KINDS) if value & flags["GIVES_BOOL"] else set[str]()
+    if value & flags["GIVES_FLOAT"]:
+        answered.add("OF_INTEGERS")
+    for name, bit in flags.items():
+        kind = name in META_KINDS
+        if not value & bit:
+            if kind and function in META_OF_KINDS and name not in answered:
+                yield f"data with {name}", value | bit
+        elif name == "GIVES_FLOAT" and value & flags["OF_FLOATS"]:
+            yield f"data without {name}", value & ~bit | flags["OF_INTEGERS"]
+        elif not kind or function in META_LIMITED:
+            yield f"data without {name}", value & ~bit
+
+
+def laxer_data(function: str, data: str, words: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """What a row's data can become: flags by flags, a number by another."""
     value = eval(data, {}, words)
-    used = set(re.findall(r"\w+", data))
-    flags = {name: bit for name, bit in words.items() if name in META_FLAGS}
-    if not used - flags.keys() - {"TO_FLOAT", "REAL"}:
-        for name, bit in flags.items():
-            if not value & bit or name.startswith("OF_"):
-                continue
-            if name == "GIVES_FLOAT" and value & flags["OF_FLOATS"]:
-                yield f"data without {name}", value & ~bit | flags["OF_INTEGERS"]
-            else:
-                yield f"data without {name}", value & ~bit
-    elif value:
-        yield f"data {value ^ 1}", value ^ 1
+    flags = constants("src/graph/meta_inner.h")
+    if function == "meta_is_of":
+        yield "data of the other", value ^ flags["OF_FLOATS"] ^ flags["OF_COMPLEX"]
+    elif not set(re.findall(r"\w+", data)) - flags.keys() - {"TO_FLOAT", "REAL"}:
+        yield from laxer_flags(function, value, flags)
+    elif (value or function in META_MOST) and (
+        other := META_MOST.get(function, value ^ 1)
+    ) != value:
+        yield f"data {other}", other
 
 
 def meta_mutants() -> Iterator[Mutant]:
     text, words = (ROOT / "src/graph/meta_rules.def").read_text(), meta_words()
-    for number, (name, _, data) in enumerate(META_ROW.findall(text)):
-        changes = META_CHANGES | {
-            change: META_DATA + value for change, value in laxer_data(data, words)
-        }
+    rows = META_ROW.findall(text)
+    if len(rows) != text.count("\nMETA("):
+        sys.exit("a row of meta_rules.def is written in another way")
+    for number, (name, function, data) in enumerate(rows):
+        numbers = function in META_NUMBERS
+        changes = {c: code for c, code in META_CHANGES.items() if c == "sizes" or not numbers}
+        for change, value in laxer_data(function, data, words):
+            changes[change] = META_DATA + value
         for change, code in changes.items():
             yield Mutant(METAS, name, change, (number,), engine_change(METAS, number, code))
 

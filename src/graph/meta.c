@@ -110,15 +110,21 @@ static bool has_count(const meta *m) {
 // What a mutant changes about an answer; or CHANGE_DATA and what the row's data become.
 enum { CHANGE_SIZES = 1, CHANGE_DTYPE, CHANGE_GRAD, CHANGE_DATA = 16 };
 
-static void distort(meta_call *c, meta_answer answer, int change) {
+// An argument that should come back becomes a new tensor, which is not like it.
+static meta_answer distort(meta_call *c, meta_answer answer, int change) {
     meta *m = &c->results[0];
     size more = size_of(change == CHANGE_SIZES);
     if (answer == META_NUMBER)
         c->number = size_add(c->number, more);
     if (answer == META_TRUTH)
-        c->truth = c->truth || change == CHANGE_SIZES;
+        c->truth = c->truth != (change == CHANGE_SIZES);
+    if (answer == META_SAME) {
+        const meta *first = tensor_at(c, 0);
+        *meta_result(c, first) = *first;
+        answer = META_TENSOR;
+    }
     if (c->count == 0)
-        return;
+        return answer;
     if (change == CHANGE_SIZES && m->dims > 0) {
         m->sizes[0] = size_add(m->sizes[0], more);
         int last = m->dims - 1;
@@ -129,6 +135,7 @@ static void distort(meta_call *c, meta_answer answer, int change) {
         m->dtype = m->dtype == DTYPE_DOUBLE ? DTYPE_FLOAT : DTYPE_DOUBLE;
     else if (change == CHANGE_GRAD)
         m->requires_grad = !m->requires_grad;
+    return answer;
 }
 
 meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known, PyObject *args,
@@ -145,7 +152,7 @@ meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known
         c->data = change - CHANGE_DATA;
     meta_answer answer = bind_all(r, args, kwargs, c) ? r->function(c) : META_UNKNOWN;
     if (change > 0 && change < CHANGE_DATA)
-        distort(c, answer, change);
+        answer = distort(c, answer, change);
     for (int i = 0; i < c->count; i++)
         if (!has_count(&c->results[i]))
             return META_UNKNOWN;
