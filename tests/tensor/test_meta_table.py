@@ -15,14 +15,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stator import _engine, _torch  # noqa: E402
+from stator import _callables, _engine, _torch  # noqa: E402
 
 _torch.attach()
 
 TABLE = Path(__file__).resolve().parents[2] / "src/graph/meta_rules.def"
 ROW = re.compile(r'^META\("([^"]+)", (\w+),\s+"([^"]*)"', re.MULTILINE)
 ROWS = {name: (rule, words.split()) for name, rule, words in ROW.findall(TABLE.read_text())}
-PLACES = {name: [c for c, of in _torch._rules() if of == name] for name in ROWS}
+PLACES = {name: [c for c, of in _callables.rules() if of == name] for name in ROWS}
 
 
 def test_all_rows_are_read():
