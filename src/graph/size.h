@@ -3,12 +3,13 @@
 // this call is its hint. It is a struct so that the compiler refuses arithmetic and comparisons
 // that go past the functions below.
 //
-// Arithmetic needs no context: an expression is made of expressions. A question does. Where its
-// answer is not the same for every value the symbols may have, the hint answers and a guard keeps
-// the answer. Those guards, and what they tell about symbols, are facts of the whole trace: `sizes`
-// has them, and every graph of the trace points to it; rules get it by their call. A world would be
-// the wrong thing to pass: it is of a later room. Without a `sizes` (NULL) the hint answers and
-// nothing is guarded: for texts, and for checks against fakes that have this call's sizes.
+// Arithmetic needs no context: an expression is kept where its parts are. A question does. Where
+// its answer is not the same for every value the symbols may have, the hint answers and a guard
+// keeps the answer. Those guards, and what they tell about symbols, are facts of the whole trace:
+// `sizes` has them, and every graph of the trace points to it; rules get it by their call. A world
+// would be the wrong thing to pass: it is of a later room. Without a `sizes` (NULL) the hint
+// answers and nothing is guarded: for texts, and for checks against fakes that have this call's
+// sizes.
 //
 // Strides are sizes: they are products of sizes, and rules compare the two. Storage offsets are
 // plain numbers: no rule computes with them, and their guard compares this call's value.

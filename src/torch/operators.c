@@ -45,12 +45,11 @@ PyObject *operator_compare(world *w, PyObject *left, PyObject *right, int kind) 
     return call_two(w, facts.compare[reflected[kind]], right, left);
 }
 
-PyObject *operator_unary(world *w, PyObject *name, PyObject *o) {
+PyObject *operator_unary(world *w, const char *name, PyObject *o) {
     PyObject *functions = PyDict_GetItemString(facts.glue, "unary");
-    PyObject *function = functions ? PyDict_GetItemWithError(functions, name) : NULL;
+    PyObject *function = functions ? PyDict_GetItemString(functions, name) : NULL;
     if (!function)
-        return PyErr_Occurred() ? NULL
-                                : world_break(w, REASON_TENSOR_OPERATION, "%S of a tensor", name);
+        return world_break(w, REASON_TENSOR_OPERATION, "%s of a tensor", name);
     return record_function(w, function, &o, 1);
 }
 
@@ -69,38 +68,30 @@ int operator_setitem(world *w, PyObject *o, PyObject *key, PyObject *value) {
     return result ? 0 : -1;
 }
 
-// The size of a dimension; -1 with an exception.
-static Py_ssize_t size_at(world *w, PyObject *o, Py_ssize_t dimension, Py_ssize_t *dimensions) {
-    const meta *m = meta_known(w, ((standin *)o)->node);
-    if (m) {
-        *dimensions = m->dims;
-        return m->dims > dimension ? size_settle(w->graph->sizes, m->sizes[dimension]) : 0;
-    }
+// The sizes as torch has them, of a fake. New tuple.
+static PyObject *fake_shape(world *w, node *n) {
     quiet q;
     quiet_begin(&q);
-    PyObject *fake = fake_of(w, ((standin *)o)->node);
+    PyObject *fake = fake_of(w, n);
     PyObject *shape = fake ? PyObject_GetAttrString(fake, "shape") : NULL;
     quiet_end(&q);
-    Py_ssize_t result = -1;
-    if (shape && PyTuple_Check(shape)) {
-        *dimensions = PyTuple_GET_SIZE(shape);
-        result = *dimensions > dimension ? PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, dimension)) : 0;
-    }
-    Py_XDECREF(shape);
-    return result;
+    return shape;
 }
 
+// The size of the first dimension; -1 with an exception.
 static Py_ssize_t first_size(world *w, PyObject *o, const char *complaint) {
-    Py_ssize_t dimensions = 0;
-    quiet q;
-    quiet_begin(&q);
-    Py_ssize_t size = size_at(w, o, 0, &dimensions);
-    quiet_end(&q);
-    if (size >= 0 && dimensions == 0) {
+    node *n = ((standin *)o)->node;
+    const meta *m = meta_known(w, n);
+    if (m && m->dims > 0)
+        return size_settle(w->graph->sizes, m->sizes[0]);
+    PyObject *shape = m ? PyTuple_New(0) : fake_shape(w, n);
+    Py_ssize_t found = -1;
+    if (shape && PyTuple_GET_SIZE(shape) > 0)
+        found = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, 0));
+    else if (shape)
         PyErr_SetString(PyExc_TypeError, complaint);
-        return -1;
-    }
-    return size;
+    Py_XDECREF(shape);
+    return found;
 }
 
 Py_ssize_t operator_length(world *w, PyObject *o) {

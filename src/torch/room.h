@@ -314,7 +314,7 @@ int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value);
 // --- operators (operators.c) ---
 
 PyObject *operator_binary(world *w, int kind, PyObject *left, PyObject *right);
-PyObject *operator_unary(world *w, PyObject *function, PyObject *o);
+PyObject *operator_unary(world *w, const char *name, PyObject *o); // a function of `operator`
 PyObject *operator_compare(world *w, PyObject *left, PyObject *right, int kind);
 PyObject *operator_getitem(world *w, PyObject *o, PyObject *key);
 int operator_setitem(world *w, PyObject *o, PyObject *key, PyObject *value);

@@ -242,10 +242,7 @@ static PyObject *inplace_power(PyObject *left, PyObject *right, PyObject *modulu
 
 static PyObject *unary(PyObject *o, const char *name) {
     world *w = standin_world(o);
-    PyObject *text = w ? PyUnicode_FromString(name) : NULL;
-    PyObject *result = text ? operator_unary(w, text, o) : NULL;
-    Py_XDECREF(text);
-    return result;
+    return w ? operator_unary(w, name, o) : NULL;
 }
 
 static PyObject *negative(PyObject *o) {
