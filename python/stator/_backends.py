@@ -135,8 +135,11 @@ def _called(node: _engine.Node) -> Any:
 
 
 def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
-    """The graph as a module whose forward takes the inputs in order and returns a tuple."""
+    """The graph as a module whose forward takes the inputs in order and returns a tuple.
+
+    Bodies are submodules of the module whose graph calls them."""
     result = torch.fx.Graph()
+    root = torch.nn.Module()
     nodes: dict[Any, torch.fx.Node] = {}
     for node in graph.nodes:
         args = _argument(node.args, nodes, result)
@@ -148,12 +151,15 @@ def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
             }
         if node.op.startswith("call_"):
             made.meta["source_fn_stack"] = [(node.name, _called(node))]
-        if node.example is not None:
+        if node.op == "get_attr":
+            value = node.example
+            setattr(root, node.target, to_fx(value) if type(value) is _engine.Graph else value)
+        elif node.example is not None:
             made.meta["example_value"] = node.example
         if node.stack:
             made.meta["stack_trace"] = _stack_trace(node.stack)
         nodes[node] = made
-    return private.make_graph_module(torch.nn.Module(), result, class_name="GraphModule")
+    return private.make_graph_module(root, result, class_name="GraphModule")
 
 
 # -- handing over --

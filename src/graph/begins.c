@@ -98,6 +98,8 @@ static bool same_target(PyObject *a, PyObject *b) {
 
 static bool same_call(const node *a, const node *b) {
     bool named = a->kwargs && b->kwargs;
+    if (a->op == NODE_GET_ATTR && a->example != b->example)
+        return false;
     return a->op == b->op && a->effects == b->effects && same_target(a->target, b->target) &&
            same_argument(a->args, b->args) &&
            (named ? same_dict(a->kwargs, b->kwargs) : a->kwargs == b->kwargs);

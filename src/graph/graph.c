@@ -23,9 +23,8 @@ static void node_dealloc(node *n) {
 }
 
 static const char *const op_names[] = {
-    [NODE_PLACEHOLDER] = "placeholder",
-    [NODE_CALL_FUNCTION] = "call_function",
-    [NODE_CALL_METHOD] = "call_method",
+    [NODE_PLACEHOLDER] = "placeholder", [NODE_CALL_FUNCTION] = "call_function",
+    [NODE_CALL_METHOD] = "call_method", [NODE_GET_ATTR] = "get_attr",
     [NODE_OUTPUT] = "output",
 };
 
@@ -78,6 +77,7 @@ static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kw
         return NULL;
     n->op = op;
     n->index = -1;
+    n->scope = 0;
     n->target = Py_NewRef(target);
     n->args = Py_NewRef(args);
     n->kwargs = kwargs && PyDict_GET_SIZE(kwargs) > 0 ? Py_NewRef(kwargs) : NULL;
@@ -248,6 +248,10 @@ status graph_rename(graph *g, node *n, PyObject *name) {
 // --- graphs ---
 
 static void graph_dealloc(graph *g) {
+    Py_XDECREF(g->outer);
+    Py_XDECREF(g->lifted);
+    Py_XDECREF(g->stems);
+    replay_free(g->program);
     Py_XDECREF(g->nodes);
     Py_XDECREF(g->sources);
     Py_XDECREF(g->names);
@@ -269,6 +273,7 @@ static PyMemberDef graph_members[] = {
     {"effects", T_INT, offsetof(graph, effects), READONLY, NULL},
     {"closed", T_BOOL, offsetof(graph, closed), READONLY, NULL},
     {"literal", T_BOOL, offsetof(graph, literal), READONLY, NULL},
+    {"lifted", T_OBJECT, offsetof(graph, lifted), READONLY, NULL},
     {"keeper", T_OBJECT, offsetof(graph, keeper), READONLY, NULL},
     {0},
 };
@@ -291,12 +296,25 @@ static PyObject *graph_tp_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return NULL;
 }
 
+// What a body is called by: the call that it was given to runs it, perhaps more than once.
+static PyObject *graph_run(graph *g, PyObject *args, PyObject *kwargs) {
+    if (!g->closed || PyTuple_GET_SIZE(args) != g->inputs || (kwargs && PyDict_GET_SIZE(kwargs))) {
+        PyErr_SetString(PyExc_TypeError,
+                        "a closed graph takes as many arguments as it has inputs, by position");
+        return NULL;
+    }
+    if (!g->program && !(g->program = replay_new(g)))
+        return NULL;
+    return replay_run(g->program, ((PyTupleObject *)args)->ob_item, NULL);
+}
+
 PyTypeObject graph_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.Graph",
     .tp_doc = "Operations in the order they were traced. str() gives one line a node.",
     .tp_basicsize = sizeof(graph),
     .tp_dealloc = (destructor)graph_dealloc,
     .tp_repr = (reprfunc)graph_repr,
+    .tp_call = (ternaryfunc)graph_run,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_members = graph_members,
     .tp_getset = graph_getset,
@@ -313,6 +331,10 @@ graph *graph_new(void) {
     g->names = PySet_New(NULL);
     g->targets = PySet_New(NULL);
     g->counts = PyDict_New();
+    g->outer = NULL;
+    g->scope = g->bodies = 0;
+    g->lifted = g->stems = NULL;
+    g->program = NULL;
     g->inputs = g->calls = g->effects = 0;
     g->closed = false;
     g->sizes = NULL;
@@ -373,6 +395,7 @@ static status insert_input(graph *g, node *n, PyObject *source) {
         Py_DECREF(source);
         return ST_ERROR;
     }
+    n->scope = g->scope;
     renumber(g, g->inputs++);
     return ST_OK;
 }
@@ -419,6 +442,7 @@ node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObjec
         return NULL;
     }
     n->index = (int)PyList_GET_SIZE(g->nodes);
+    n->scope = g->scope;
     n->number = g->calls++;
     if (name_node(g, n, text, true) != ST_OK || PyList_Append(g->nodes, (PyObject *)n) < 0)
         Py_CLEAR(n);
@@ -479,12 +503,29 @@ static bool is_needless(const graph *g, const node *n) {
 static status mark_unused(graph *g, int *uses) {
     for (Py_ssize_t i = PyList_GET_SIZE(g->nodes) - 1; i >= 0; i--) {
         node *n = node_at(g, i);
-        if (uses[i] > 0 || (n->op != NODE_PLACEHOLDER && !is_needless(g, n)))
+        bool goes = n->op == NODE_PLACEHOLDER ? !g->lifted : is_needless(g, n);
+        if (uses[i] > 0 || !goes)
             continue;
         TRY(walk_node(n, uncount_use, uses));
         uses[i] = -1;
     }
     return ST_OK;
+}
+
+// A body's other placeholders stay: whoever calls it gives it that many values.
+static status mark_unlifted(graph *g, int *uses) {
+    PyObject *lifted = PyDict_New(), *of, *n;
+    Py_ssize_t at = 0;
+    while (lifted && PyDict_Next(g->lifted, &at, &of, &n)) {
+        int *count = &uses[((node *)n)->index];
+        if (*count == 0)
+            *count = -1;
+        else if (PyDict_SetItem(lifted, of, n) < 0)
+            Py_CLEAR(lifted);
+    }
+    if (lifted)
+        Py_SETREF(g->lifted, lifted);
+    return lifted ? ST_OK : ST_ERROR;
 }
 
 static PyObject *kept_of(PyObject *list, const int *uses, Py_ssize_t count) {
@@ -499,6 +540,8 @@ static PyObject *kept_of(PyObject *list, const int *uses, Py_ssize_t count) {
 static status remove_unused(graph *g, int *uses, bool *used) {
     TRY(count_uses(g, uses));
     TRY(mark_unused(g, uses));
+    if (g->lifted)
+        TRY(mark_unlifted(g, uses));
     PyObject *nodes = kept_of(g->nodes, uses, PyList_GET_SIZE(g->nodes));
     PyObject *sources = nodes ? kept_of(g->sources, uses, g->inputs) : NULL;
     if (!sources) {
@@ -535,13 +578,15 @@ status graph_close(graph *g, PyObject *outputs, bool *used) {
     status result = remove_unused(g, uses, used);
     PyMem_Free(uses);
     g->closed = result == ST_OK;
+    if (g->closed)
+        Py_CLEAR(g->outer); // which may keep the body from now on
     return result;
 }
 
 Py_ssize_t graph_operations(const graph *g) {
     Py_ssize_t count = 0;
     for (Py_ssize_t i = g->inputs; i < PyList_GET_SIZE(g->nodes); i++)
-        count += node_at(g, i)->op != NODE_OUTPUT;
+        count += node_at(g, i)->op != NODE_OUTPUT && node_at(g, i)->op != NODE_GET_ATTR;
     return count;
 }
 

@@ -13,6 +13,7 @@ typedef enum node_op {
     NODE_PLACEHOLDER,   // target: its name (str)
     NODE_CALL_FUNCTION, // target: the callable
     NODE_CALL_METHOD,   // target: the method's name (str); args[0] is self
+    NODE_GET_ATTR,      // target: the attribute's name (str); `example` is its value: a body …
     NODE_OUTPUT,        // args[0]: tuple of nodes
 } node_op;
 
@@ -43,6 +44,7 @@ typedef struct node {
     PyObject_HEAD
     node_op op;
     int index;         // in the graph
+    int scope;         // the number of the graph, see there
     PyObject *target;  // strong
     PyObject *args;    // strong, tuple
     PyObject *kwargs;  // strong, dict; NULL for none
@@ -60,8 +62,17 @@ typedef struct node {
     int dies;
 } node;
 
+typedef struct replay replay;
+
 typedef struct graph {
     PyObject_HEAD
+    // A body is a graph inside another one, see scope.c.
+    struct graph *outer; // strong, of a body that is not closed: the graph that it is inside of
+    int scope;           // 0, or which body this is of the outermost graph: 1, 2, …
+    int bodies;          // of the outermost graph: how many were opened
+    PyObject *lifted;    // strong, of a body: dict of a node of `outer` → its placeholder
+    PyObject *stems;   // strong, of the outermost graph: dict of an attribute's stem → last number
+    replay *program;   // owned: of a body that was called
     PyObject *nodes;   // strong, list; ends in an output node once closed
     PyObject *sources; // strong, list: for each placeholder the text of its source
     PyObject *names;   // strong, set of names in use
@@ -93,13 +104,30 @@ graph *graph_new(void);
 node *graph_input(graph *g, PyObject *name, PyObject *source, PyObject *example);
 node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
                  PyObject *example, PyObject *stack);
+// --- bodies (scope.c) ---
+
+// A graph inside `outer`. It takes nodes of `outer`, and of graphs around that, by graph_lift,
+// until it is closed. New reference.
+graph *graph_open_body(graph *outer);
+// The graph that a node belongs to: `g` or one around it; NULL: a body that has ended.
+graph *graph_of(graph *g, const node *n);
+// What stands for a node in `g`: the node itself, or a placeholder. Each body between the node's
+// graph and `g` gets one placeholder for it. Borrowed; NULL with an exception.
+node *graph_lift(graph *g, node *n);
+// The same if it was lifted already; else NULL.
+node *graph_lifted(graph *g, node *n);
+// A node that reads an attribute of the module which the graph becomes: its name is the stem with a
+// number behind it. A value that is a graph is a closed body. New reference.
+node *graph_attribute(graph *g, PyObject *stem, PyObject *value);
+
 // Puts placeholders in order: ranks[i] is the i-th one's. Those of one rank stay as they are.
 void graph_sort_inputs(graph *g, int *ranks);
 // The node is called like this from now on, or like this with a number.
 status graph_rename(graph *g, node *n, PyObject *name);
 // What comes out is given out; `outputs` is a tuple of nodes. Placeholders that nothing uses are
 // taken out: `used[i]` (may be NULL) says whether the i-th input stayed. So are subscripts nobody
-// uses, unless they may fail or a failure may ask for them.
+// uses, unless they may fail or a failure may ask for them. Of a body only lifted placeholders are
+// taken out.
 status graph_close(graph *g, PyObject *outputs, bool *used);
 // Number of nodes that compute something.
 Py_ssize_t graph_operations(const graph *g);
@@ -131,7 +159,6 @@ typedef struct graph_failure {
 } graph_failure;
 
 // Replay in C: a flat program made once from a closed graph, for the `eager` backend.
-typedef struct replay replay;
 replay *replay_new(const graph *g);
 void replay_free(replay *r);
 // Runs the operations. A value dies at its last use; once a call has left something behind, the

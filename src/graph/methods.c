@@ -31,6 +31,31 @@ static PyObject *method_call(graph *g, PyObject *args, PyObject *kwargs) {
     return (PyObject *)graph_call(g, op, target, given, keywords, example, stack);
 }
 
+// Of a body: what stands for a node of a graph around it.
+static PyObject *method_lift(graph *g, PyObject *n) {
+    if (is_node(n) && check_open(g))
+        return Py_XNewRef(graph_lift(g, (node *)n));
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "not a node");
+    return NULL;
+}
+
+static PyObject *method_body(graph *g, PyObject *unused) {
+    (void)unused;
+    return check_open(g) ? (PyObject *)graph_open_body(g) : NULL;
+}
+
+static PyObject *method_attribute(graph *g, PyObject *args) {
+    PyObject *stem, *value;
+    if (!PyArg_ParseTuple(args, "UO", &stem, &value) || !check_open(g))
+        return NULL;
+    if (Py_IS_TYPE(value, &graph_type) && !((graph *)value)->closed) {
+        PyErr_SetString(PyExc_ValueError, "the body is not closed");
+        return NULL;
+    }
+    return (PyObject *)graph_attribute(g, stem, value);
+}
+
 static PyObject *method_rename(graph *g, PyObject *args) {
     node *n;
     PyObject *name;
@@ -78,6 +103,11 @@ PyMethodDef graph_methods[] = {
      "add_call(target, args, kwargs=None, example=None, stack=None): a new node; a str is a "
      "method's "
      "name."},
+    {"open_body", (PyCFunction)method_body, METH_NOARGS, "open_body(): a graph inside this one."},
+    {"lift", (PyCFunction)method_lift, METH_O,
+     "lift(node): of a body, its placeholder for a node of a graph around it."},
+    {"add_attribute", (PyCFunction)method_attribute, METH_VARARGS,
+     "add_attribute(stem, value): a node that reads an attribute, such as a closed body."},
     {"rename", (PyCFunction)method_rename, METH_VARARGS, "rename(node, name)"},
     {"close", (PyCFunction)method_close, METH_O,
      "close(outputs): adds the output; says of each input whether it stayed."},

@@ -155,6 +155,22 @@ static PyObject *input_text(const graph *g, const node *n) {
     return PyUnicode_FromFormat("%U = input  # %U", n->name, PyList_GET_ITEM(g->sources, n->index));
 }
 
+// A body is shown where it is read, further in.
+static PyObject *attribute_text(const node *n) {
+    if (!Py_IS_TYPE(n->example, &graph_type))
+        return wrapped("%U = attribute", Py_NewRef(n->name));
+    PyObject *body = graph_text((graph *)n->example), *result = NULL;
+    PyObject *end = PyUnicode_FromString("\n"), *further = PyUnicode_FromString("\n    ");
+    PyObject *lines = body && end && further ? PyUnicode_Replace(body, end, further, -1) : NULL;
+    if (lines)
+        result = PyUnicode_FromFormat("%U = body:\n    %U", n->name, lines);
+    Py_XDECREF(body);
+    Py_XDECREF(end);
+    Py_XDECREF(further);
+    Py_XDECREF(lines);
+    return result;
+}
+
 static PyObject *operation_text(const graph *g, const node *n) {
     switch (n->op) {
     case NODE_PLACEHOLDER:
@@ -163,6 +179,8 @@ static PyObject *operation_text(const graph *g, const node *n) {
         return function_text(n);
     case NODE_CALL_METHOD:
         return method_text(n);
+    case NODE_GET_ATTR:
+        return attribute_text(n);
     case NODE_OUTPUT:
         return wrapped("return %U", argument_text(PyTuple_GET_ITEM(n->args, 0)));
     }

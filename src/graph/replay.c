@@ -191,17 +191,26 @@ static binaryfunc operator_of(const node *n) {
     return NULL;
 }
 
+// The value of an attribute, as a step that calls it.
+static PyObject *give_itself(PyObject *value, PyObject *const *args, size_t given,
+                             PyObject *names) {
+    (void)args, (void)given, (void)names;
+    return Py_NewRef(value);
+}
+
 static status build_step(builder *b, const node *n) {
     step *s = &b->r->steps[b->at];
-    *s =
-        (step){.target = n->target, .result = n->index, .number = n->number, .effects = n->effects};
+    PyObject *target = n->op == NODE_GET_ATTR ? n->example : n->target;
+    *s = (step){.target = target, .result = n->index, .number = n->number, .effects = n->effects};
     s->count = (int)PyTuple_GET_SIZE(n->args);
     if (n->op == NODE_CALL_FUNCTION) {
         s->binary = operator_of(n);
         s->call = PyVectorcall_Function(n->target);
         s->call = s->call ? s->call : PyObject_Vectorcall;
+    } else if (n->op == NODE_GET_ATTR) {
+        s->call = give_itself;
     }
-    TRY(own(b, n->target));
+    TRY(own(b, target));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(n->args); i++)
         TRY(add_argument(b, PyTuple_GET_ITEM(n->args, i)));
     if (n->kwargs)

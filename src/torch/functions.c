@@ -1,17 +1,13 @@
 // autograd.Function: a call of one becomes a single node, which runs the program's own code. Before
 // that its forward and backward are traced, to see that they do nothing but compute, and what they
-// depend on; the nodes of this look are thrown away. Where they do more, the trace is done again,
-// and breaks before the call.
+// depend on; the nodes of this look are recorded in a body that is thrown away. Where they do more,
+// the trace is done again, and breaks before the call.
 #include "src/interp/run.h"
 
 #include "src/torch/room.h"
 
 static Py_ssize_t count_contexts(const torch_trace *t) {
     return t->contexts ? PyList_GET_SIZE(t->contexts) : 0;
-}
-
-static Py_ssize_t count_operations(const graph *g) {
-    return PyList_GET_SIZE(g->nodes) - g->inputs;
 }
 
 // Writes to what is no tensor, and no state of torch's.
@@ -21,37 +17,26 @@ static uint64_t count_writes(const world *w, const torch_trace *t) {
 
 // --- what was seen ---
 
-typedef struct given {
-    const world *w;
-    const call *args;
-    int first; // index of the first node of the look
-} given;
-
-static status note_foreign(node *n, void *data) {
-    const given *g = data;
-    if (n->index >= g->first)
-        return ST_OK;
-    for (size_t i = 0; i < call_count(g->args); i++) {
-        PyObject *arg = g->args->args[i];
+static bool is_given(graph *outer, const call *c, node *n) {
+    for (size_t i = 0; i < call_count(c); i++) {
+        PyObject *arg = c->args[i];
         arg = is_lazy(arg) ? ((lazy *)arg)->inside : arg;
-        if (arg && is_tensor_standin(arg) &&
-            (((standin *)arg)->node == n || ((standin *)arg)->input == n))
-            return ST_OK;
+        standin *s = arg && is_tensor_standin(arg) ? (standin *)arg : NULL;
+        if (s &&
+            (graph_lifted(outer, s->node) == n || (s->input && graph_lifted(outer, s->input) == n)))
+            return true;
     }
-    return ST_BREAK;
+    return false;
 }
 
 // A backend that traces the node finds real tensors in its way, if it uses others than it was
 // given.
-static bool uses_others(world *w, const call *c, int first) {
-    given g = {w, c, first};
-    PyObject *nodes = w->graph->nodes;
-    for (Py_ssize_t i = first; i < PyList_GET_SIZE(nodes); i++) {
-        node *n = (node *)PyList_GET_ITEM(nodes, i);
-        if (node_walk(n->args, note_foreign, &g) != ST_OK ||
-            (n->kwargs && node_walk(n->kwargs, note_foreign, &g) != ST_OK))
+static bool uses_others(const graph *body, const call *c) {
+    PyObject *n;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(body->lifted, &at, &n, NULL))
+        if (!is_given(body->outer, c, (node *)n))
             return true;
-    }
     return false;
 }
 
@@ -90,7 +75,6 @@ static int writes_to_given(torch_trace *t, const call *c) {
 }
 
 static const char *objection(world *w, const torch_trace *t, const look *l, const call *c) {
-    int first = w->graph->inputs + (int)l->operations;
     if (count_writes(w, t) != l->writes)
         return "writes to what is outside";
     if (world_wrote(w) &&
@@ -98,7 +82,7 @@ static const char *objection(world *w, const torch_trace *t, const look *l, cons
         return "may read what was written before";
     if (count_contexts(t) != l->contexts || t->inference)
         return "changes torch's state";
-    if (!w->terms.replayed && uses_others(w, c, first))
+    if (!w->terms.replayed && uses_others(w->scope, c))
         return "uses a tensor that it was not given";
     return NULL;
 }
@@ -112,14 +96,6 @@ static void restore(torch_trace *t, const look *l) {
     }
 }
 
-// Stand-ins of theirs may live on, unused: the nodes have no place any more.
-static int drop_nodes(graph *g, Py_ssize_t first) {
-    Py_ssize_t count = PyList_GET_SIZE(g->nodes);
-    for (Py_ssize_t i = first; i < count; i++)
-        ((node *)PyList_GET_ITEM(g->nodes, i))->index = -1;
-    return PyList_SetSlice(g->nodes, first, count, NULL);
-}
-
 static status end_look(world *w, torch_trace *t, const look *l, const call *c) {
     restore(t, l);
     const char *why = objection(w, t, l, c);
@@ -130,8 +106,7 @@ static status end_look(world *w, torch_trace *t, const look *l, const call *c) {
         why = "writes to a tensor that it is given";
     if (why)
         return world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function that %s", why);
-    if (drop_nodes(w->graph, w->graph->inputs + l->operations) < 0)
-        return ST_ERROR;
+    world_leave_body(w);
     if (l->stateless && t->before && state_unchanged(t))
         state_restore(t);
     return ST_OK;
@@ -144,14 +119,14 @@ status function_look(world *w) {
     if (!t || !w->run)
         return t ? world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function")
                  : ST_ERROR;
-    TRY(fakes_settle(w)); // nodes of the look go
+    TRY(fakes_settle(w)); // what is lifted into the body has a fake
     look l = {.since = w->time.trial ? w->time.trial : w->run->started,
               .writes = count_writes(w, t),
-              .operations = count_operations(w->graph),
               .contexts = count_contexts(t),
               .moved = t->moved.count,
               .stateless = t->before == NULL};
     TRY(vec_push(&t->looks, l));
+    TRY(world_open_body(w));
     if (w->time.trial == 0) {
         w->facts.met = false;
         if (t->mode && ask(t, "forget_writes", Py_None, NULL) < 0)
@@ -189,8 +164,21 @@ static status note_shared(torch_trace *t, uint64_t since, const call *c, PyObjec
     return shares < 0 ? ST_ERROR : ST_OK;
 }
 
+status function_end(world *w) {
+    const torch_trace *t = w->torch;
+    if (t->looks.count == 0)
+        return ST_OK;
+    world_break(w, REASON_TENSOR_OPERATION, "an autograd.Function that raises");
+    world_break_earlier(w, w->time.trial);
+    return ST_BREAK;
+}
+
 status function_outputs(world *w, node *const *nodes, uint32_t count) {
     torch_trace *t = w->torch;
+    for (uint32_t i = 0; i < count; i++)
+        if (nodes[i]->scope != w->graph->scope)
+            return world_break_status(w, REASON_TENSOR_OPERATION,
+                                      "a tensor of a body that has ended");
     if (!t || !t->shared || w->terms.replayed)
         return ST_OK;
     PyObject *fakes = PyList_New(0);

@@ -16,7 +16,7 @@ static status note_use(node *n, void *data) {
 
 // Whether a later node of the graph has taken it.
 static bool is_used(const world *w, node *n) {
-    PyObject *nodes = w->graph->nodes;
+    PyObject *nodes = w->scope->nodes;
     node *wanted = n;
     for (Py_ssize_t i = PyList_GET_SIZE(nodes) - 1; i >= 0 && wanted; i--) {
         node *later = (node *)PyList_GET_ITEM(nodes, i);

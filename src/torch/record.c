@@ -31,7 +31,7 @@ static PyObject *convert(world *w, PyObject *argument);
 static PyObject *convert_standin(world *w, PyObject *o) {
     standin *s = (standin *)o;
     if (s->world == w)
-        return Py_NewRef(s->node);
+        return (PyObject *)standin_node(w, s);
     PyErr_SetString(PyExc_RuntimeError, "a tensor of another trace was used in this one");
     return NULL;
 }
@@ -369,7 +369,7 @@ static PyObject *wrap_item(world *w, PyObject *sequence, Py_ssize_t i, node *n) 
     PyObject *index = PyLong_FromSsize_t(i);
     PyObject *args = index ? PyTuple_Pack(2, n, index) : NULL;
     node *get =
-        args ? graph_call(w->graph, NODE_CALL_FUNCTION, facts.getitem, args, NULL, item, n->stack)
+        args ? graph_call(w->scope, NODE_CALL_FUNCTION, facts.getitem, args, NULL, item, n->stack)
              : NULL;
     if (get)
         Py_SETREF(get->modules, Py_NewRef(n->modules));
@@ -484,7 +484,8 @@ static bool is_time_to_sweep(const torch_trace *t, int calls) {
     return calls % (1 + (int)(t->living.count / QUICK)) == 0;
 }
 
-// An operation of this graph has failed, and the program is to go on from here.
+// An operation of this graph has failed, and the program is to go on from here. (A body belongs to
+// the call that comes next in the graph.)
 static bool is_stop(world *w) {
     if (w->time.stop_call != w->graph->calls)
         return false;
@@ -504,18 +505,27 @@ static bool is_handling_own(const world *w) {
 static int effects_in_inference(const world *w) {
     const node *entered = inference_entered(w->torch);
     int effects = 0;
-    for (Py_ssize_t i = PyList_GET_SIZE(w->graph->nodes) - 1; entered && i >= 0; i--) {
-        const node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
-        if (n == entered)
-            break;
-        effects |= n->effects;
+    for (const graph *g = w->scope; entered && g; g = g->outer) {
+        for (Py_ssize_t i = PyList_GET_SIZE(g->nodes) - 1; i >= 0; i--) {
+            const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
+            if (n == entered)
+                return effects;
+            effects |= n->effects;
+        }
     }
+    return effects;
+}
+
+static int effects_so_far(const world *w) {
+    int effects = 0;
+    for (const graph *g = w->scope; g; g = g->outer)
+        effects |= g->effects;
     return effects;
 }
 
 static bool may_not_fail(world *w) {
     if (!w->terms.replayed || w->terms.whole || w->inside.strict > 0 || w->terms.recovering ||
-        !(w->graph->effects & EFFECTS_LASTING))
+        !(effects_so_far(w) & EFFECTS_LASTING))
         return false;
     if (is_handling_own(w))
         world_break(w, REASON_EXCEPTION_LIVES, "an operation may fail while it is handled");
@@ -531,15 +541,15 @@ static node *add_call(world *w, node_op op, PyObject *target, PyObject *args, Py
     torch_trace *t = w->torch;
     if (is_stop(w))
         return NULL;
-    if (is_time_to_sweep(t, w->graph->calls) && !is_within_native(w))
+    if (is_time_to_sweep(t, w->scope->calls) && !is_within_native(w))
         standins_sweep(t, w->graph->calls);
     PyObject *stack = world_stack(w);
     world_touch(w);
-    node *n = stack ? graph_call(w->graph, op, target, args, kwargs, example, stack) : NULL;
+    node *n = stack ? graph_call(w->scope, op, target, args, kwargs, example, stack) : NULL;
     Py_XDECREF(stack);
     if (n) {
         n->effects = t->pending;
-        w->graph->effects |= t->pending;
+        w->scope->effects |= t->pending;
     }
     t->pending = 0;
     if (n && record_modules(w, n) != ST_OK)

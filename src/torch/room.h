@@ -124,12 +124,11 @@ typedef struct input input;
 
 // An autograd.Function is being looked at, see functions.c.
 typedef struct look {
-    uint64_t since;        // when the instruction began that calls it
-    uint64_t writes;       // to what is outside, before it
-    Py_ssize_t operations; // nodes of the graph that are no inputs, before it
-    Py_ssize_t contexts;   // of autocast
-    uint32_t moved;        // how many stand-ins were moved before
-    bool stateless;        // no state was set before
+    uint64_t since;      // when the instruction began that calls it
+    uint64_t writes;     // to what is outside, before it
+    Py_ssize_t contexts; // of autocast
+    uint32_t moved;      // how many stand-ins were moved before
+    bool stateless;      // no state was set before
 } look;
 
 // A stand-in that an operation has given back, and the node it stood for before.
@@ -216,6 +215,8 @@ PyObject *standin_for(world *w, PyObject *fake, node *n);
 PyObject *standin_new(world *w, node *n, PyTypeObject *type);
 // The stand-in of the node that an argument is, which an operation gave back. New reference.
 PyObject *standin_again(world *w, node *argument, node *n);
+// What uses of a stand-in refer to where calls are recorded now. New reference.
+node *standin_node(world *w, standin *s);
 // What an operation gave back, and was one of its arguments, was dropped at once.
 void standin_dropped(world *w, standin *s);
 // NULL and an exception if its trace has ended.
@@ -343,6 +344,9 @@ status hooks_end(world *w);
 // instruction that calls it.
 status function_look(world *w);
 PyObject *function_apply(world *w, const row *r, const call *c);
+// No Function is still looked at when the trace has come to its end: one raised, and the exception
+// was caught. Then the trace is done again, and breaks before it.
+status function_end(world *w);
 // None of the graph's outputs is what a Function gave back of its arguments' memory, if the graph
 // is compiled as a whole.
 status function_outputs(world *w, node *const *nodes, uint32_t count);

@@ -99,9 +99,24 @@ PyObject *standin_again(world *w, node *argument, node *n) {
     return replace_node(t, (standin *)(uintptr_t)*owner, n);
 }
 
+// One that lives on after its body has ended stands for nothing that is ever computed.
+node *standin_node(world *w, standin *s) {
+    torch_trace *t = w->torch;
+    if (LIKELY(s->node->scope == w->scope->scope))
+        return (node *)Py_NewRef(s->node);
+    if (!graph_of(w->scope, s->node)) {
+        world_break(w, REASON_TENSOR_OPERATION, "a tensor of a body that has ended");
+        return NULL;
+    }
+    node *n = graph_lift(w->scope, s->node);
+    if (!n || map_put(&t->owners, map_key(n), map_key(s)) != ST_OK)
+        return NULL;
+    return (node *)Py_NewRef(n);
+}
+
 // The operation was a statement: uses go on referring to what they did before.
 void standin_dropped(world *w, standin *s) {
-    PyObject *nodes = w->graph->nodes;
+    PyObject *nodes = w->scope->nodes;
     PyObject *last = PyList_GET_ITEM(nodes, PyList_GET_SIZE(nodes) - 1);
     if (s->earlier == NULL || last != (PyObject *)s->node)
         return;

@@ -108,6 +108,7 @@ static status end(world *w) {
     torch_trace *t = w->torch;
     if (!t)
         return ST_OK;
+    TRY(function_end(w));
     TRY(operator_checked(w, t));
     TRY(check_bytes(w, t));
     TRY(hooks_end(w));
@@ -186,7 +187,8 @@ static void named(world *w, PyObject *o, PyObject *name) {
     Py_CLEAR(s->earlier); // it is a variable's value now
     if (s->node->renamed || s->node->op == NODE_PLACEHOLDER)
         return;
-    if (graph_rename(w->graph, s->node, name) != ST_OK)
+    graph *g = graph_of(w->scope, s->node);
+    if (g && graph_rename(g, s->node, name) != ST_OK)
         PyErr_Clear();
 }
 

@@ -57,6 +57,7 @@ world *world_new(void) {
         world_free(w);
         return NULL;
     }
+    w->scope = (graph *)Py_NewRef(w->graph);
     return w;
 }
 
@@ -75,6 +76,18 @@ status world_hold_call(world *w, held_call c) {
         TRY(map_put(&w->held.sealed, map_key(c.made), 1));
     c.since = w->run ? w->run->started : 0;
     return vec_push(&w->held.calls, c);
+}
+
+status world_open_body(world *w) {
+    graph *body = graph_open_body(w->scope);
+    if (body == NULL)
+        return ST_ERROR;
+    Py_SETREF(w->scope, body);
+    return ST_OK;
+}
+
+void world_leave_body(world *w) {
+    Py_SETREF(w->scope, (graph *)Py_NewRef(w->scope->outer));
 }
 
 // C objects without parts are numbers, names and the like.
@@ -229,6 +242,7 @@ void world_free(world *w) {
     arena_clear(&w->arena);
     if (w->guards != NULL)
         guards_free(w->guards);
+    Py_XDECREF(w->scope);
     Py_XDECREF(w->graph);
     Py_XDECREF(w->stop.detail);
     Py_XDECREF(w->stop.stack);

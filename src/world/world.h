@@ -32,6 +32,7 @@ typedef struct world {
     arena arena;
     guards *guards;
     graph *graph;           // strong
+    struct graph *scope;    // strong: where calls are recorded: `graph`, or a body inside it
     void *torch;            // src/torch's own state for this trace, or NULL
     struct run *root, *run; // the outermost and the innermost frame of this trace
     world_terms terms;      // what the caller of the trace says about it
@@ -101,6 +102,10 @@ status world_hold_call(world *w, held_call c);
 static inline bool world_sealed(const world *w, PyObject *o) {
     return w->held.calls.count > 0 && map_get(&w->held.sealed, map_key(o)) != NULL;
 }
+// Calls are recorded in a new body from now on; and in the graph around it again. What the body has
+// in it goes, unless the caller keeps it.
+status world_open_body(world *w);
+void world_leave_body(world *w);
 // Keeps `o` until the trace ends and gives it back; takes the reference. NULL with an exception.
 PyObject *world_keep(world *w, PyObject *o);
 // Whether plain Python, too, would keep an inside object alive at this point: the locals of the

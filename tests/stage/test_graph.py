@@ -230,3 +230,134 @@ def test_a_long_graph():
     g = graph(build)
     assert g.replay(0) == (5000,)
     del g
+
+
+# -- bodies --
+
+
+def test_a_body_takes_each_node_from_around_it_once():
+    g = _engine.Graph()
+    x, y = g.add_input("L['x']"), g.add_input("L['y']")
+    z = g.add_call(operator.add, (x, y))
+    body = g.open_body()
+    lifted = body.lift(z)
+    assert lifted is not z and (lifted.op, lifted.name) == ("placeholder", z.name)
+    assert body.lift(z) is lifted, "once"
+    assert body.lift(lifted) is lifted, "its own"
+    assert body.lift(x).name == "l_x_"
+    assert list(body.lifted) == [z, x] and body.sources == ["add", "l_x_"]
+    assert g.nodes == [x, y, z], "nothing is recorded outside"
+
+
+def test_a_node_is_lifted_through_every_body_in_between():
+    g = _engine.Graph()
+    x = g.add_input("L['x']")
+    outer = g.open_body()
+    inner = outer.open_body()
+    deep = inner.lift(x)
+    (of,) = inner.lifted
+    assert outer.lifted == {x: of} and inner.lifted == {of: deep}
+    assert outer.lift(x) is of
+
+
+def test_a_node_of_a_body_that_has_ended_is_refused():
+    g = _engine.Graph()
+    x = g.add_input("L['x']")
+    body, other = g.open_body(), g.open_body()
+    inside = body.add_call(operator.neg, (body.lift(x),))
+    for elsewhere in (g, other, g.open_body()):
+        with pytest.raises(ValueError, match="body that has ended"):
+            elsewhere.lift(inside)
+    body.close((inside,))
+    with pytest.raises(ValueError, match="closed"):
+        body.lift(x)
+
+
+def twice(body, *args):
+    return body(*body(*args))
+
+
+def graph_with_body():
+    g = _engine.Graph()
+    x, y = g.add_input("L['x']"), g.add_input("L['y']")
+    body = g.open_body()
+    product = body.add_call(operator.mul, (body.lift(x), body.lift(y)))
+    body.close((product, body.lift(y)))
+    read = g.add_attribute("wrap_body", body)
+    call = g.add_call(twice, (read, x, y))
+    g.close((g.add_call(operator.getitem, (call, 0)),))
+    return g
+
+
+def test_a_body_is_printed_further_in_and_runs_when_it_is_called():
+    g = graph_with_body()
+    assert str(g).splitlines() == [
+        "l_x_ = input  # L['x']",
+        "l_y_ = input  # L['y']",
+        "wrap_body_0 = body:",
+        "    l_x_ = input  # l_x_",
+        "    l_y_ = input  # l_y_",
+        "    mul = operator.mul(l_x_, l_y_)",
+        "    return (mul, l_y_)",
+        f"twice = {__name__}.twice(wrap_body_0, l_x_, l_y_)",
+        "getitem = operator.getitem(twice, 0)",
+        "return (getitem,)",
+    ]
+    assert g.operations == 2
+    assert g.replay(2, 3) == (18,)
+    assert g.replay(5, 1) == (5,)
+
+
+def test_attributes_of_one_stem_are_numbered_through_all_bodies():
+    g = _engine.Graph()
+    x = g.add_input("L['x']")
+    outer = g.open_body()
+    inner = outer.open_body()
+    inner.close((inner.lift(x),))
+    first = outer.add_attribute("wrap_body", inner)
+    outer.close((outer.lift(x),))
+    second = g.add_attribute("wrap_body", outer)
+    other = g.add_attribute("hook_body", outer)
+    assert [n.name for n in (first, second, other)] == ["wrap_body_0", "wrap_body_1", "hook_body_0"]
+    assert [n.op for n in (first, second)] == ["get_attr"] * 2
+
+
+def test_closing_a_body_takes_out_what_was_lifted_for_nothing_and_nothing_else():
+    g = _engine.Graph()
+    x, y = g.add_input("L['x']"), g.add_input("L['y']", example=(1, 2))
+    body = g.open_body()
+    carry = body.add_input("carry")
+    body.add_call(operator.getitem, (body.lift(y), 0))
+    assert body.close((body.lift(x),)) == [True, False, True]
+    assert names(body)[:2] == [carry.name, "l_x_"]
+    assert list(body.lifted) == [x] and body.sources == ["carry", "l_x_"]
+    assert body(1, 2) == (2,)
+    for wrong in ((1,), (1, 2, 3)):
+        with pytest.raises(TypeError):
+            body(*wrong)
+
+
+def test_a_body_that_is_not_closed_is_no_attribute_and_cannot_be_called():
+    g = _engine.Graph()
+    body = g.open_body()
+    with pytest.raises(ValueError, match="not closed"):
+        g.add_attribute("wrap_body", body)
+    with pytest.raises(TypeError):
+        body()
+
+
+def test_a_graph_with_a_body_is_freed():
+    class Value:
+        pass
+
+    value = Value()
+    gone = weakref.ref(value)
+    g = _engine.Graph()
+    body = g.open_body()
+    inner = body.open_body()
+    inner.close((inner.lift(g.add_input("L['x']", example=value)),))
+    body.add_attribute("wrap_body", inner)
+    body.close(())
+    g.add_attribute("wrap_body", body)
+    del g, body, inner, value
+    assert gone() is None

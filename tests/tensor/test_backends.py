@@ -196,6 +196,31 @@ def test_a_graph_made_by_hand():
         assert_same(tuple(run(x(), x())), ((x() * 2).relu(), x() * 2))
 
 
+def test_a_body_made_by_hand_is_a_submodule():
+    graph = _engine.Graph()
+    a, b = graph.add_input("L['a']"), graph.add_input("L['b']")
+    body = graph.open_body()
+    inner = body.open_body()
+    inner.close((inner.add_call("sin", (inner.lift(a),)),))
+    wrap = torch.ops.higher_order.wrap
+    sin = body.add_call(wrap, (body.add_attribute("wrap_body", inner), body.lift(a)))
+    sin = body.add_call(operator.getitem, (sin, 0))
+    body.close((body.add_call(operator.mul, (sin, body.lift(b))),))
+    assert [n.name for n in body.lifted] == ["l_a_", "l_b_"]
+    call = graph.add_call(wrap, (graph.add_attribute("wrap_body", body), *body.lifted))
+    graph.close((graph.add_call(operator.getitem, (call, 0)),))
+    made = _backends.to_fx(graph)
+    assert isinstance(made.wrap_body_1, torch.fx.GraphModule)
+    assert isinstance(made.wrap_body_1.wrap_body_0, torch.fx.GraphModule)
+    assert [node.name for node in made.wrap_body_1.graph.nodes][:2] == ["l_a_", "l_b_"]
+    expected = (x().sin() * x(),)
+    assert_same(made(x(), x()), expected)
+    assert_same(graph.replay(x(), x()), expected)
+    for name in ("eager", "aot_eager"):
+        run = _backends.resolve(name)(graph, [x(), x()])
+        assert_same(tuple(run(x(), x())), expected)
+
+
 @pytest.mark.full
 def test_inductor():
     check(lambda x: (x.sin() + 1).relu() * 2, x(), backend="inductor")
