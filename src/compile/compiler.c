@@ -105,6 +105,7 @@ typedef struct product {
     bool last;         // the trace had to stop early
     int reach, looked; // see entry
     int calls;         // recorded by the program itself
+    int made_before;   // entries that had been made for the place when the trace began
     policy_break why;
     PyObject *misfits; // strong, or NULL: why older entries did not fit
 } product;
@@ -202,6 +203,49 @@ static outcome give_up_if_forgiven(compiler *c, cache *k, PyCodeObject *co, cons
     return OUTCOME_NATIVE;
 }
 
+static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f,
+                         PyObject **misfits);
+
+// Runs an entry that another thread has made meanwhile, or asks once more whether a new one is
+// wanted: OUTCOME_DONE with *fits false if so.
+static outcome ask_again(compiler *c, cache *k, product *made, guard_frame *f, PyObject **result,
+                         int *reach, bool *fits) {
+    PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(f->function);
+    Py_CLEAR(f->kept);
+    Py_CLEAR(made->misfits); // there are others by now
+    PyObject **regs = PyMem_Calloc((size_t)k->registers + 1, sizeof(PyObject *));
+    entry *e = regs ? cache_find(k, f, regs) : NULL;
+    outcome how = OUTCOME_ERROR;
+    *fits = e != NULL;
+    if (regs == NULL) {
+        PyErr_NoMemory();
+    } else if (e != NULL) {
+        c->hits++;
+        how = run_entry(c, e, f, regs, result, reach);
+    } else {
+        Py_CLEAR(f->kept);
+        how = may_trace(c, k, co, f, &made->misfits);
+    }
+    PyMem_Free(regs);
+    return how;
+}
+
+// Whether the new entry is not wanted any more, because of those that other threads made while this
+// one traced or ran the backend: one fits, or the limit is reached. *how is the outcome then.
+static bool is_outrun(compiler *c, cache *k, product *made, guard_frame *f, PyObject **result,
+                      int *reach, outcome *how) {
+    while (k->made != made->made_before) {
+        bool fits;
+        made->made_before = k->made;
+        outcome other = ask_again(c, k, made, f, result, reach, &fits);
+        if (fits || other != OUTCOME_DONE) {
+            *how = other;
+            return true;
+        }
+    }
+    return false;
+}
+
 // The sealed guards are tried on the very state that was traced: if they fail, someone else changed
 // it meanwhile, and the trace is worth nothing.
 static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyObject **result,
@@ -223,7 +267,8 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
         how = k->unit > 0 ? OUTCOME_STEP : OUTCOME_NATIVE;
     } else if (give_graph(c, made->plan, regs) < 0) {
         how = give_up_if_forgiven(c, k, co, "backend");
-    } else if (add_entry(c, k, made, f, &e) == 0) {
+    } else if (!is_outrun(c, k, made, f, result, reach, &how) &&
+               add_entry(c, k, made, f, &e) == 0) {
         cache_hold(e); // the policy runs Python code, and another thread may reset the cache
         if (policy_is_there(c))
             policy_made(c, k, co, plan_graph_of(e->plan));
@@ -675,6 +720,7 @@ static outcome compile_new(compiler *c, cache *k, guard_frame *f, PyObject **res
     product made = {0};
     PyObject *misfits = NULL;
     outcome how = may_trace(c, k, co, f, &misfits);
+    int made_before = k->made;
     if (how == OUTCOME_DONE)
         how = trace_call(c, k, f, frames_below(c, k, f), &made);
     if (how != OUTCOME_DONE) {
@@ -682,6 +728,7 @@ static outcome compile_new(compiler *c, cache *k, guard_frame *f, PyObject **res
         return how;
     }
     made.misfits = misfits;
+    made.made_before = made_before;
     if (made.broke)
         note(c->breaks, made.why.text);
     if (made.broke && policy_is_there(c) && policy_broke(c, k, co, &made.why) < 0) {

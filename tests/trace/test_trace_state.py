@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import types
 import warnings
 import weakref
@@ -622,6 +623,38 @@ def test_threads_compile_and_call_one_function():
 
     _in_threads(4, work)
     assert compiled.metrics["entries"] <= 8
+
+
+def _compile_at_once(threads, argument):
+    """Calls a compiled function in each thread; the first entry comes when all have been traced."""
+    torch = pytest.importorskip("torch")
+
+    def backend(module, examples):
+        while compiled.metrics["traces"] < threads:
+            time.sleep(0.001)
+        return module
+
+    def f(x, n):
+        return x + n
+
+    compiled = stator.compile(f, backend=backend)
+
+    def work(number):
+        n = argument(number)
+        assert compiled(torch.ones(2), n).tolist() == [1.0 + n] * 2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _in_threads(threads, work)
+    return compiled.metrics["entries"]
+
+
+def test_threads_that_compile_one_call_at_once_make_one_entry():
+    assert _compile_at_once(4, lambda number: 1) == 1
+
+
+def test_threads_that_compile_at_once_keep_to_the_limit():
+    assert _compile_at_once(12, float) == 8
 
 
 def test_threads_change_what_another_guards():
