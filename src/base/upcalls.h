@@ -19,8 +19,8 @@ extern PyObject *(*image_drive)(PyThreadState *ts, struct _PyInterpreterFrame *f
                                 struct resume_request *q, const struct image_place *at);
 
 // From src/guard to src/torch: an attribute of a tensor, read without running Python code. New
-// reference, or NULL without an exception. Without it (no torch) TENSOR_GRAD and TENSOR_ATTR are
-// places that are not there.
+// reference, or NULL without an exception. Without it (no torch) TENSOR_GRAD is a
+// place that is not there.
 extern PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
 
 // From src/call to src/trace: calls a Python function, known to the world, by PyObject_Vectorcall,

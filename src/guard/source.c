@@ -26,10 +26,6 @@ static PyObject *slice_field(PyObject *o, Py_ssize_t i) {
     return i == 0 ? s->start : i == 1 ? s->stop : i == 2 ? s->step : NULL;
 }
 
-static PyObject *range_field(PyObject *o, Py_ssize_t i) {
-    return i >= 0 && i <= 2 ? raw_field_get(RAW_RANGE_START + (raw_field)i, o) : NULL;
-}
-
 // A key with its own __hash__ is only looked for where all keys are guarded: by identity.
 static PyObject *dict_item(PyObject *o, PyObject *key, raw_hint *hint) {
     PyObject *value;
@@ -245,8 +241,6 @@ static PyObject *read_field(source_kind kind, PyObject *o, Py_ssize_t index) {
         return raw_view_mapping(o);
     case SOURCE_SLICE_FIELD:
         return slice_field(o, index);
-    case SOURCE_RANGE_FIELD:
-        return range_field(o, index);
     default:
         return NULL;
     }
@@ -280,8 +274,6 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
         return attr(parent, key, &m->hint);
     case SOURCE_OWN_DICT:
         return dict_or_itself(parent);
-    case SOURCE_MODULE_DICT:
-        return PyModule_Check(parent) ? raw_dict(parent) : NULL;
     case SOURCE_SLOT:
         return slot(parent, index);
     case SOURCE_ITEM:
@@ -302,7 +294,6 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
     case SOURCE_DICT:
     case SOURCE_CONTEXT_VAR:
     case SOURCE_FIELD:
-    case SOURCE_TENSOR_ATTR:
     case SOURCE_TENSOR_GRAD:
         return read_making(kind, parent, key, kept);
     default:

@@ -216,7 +216,7 @@ bool names_have_tensor(const world *w, const record *dict, PyObject *key);
 // Instance dict half of an outside object; NULL without an exception if it has no dict. If the dict
 // exists as an object with a record of its own, it is that record's.
 names *names_of_object(world *w, record *object);
-// A dict found by GLOBALS, BUILTINS, MODULE_DICT …: `s` is its own source; if `s` is of any other
+// A dict found by GLOBALS, BUILTINS, DICT …: `s` is its own source; if `s` is of any other
 // kind it is a function's, and the dict is its globals.
 names *names_of_globals(world *w, source *s, PyObject *globals);
 // Whether something of it is held back.
