@@ -280,6 +280,22 @@ HANDLER(not_implemented) {
     return handler_takes(c, 2, 2) ? Py_NewRef(Py_NotImplemented) : MISUSE();
 }
 
+// What object.__init__ asks of the type if there are arguments: whether __new__ and __init__ are
+// object's own.
+static status guard_makers(world *w, PyTypeObject *type) {
+    static const char *const names[] = {"__new__", "__init__"};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
+        PyObject *name = PyUnicode_InternFromString(names[i]);
+        if (name == NULL)
+            return ST_ERROR;
+        PyObject *found = type_lookup(w, type, name, NULL);
+        Py_DECREF(name);
+        if (found == NULL && (w->stop.broken || PyErr_Occurred()))
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
+    }
+    return ST_OK;
+}
+
 // object.__init__ looks at how many arguments there are, and at the type's __new__ and __init__.
 HANDLER(object_init) {
     PyObject *self = c->given ? door_open(w, c->args[0]) : NULL;
@@ -291,6 +307,8 @@ HANDLER(object_init) {
         return world_break(w, REASON_NATIVE_CALL, "object.__init__ of a tensor");
     if (c->given == 1 && !c->keywords)
         return Py_NewRef(Py_None);
+    if (guard_makers(w, Py_TYPE(self)) != ST_OK)
+        return NULL;
     size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0;
     PyObject **all = PyMem_New(PyObject *, c->given + extra);
     if (!all)

@@ -1,0 +1,401 @@
+"""Rows of C callables that look at objects from outside: what they saw is guarded, what they do is
+done by each call. Each program runs in two worlds of its own, plainly and compiled: two calls, a
+change, two more. Compared after each call: what it gives or raises, and what became of `x`.
+
+A program is (expression, setup, change). The classes `C` (an attribute `v`) and `Log` are made anew
+by each world. Python code that native code reaches must be known beforehand: a break because it was
+not would hide what the row does not say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import stator
+
+PRELUDE = """
+import _json, _sre, functools, heapq, itertools, math, operator, re, struct, types, weakref
+from collections import OrderedDict, defaultdict, deque
+from functools import cmp_to_key, partial
+
+class C:
+    def __init__(self, v):
+        self.v = v
+    def __repr__(self):
+        return f"C({self.v})"
+
+class SubDict(dict): pass
+class SubOrdered(OrderedDict): pass
+class SubStruct(struct.Struct): pass
+class SubBytes(bytearray): pass
+class Slotted:
+    __slots__ = ("v",)
+
+def caught(thunk=lambda: 1 / 0):
+    try:
+        return thunk()
+    except Exception as e:
+        return e
+
+def text(thunk):
+    try:
+        return thunk()
+    except Exception as e:
+        return type(e).__name__, str(e)
+
+def numbers():
+    for i in range(9):
+        try:
+            yield i
+        except ValueError:
+            yield -i
+
+def made(cls, **names):
+    o = cls()
+    for name, value in names.items():
+        setattr(o, name, value)
+    return o
+"""
+
+# What handlers see to, and native code would not.
+HANDLED = [
+    ("hasattr(x, 'w')", "x = C(1)", "x.w = 1"),
+    ("globals()['G']", "G = 1; x = 0", "G = 2"),
+    (
+        "text(lambda: object.__init__(x, 1))",
+        "class D:\n def __new__(cls, *a): return object.__new__(cls)\nx = D()",
+        "D.__init__ = lambda s, *a: None",
+    ),
+    ("object.__reduce_ex__(x, 2)[2]", "x = C(1)", "x.v = 2"),
+    (
+        "type.__instancecheck__(D, x)",
+        "class D: pass\nclass E: pass\nclass F(D): pass\nx = F()",
+        "F.__bases__ = (E,)",
+    ),
+    (
+        "{'q': 1}.__or__(x)",
+        "SubDict.keys = lambda s: ['a']; SubDict.__iter__ = lambda s: iter(['a']); x = SubDict(a=1)",
+        "SubDict.keys = lambda s: []",
+    ),
+    (
+        "dict.__or__(x, {'q': 1})",
+        "x = SubDict(a=1)",
+        "SubDict.__or__ = lambda s, o: 1",
+    ),
+    ("OrderedDict(q=1).__or__(x)", "x = OrderedDict(a=C(1))", "x['a'].v = 2"),
+    ("x.__missing__('q')", "L = [5, 4, 3, 2, 1]; x = defaultdict(L.pop)", "x.clear()"),
+    ("type(x).__getattribute__(x, 'mapping')['a']", "D = {'a': 1}; x = D.keys()", "D['a'] = 2"),
+    (
+        "type(x).__getattribute__(x, 'get')('a')",
+        "D = {'a': 1}; x = types.MappingProxyType(D)",
+        "D['a'] = 2",
+    ),
+    ("(1, x).__hash__()", "C.__hash__ = lambda s: 1; x = C(1)", "C.__hash__ = lambda s: 2"),
+    ("frozenset([x]).__hash__()", "C.__hash__ = lambda s: 1; x = C(1)", "C.__hash__ = lambda s: 2"),
+    ("map.__getattribute__(x, '__next__')()", "x = map(str, [1, 2, 3, 4, 5])", "next(x)"),
+    ("slice.__getattribute__(x, 'start').v", "x = slice(C(1))", "x.start"),
+    ("slice.__getattribute__(x, 'stop').v", "x = slice(C(1))", "x.stop.v = 2"),
+    ("x.throw(ValueError)", "x = numbers(); next(x)", "x = numbers(); next(x)"),
+    ("x.close()", "x = numbers(); next(x)", "x = numbers(); next(x)"),
+    (
+        "x.__call__()",
+        "def fn(a=[1]):\n return len(a)\nx = fn",
+        "fn.__defaults__[0].append(2)",
+    ),
+    (
+        "type(x).__dict__['v'].__get__(x)",
+        "x = made(Slotted, v=1)",
+        "x.v = 2",
+    ),
+    ("property(x).__doc__", "def fn(s): 'a'\nx = fn", "fn.__doc__ = 'b'"),
+    ("W.__get__(x)", "W = property(lambda s: 1); x = C(1)", "W.__init__(lambda s: 2)"),
+    (
+        "W.__set__(x, 5)",
+        "W = property(None, lambda s, v: setattr(s, 'v', 2)); x = C(1)",
+        "W.__init__(None, lambda s, v: setattr(s, 'v', 3))",
+    ),
+    (
+        "W.__delete__(x)",
+        "W = property(None, None, lambda s: setattr(s, 'v', 2)); x = C(1)",
+        "W.__init__(None, None, lambda s: setattr(s, 'v', 3))",
+    ),
+    (
+        "W.setter(None).__get__(x)",
+        "W = property(lambda s: 1); x = C(1)",
+        "W.__init__(lambda s: 2)",
+    ),
+    (
+        "(BaseException.__delattr__(x, 'w'), hasattr(x, 'w'))",
+        "x = ValueError(1); x.w = 1",
+        "x = ValueError(1); x.w = 1",
+    ),
+    ("x.with_traceback(None).__traceback__", "x = caught()", "x = caught()"),
+    ("operator.attrgetter('v')(x)", "x = C(1)", "x.v = 2"),
+    ("G(x)", "G = operator.attrgetter('v'); x = C(1)", "x.v = 2"),
+    (
+        "G(x)",
+        "G = operator.methodcaller('m'); C.m = lambda s: 1; x = C(1)",
+        "C.m = lambda s: 2",
+    ),
+    ("type(x).__getattribute__(x, 'obj').v", "x = cmp_to_key(max)(C(1))", "x.obj.v = 2"),
+    ("partial.__getattribute__(x, 'args')[0].v", "x = partial(max, C(1))", "x.args[0].v = 2"),
+    (
+        "(partial.__delattr__(x, 'w'), hasattr(x, 'w'))",
+        "x = made(lambda: partial(max), w=1)",
+        "x.w = 2",
+    ),
+    ("struct.Struct.__getattribute__(x, 'size')", "x = struct.Struct('i')", "x.__init__('q')"),
+    ("struct.Struct.__setattr__(x, 'w', 1)", "x = SubStruct('i')", "x.w = 2"),
+    (
+        "(struct.Struct.__delattr__(x, 'w'), hasattr(x, 'w'))",
+        "x = made(lambda: SubStruct('i'), w=1)",
+        "x.w = 2",
+    ),
+    ("W().v", "x = C(1); W = weakref.ref(x)", "x.v = 2"),
+    (
+        "operator.itemgetter.__getattribute__(x, '__reduce__')()[1]",
+        "x = operator.itemgetter(0)",
+        "",
+    ),
+]
+
+EQ = "class D(C):\n def __hash__(s): return 1\n def __eq__(s, o): return True\n"
+UNEQUAL = "D.__eq__ = lambda s, o: False"
+# What a row's protocols and flags make ready.
+READY = [
+    ("'\\x00'.translate(x)", "B = bytearray(b'abc'); x = memoryview(B)", "B[0] = 120"),
+    (
+        "'b'.translate(x)",
+        "x = defaultdict(lambda: 'p', {97: 'z'})",
+        "x.clear(); x.default_factory = lambda: 'q'",
+    ),
+    (
+        "'%(a)s'.__mod__(x)",
+        "C.__getitem__ = lambda s, k: 1; x = C(1)",
+        "C.__getitem__ = lambda s, k: 2",
+    ),
+    ("'%s'.__mod__(x)", "C.__str__ = lambda s: 'p'; x = C(1)", "C.__str__ = lambda s: 'q'"),
+    ("'%r'.__mod__(x)", "C.__repr__ = lambda s: 'p'; x = C(1)", "C.__repr__ = lambda s: 'q'"),
+    ("'%s'.__mod__((x,))", "C.__str__ = lambda s: 'p'; x = C(1)", "C.__str__ = lambda s: 'q'"),
+    ("'%r'.__mod__((x,))", "C.__repr__ = lambda s: 'p'; x = C(1)", "C.__repr__ = lambda s: 'q'"),
+    (
+        "(lambda b: (b.extend(x), b))(bytearray())",
+        "B = bytearray(b'a'); x = memoryview(B)",
+        "B[0] = 98",
+    ),
+    ("text(lambda: [1].index(x))", "x = {0, 8}", "x = {8, 0}"),
+    ("text(lambda: deque([1]).index(x))", "x = {0, 8}", "x = {8, 0}"),
+    ("text(lambda: deque([1]).remove(x))", "x = {0, 8}", "x = {8, 0}"),
+    (
+        "[1, 2].index(x)",
+        EQ + "D.__eq__ = lambda s, o: o == 1; x = D(1)",
+        "D.__eq__ = lambda s, o: o == 2",
+    ),
+    ("text(lambda: [x].index(1))", EQ + "x = D(1)", UNEQUAL),
+    ("text(lambda: (1,).index(x))", EQ + "x = D(1)", UNEQUAL),
+    ("text(lambda: (x,).index(1))", EQ + "x = D(1)", UNEQUAL),
+    (
+        "text(lambda: (1, 2, 1).index(1, x))",
+        "C.__index__ = lambda s: 0; x = C(1)",
+        "C.__index__ = lambda s: 1",
+    ),
+    (
+        "text(lambda: (O.move_to_end(x), list(O))[1])",
+        EQ + "O = OrderedDict([(1, 1), (2, 2)]); x = D(1)",
+        UNEQUAL,
+    ),
+    ("OrderedDict.__repr__(x)", "x = OrderedDict(a=C(1))", "x['a'].v = 2"),
+    (
+        "OrderedDict.__repr__(OrderedDict(a=x))",
+        "C.__repr__ = lambda s: 'p'; x = C(1)",
+        "C.__repr__ = lambda s: 'q'",
+    ),
+    (
+        "OrderedDict.popitem(x)",
+        "SubOrdered.__getitem__ = lambda s, k: 5; x = SubOrdered(a=1, b=2, c=3, d=4)",
+        "SubOrdered.__getitem__ = lambda s, k: 6",
+    ),
+    ("{'a': {'k': x}}.items().__eq__({'a': {'k': 1}}.items())", EQ + "x = D(1)", UNEQUAL),
+    ("{'a': {'k': 1}}.items().__contains__(('a', {'k': x}))", EQ + "x = D(1)", UNEQUAL),
+    ("(lambda s: (s.update([x]), len(s)))({1})", EQ + "x = D(1)", UNEQUAL),
+    ("(lambda s: (s.__init__([1, x]), len(s)))({1})", EQ + "x = D(1)", UNEQUAL),
+    ("len(frozenset.__new__(frozenset, [1, x]))", EQ + "x = D(1)", UNEQUAL),
+    ("{1}.__le__(x)", EQ + "x = {D(1)}", UNEQUAL),
+    ("x.__le__({1})", EQ + "x = {D(1)}", UNEQUAL),
+    ("len({1}.__sub__(x))", EQ + "x = {D(1)}", UNEQUAL),
+    ("len(x.__sub__({1}))", EQ + "x = {D(1)}", UNEQUAL),
+    ("len(x.__xor__({1}))", EQ + "x = {D(1)}", UNEQUAL),
+    ("len({1}.__isub__(x))", EQ + "x = {D(1)}", UNEQUAL),
+    ("len(x.__isub__({1}))", EQ + "x = {D(1)}", "x = {D(1)}; " + UNEQUAL),
+    ("list(x.difference({5, 6}))", "x = {0, 8}", "x = {8, 0}"),
+    ("list(x.__sub__({5, 6}))", "x = {0, 8}", "x = {8, 0}"),
+    ("list(x.union([5]))", "x = {0, 8}", "x = {8, 0}"),
+    ("list(x.__or__({5}))", "x = {0, 8}", "x = {8, 0}"),
+    ("list(x.copy())", "x = {0, 8}", "x = {8, 0}"),
+    ("(x.difference_update({5}), list(x))", "x = {0, 8}", "x = {8, 0}"),
+    ("(x.__isub__({5}), list(x))", "x = {0, 8}", "x = {8, 0}"),
+    ("slice(1, 2).__eq__(x)", EQ + "x = slice(D(1), 2)", UNEQUAL),
+    (
+        "(lambda c: (next(c), next(c)))(itertools.count(x))",
+        "C.__add__ = lambda s, o: 1; x = C(1)",
+        "C.__add__ = lambda s, o: 2",
+    ),
+    (
+        "(lambda c: (next(c), next(c)))(itertools.count(1, x))",
+        "C.__radd__ = lambda s, o: 1; x = C(1)",
+        "C.__radd__ = lambda s, o: 2",
+    ),
+    ("(lambda s: s.v).__get__(x)()", "x = C(1)", "x = C(2)"),
+    ("(lambda s: s.v).__get__(x).__self__ is x", "x = C(1)", "x = C(2)"),
+    ("types.MethodType(x, 1)()", "x = lambda v: v", "x = lambda v: -v"),
+    ("types.MethodType(len, x)()", "x = [1]", "x = [1, 2]"),
+    ("(type(OSError(x, 'b')).__name__)", "x = 2", "x = 13"),
+    (
+        "(lambda e: (e.__init__(x, b'b', 0, 1, 'c'), e.encoding))(UnicodeDecodeError('a', b'b', 0, 1, 'c'))",
+        "x = 'p'",
+        "x = 'q'",
+    ),
+    (
+        "(lambda e: (e.__init__('a', b'b', x, 1, 'c'), e.start))(UnicodeDecodeError('a', b'b', 0, 1, 'c'))",
+        "x = 0",
+        "x = 1",
+    ),
+    ("(lambda e: (e.add_note(x), e.__notes__))(ValueError())", "x = 'p'", "x = 'q'"),
+    (
+        "operator.concat(x, [1])",
+        "C.__add__ = lambda s, o: 1; C.__getitem__ = lambda s, i: 1; x = C(1)",
+        "C.__add__ = lambda s, o: 2",
+    ),
+    (
+        "operator.concat([1], x)",
+        "C.__radd__ = lambda s, o: 1; C.__getitem__ = lambda s, i: 1; x = C(1)",
+        "C.__radd__ = lambda s, o: 2",
+    ),
+    (
+        "operator.iconcat(x, [1])",
+        "C.__iadd__ = lambda s, o: 1; C.__getitem__ = lambda s, i: 1; x = C(1)",
+        "C.__iadd__ = lambda s, o: 2",
+    ),
+    (
+        "operator.iconcat((1,), x)",
+        "C.__radd__ = lambda s, o: 1; C.__getitem__ = lambda s, i: 1; x = C(1)",
+        "C.__radd__ = lambda s, o: 2",
+    ),
+    ("operator.iconcat([1], x)", "x = {0, 8}", "x = {8, 0}"),
+    ("operator.length_hint(x)", "C.__len__ = lambda s: 1; x = C(1)", "C.__len__ = lambda s: 2"),
+    ("operator.length_hint(x)", "x = iter([1, 2, 3])", "next(x)"),
+    ("operator.attrgetter(x)(O)", "O = C(1); O.w = 2; x = 'v'", "x = 'w'"),
+    ("operator.attrgetter('v', x)(O)", "O = C(1); O.w = 2; x = 'v'", "x = 'w'"),
+    ("operator.methodcaller(x)('aB')", "x = 'upper'", "x = 'lower'"),
+    (
+        "sorted([1, 2], key=cmp_to_key(x))",
+        "C.__call__ = lambda s, a, b: a - b; x = C(1)",
+        "C.__call__ = lambda s, a, b: b - a",
+    ),
+    (
+        "sorted([1, 2], key=cmp_to_key(lambda a, b: x))",
+        "C.__lt__ = lambda s, o: True; x = C(1)",
+        "C.__lt__ = lambda s, o: False",
+    ),
+    ("cmp_to_key(lambda a, b: a - b)(2).__lt__(x)", "x = cmp_to_key(max)(1)", "x.obj = 5"),
+    (
+        "PAIR.a.__get__(x)",
+        "from collections import namedtuple; PAIR = namedtuple('PAIR', 'a b'); x = PAIR(1, 2)",
+        "x = PAIR(3, 4)",
+    ),
+    ("re.compile('a').__eq__(x)", "x = re.compile('a')", "x = re.compile('b')"),
+    (
+        "re.match('(a)(b)', 'ab').group(x)",
+        "C.__index__ = lambda s: 1; x = C(1)",
+        "C.__index__ = lambda s: 2",
+    ),
+    (
+        "re.match('(a)(b)', 'ab').group(0, x)",
+        "C.__index__ = lambda s: 1; x = C(1)",
+        "C.__index__ = lambda s: 2",
+    ),
+    (
+        "struct.Struct('bb').pack(1, x)",
+        "C.__index__ = lambda s: 1; x = C(1)",
+        "C.__index__ = lambda s: 2",
+    ),
+    ("(lambda s: (s.__init__(x), s.size))(struct.Struct('i'))", "x = 'q'", "x = 'b'"),
+    ("heapq.heappush(x, 0)", "class SubList(list): pass\nx = SubList([1, 2])", "x = SubList([3])"),
+    ("range(9).__getitem__(x)", "C.__index__ = lambda s: 1; x = C(1)", "C.__index__ = lambda s: 2"),
+    ("range(3).count(x)", EQ + "x = D(1)", UNEQUAL),
+    ("text(lambda: range(3).index(x))", EQ + "x = D(1)", UNEQUAL),
+    (
+        "int.from_bytes(x, 'big')",
+        "C.__bytes__ = lambda s: b'a'; x = C(1)",
+        "C.__bytes__ = lambda s: b'b'",
+    ),
+    ("b'a'.translate(x)", "B = bytearray(range(256)); x = memoryview(B)", "B[97] = 98"),
+    ("bytearray.maketrans(x, b'b')[97]", "B = bytearray(b'a'); x = memoryview(B)", "B[0] = 99"),
+    ("_sre.ascii_tolower(x)", "C.__index__ = lambda s: 65; x = C(1)", "C.__index__ = lambda s: 66"),
+    (
+        "_json.scanstring('abc\"', x, True)",
+        "C.__index__ = lambda s: 0; x = C(1)",
+        "C.__index__ = lambda s: 1",
+    ),
+    ("W().v", "K = C(1); x = 0; W = weakref.ref(K)", "K.v = 2"),
+]
+# Traced whole: what is asked of the values is known, and no more is asked.
+WHOLE = [
+    ("(lambda b: (b.__init__(v for v in x), b))(bytearray())", "x = [1, 2]", "x = [3]"),
+    ("bytearray(b'-').join(v for v in x)", "x = [b'a', b'b']", "x = [b'c']"),
+    ("frozenset.__new__(frozenset, (v for v in x))", "x = [1]", "x = [2]"),
+    ("operator.indexOf((v for v in x), 2)", "x = [1, 2]", "x = [2]"),
+    ("math.dist((v for v in x), [1, 1])", "x = [1, 2]", "x = [2, 3]"),
+    ("math.dist([1, 1], (v for v in x))", "x = [1, 2]", "x = [2, 3]"),
+    ("x.__format__('d'), (1.5).__format__('e'), 1j.__format__('')", "x = 1", "x = 2"),
+    ("x.__len__()", "x = {'a': 1}", "x = {'b': 1}"),
+    (
+        "operator.countOf(x, 1)",
+        "C.__iter__ = lambda s: iter([s.v, 1]); x = C(1)",
+        "x.v = 2",
+    ),
+    ("math.dist(x, [1, 1])", "C.__iter__ = lambda s: iter([s.v, 1]); x = C(1)", "x.v = 2"),
+    ("bytearray(b'-').join(x)", "C.__iter__ = lambda s: iter([b'a', b'b']); x = C(1)", "x.v = 2"),
+]
+
+PROGRAMS = HANDLED + READY + WHOLE
+
+
+def world(setup: str, expression: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(PRELUDE + setup, names)
+    names["f"] = eval(f"lambda x: ({expression})", names)
+    return names
+
+
+def outcome(call: Callable[[Any], Any], names: dict[str, Any]) -> str:
+    try:
+        result = repr(call(names["x"]))
+    except Exception as e:
+        result = f"{type(e).__name__}: {e}"
+    state = vars(names["x"]) if hasattr(names["x"], "__dict__") else names["x"]
+    return re.sub("0x[0-9a-f]{6,}", "0x", f"{result}, x: {state}")
+
+
+def outcomes(setup: str, expression: str, change: str, compiled: bool) -> tuple[list[str], Any]:
+    names = world(setup, expression)
+    call = names["f"]
+    if compiled:
+        call = stator.compile(call, backend="eager", _keep_empty=True)
+    seen = [outcome(call, names), outcome(call, names)]
+    exec(change, names)
+    return [*seen, outcome(call, names), outcome(call, names)], call
+
+
+@pytest.mark.parametrize("expression, setup, change", PROGRAMS, ids=[p[0] for p in PROGRAMS])
+def test_alike(expression: str, setup: str, change: str) -> None:
+    theirs, _ = outcomes(setup, expression, change, False)
+    ours, compiled = outcomes(setup, expression, change, True)
+    assert ours == theirs
+    assert not [text for text in compiled.metrics["breaks"] if "[UNKNOWN_FUNCTION]" in text]
+    assert compiled.metrics["drops"] == []
+    if (expression, setup, change) in WHOLE:
+        assert compiled.metrics["breaks"] == []
