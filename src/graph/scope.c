@@ -13,6 +13,7 @@ graph *graph_open_body(graph *outer) {
     }
     body->outer = (graph *)Py_NewRef(outer);
     body->scope = ++root->bodies;
+    body->sizes = outer->sizes;
     return body;
 }
 
