@@ -57,7 +57,7 @@ static bool is_recent(const shelf *s, uint64_t recent, uint32_t index) {
 }
 
 // The word with the index of a place moved to the front, or with another index put there.
-static uint64_t recent_first(uint64_t recent, uint32_t place, uint32_t index) {
+static uint64_t recent_first(uint64_t recent, uint32_t place, uint64_t index) {
     uint64_t before = (UINT64_C(1) << INDEX_BITS * place) - 1;
     uint64_t behind = ~(before << INDEX_BITS | INDEX_MASK);
     return (recent & behind) | (recent & before) << INDEX_BITS | index;
@@ -210,24 +210,20 @@ int cache_alone(const cache *c) {
 
 // --- looking for an entry ---
 
-typedef struct search {
-    guard_frame *frame;
-    PyObject **regs;
-    bool met_dead;
-} search;
-
-static inline bool passes(const entry *e, search *q) {
+static inline bool passes(const entry *e, guard_frame *f, PyObject **regs, bool *met_dead) {
     int failed;
-    if (cache_is_place(e, q->frame) && guard_check(e->guards, q->frame, q->regs, &failed))
+    if (cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed))
         return true;
-    q->met_dead |= guard_dead(e->guards);
+    *met_dead |= guard_dead(e->guards);
     return false;
 }
 
-// Behind the recent ones, where there are more: those take the place of the least recent.
-static entry *find_old(shelf *s, uint64_t recent, search *q) {
+// Behind the recent ones, where there are more. One that passes takes the place of the least
+// recent.
+static entry *find_old(shelf *s, guard_frame *f, PyObject **regs, bool *met_dead) {
+    uint64_t recent = atomic_load_explicit(&s->recent, memory_order_relaxed);
     for (uint32_t i = 0; i < s->all.count; i++) {
-        if (is_recent(s, recent, i) || !passes(s->all.items[i], q))
+        if (is_recent(s, recent, i) || !passes(s->all.items[i], f, regs, met_dead))
             continue;
         if (i <= INDEX_MASK)
             atomic_store_explicit(&s->recent, recent_first(recent, RECENT - 1, i),
@@ -237,27 +233,28 @@ static entry *find_old(shelf *s, uint64_t recent, search *q) {
     return NULL;
 }
 
-static entry *find_on(shelf *s, search *q) {
-    uint64_t recent = atomic_load_explicit(&s->recent, memory_order_relaxed);
+static inline entry *find_on(shelf *s, guard_frame *f, PyObject **regs, bool *met_dead) {
+    uint64_t recent = atomic_load_explicit(&s->recent, memory_order_relaxed), rest = recent;
     uint32_t count = recent_count(s);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t index = recent_at(recent, i);
-        if (!passes(s->all.items[index], q))
+    for (uint32_t i = 0; i < count; i++, rest >>= INDEX_BITS) {
+        entry *e = s->all.items[rest & INDEX_MASK];
+        if (!passes(e, f, regs, met_dead))
             continue;
         if (i > 0)
-            atomic_store_explicit(&s->recent, recent_first(recent, i, index), memory_order_relaxed);
-        return s->all.items[index];
+            atomic_store_explicit(&s->recent, recent_first(recent, i, rest & INDEX_MASK),
+                                  memory_order_relaxed);
+        return e;
     }
-    return s->all.count > RECENT ? find_old(s, recent, q) : NULL;
+    return s->all.count > RECENT ? find_old(s, f, regs, met_dead) : NULL;
 }
 
 entry *cache_find(cache *c, guard_frame *f, PyObject **regs) {
-    search q = {f, regs, false};
+    bool met_dead = false;
     entry *e = NULL;
     for (shelf *s = c->shelves; s < c->shelves + RANKS && !e; s++)
         if (s->all.count > 0)
-            e = find_on(s, &q);
-    if (UNLIKELY(q.met_dead))
+            e = find_on(s, f, regs, &met_dead);
+    if (UNLIKELY(met_dead))
         bury(c);
     if (e)
         e->hits++;

@@ -362,6 +362,8 @@ static status copy_codes(guard_program *p, const guards *g) {
     return ST_OK;
 }
 
+enum { FEW = 8 }; // so many are compared each with each
+
 static status copy_distinct(guard_program *p, const guards *g) {
     uint32_t count = g->distinct.count;
     p->distinct = arena_array(&p->arena, int32_t, count);
@@ -370,6 +372,8 @@ static status copy_distinct(guard_program *p, const guards *g) {
     for (uint32_t i = 0; i < count; i++)
         p->distinct[i] = g->distinct.items[i]->reg;
     p->distinct_count = (int32_t)count;
+    while (count > FEW && (UINT64_C(1) << p->distinct_bits) < 2 * (uint64_t)count)
+        p->distinct_bits++;
     return ST_OK;
 }
 
@@ -377,14 +381,12 @@ static status copy_steps(guard_program *p, const guards *g) {
     p->count = (int32_t)g->steps.count;
     p->registers = g->registers;
     p->steps = arena_array(&p->arena, step, g->steps.count);
-    p->memos = p->steps ? arena_array(&p->arena, memo, g->steps.count) : NULL;
-    p->origins = p->memos ? arena_array(&p->arena, origin, g->steps.count) : NULL;
+    p->origins = p->steps ? arena_array(&p->arena, origin, g->steps.count) : NULL;
     p->loads = p->origins ? arena_array(&p->arena, int32_t, (size_t)g->registers) : NULL;
     if (!p->loads)
         return ST_ERROR;
     for (int32_t i = 0; i < p->count; i++) {
         p->steps[i] = g->steps.items[i];
-        p->memos[i] = (memo){0};
         p->origins[i] = g->origins.items[i];
         if (step_is_load(&p->steps[i]))
             p->loads[p->steps[i].b] = i;

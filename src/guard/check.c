@@ -46,7 +46,7 @@ static PyObject *load_caller(const guard_frame *f, Py_ssize_t index) {
     return f ? f->function : NULL;
 }
 
-PyObject *step_load(const step *s, memo *m, guard_frame *f, PyObject *const *regs) {
+PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs) {
     PyObject *parent = s->a >= 0 ? regs[s->a] : NULL, *value;
     if (s->op == SOURCE_LOCAL)
         return load_local(f, s->index);
@@ -60,20 +60,24 @@ PyObject *step_load(const step *s, memo *m, guard_frame *f, PyObject *const *reg
         return NULL;
     switch (s->op) {
     case SOURCE_ATTR: // these few are most of what there is
-        return raw_attr_get_near(parent, s->object, &m->hint, &value) == RAW_FOUND ? value : NULL;
+        return raw_attr_get_near(parent, s->object, &step_memo(s)->hint, &value) == RAW_FOUND
+                   ? value
+                   : NULL;
     case SOURCE_LIST_ITEM:
         return read_list_item(parent, s->index);
     case SOURCE_TUPLE_ITEM:
         return read_tuple_item(parent, s->index);
     case SOURCE_ITEM:
         if (PyUnicode_CheckExact(s->object))
-            return raw_dict_get_near(parent, s->object, &m->hint, &value) == RAW_FOUND ? value
-                                                                                       : NULL;
+            return raw_dict_get_near(parent, s->object, &step_memo(s)->hint, &value) == RAW_FOUND
+                       ? value
+                       : NULL;
         break;
     default:
         break;
     }
-    return source_read_near((source_kind)s->op, parent, s->object, s->index, &f->kept, m);
+    return source_read_near((source_kind)s->op, parent, s->object, s->index, &f->kept,
+                            step_memo(s));
 }
 
 // --- checks ---
@@ -82,18 +86,18 @@ static bool is_item(const step *s, Py_ssize_t i, PyObject *o) {
     return s->items[i] == guard_any || value_same_key(o, s->items[i]);
 }
 
-static bool check_keys(const step *s, memo *m, PyObject *o) {
+static __attribute__((noinline)) bool check_keys(const step *s, PyObject *o) {
     Py_ssize_t count = s->index, i = 0;
     PyObject *key, *value;
     if (!PyDict_Check(o) || PyDict_GET_SIZE(o) != count)
         return false;
     uint64_t version = PyODict_Check(o) ? 0 : raw_dict_version(o);
-    if (version != 0 && (Py_ssize_t)version == raw_hint_get(&m->hint))
+    if (version != 0 && (Py_ssize_t)version == raw_hint_get(&step_memo(s)->hint))
         return true;
     for (raw_cursor c = {0}; raw_dict_next(o, &c, &key, &value); i++)
         if (i == count || !value || !is_item(s, i, key))
             return false;
-    raw_hint_set(&m->hint, (Py_ssize_t)version);
+    raw_hint_set(&step_memo(s)->hint, (Py_ssize_t)version);
     return i == count;
 }
 
@@ -108,32 +112,33 @@ static bool check_set_items(const step *s, PyObject *o) {
     return i == count;
 }
 
-static bool check_absent(const step *s, memo *m, PyObject *o) {
+static __attribute__((noinline)) bool check_absent(const step *s, PyObject *o) {
     PyObject *value;
-    return PyDict_Check(o) && raw_dict_get_near(o, s->object, &m->hint, &value) == RAW_ABSENT;
+    return PyDict_Check(o) &&
+           raw_dict_get_near(o, s->object, &step_memo(s)->hint, &value) == RAW_ABSENT;
 }
 
-static bool check_no_attr(const step *s, memo *m, PyObject *o) {
+static __attribute__((noinline)) bool check_no_attr(const step *s, PyObject *o) {
     PyObject *value;
-    return raw_attr_get_near(o, s->object, &m->hint, &value) == RAW_ABSENT;
+    return raw_attr_get_near(o, s->object, &step_memo(s)->hint, &value) == RAW_ABSENT;
 }
 
 // Set and undo gives a class another version for good, so a version is only a memo of the lookup.
-static bool check_lookup_again(const step *s, memo *m, PyTypeObject *type) {
+static __attribute__((noinline)) bool check_lookup_again(const step *s, PyTypeObject *type) {
     PyObject *value;
     if (raw_type_get(type, s->object, &value) == RAW_UNSURE || value != s->second)
         return false;
-    raw_hint_set(&m->hint, raw_type_version_make(type, s->object));
+    raw_hint_set(&step_memo(s)->hint, raw_type_version_make(type, s->object));
     return true;
 }
 
-static inline bool check_type_lookup(const step *s, memo *m, PyObject *o) {
+static inline bool check_type_lookup(const step *s, PyObject *o) {
     if (!PyType_Check(o))
         return false;
     unsigned version = raw_type_version((PyTypeObject *)o);
-    if (version != 0 && (Py_ssize_t)version == raw_hint_get(&m->hint))
+    if (version != 0 && (Py_ssize_t)version == raw_hint_get(&step_memo(s)->hint))
         return true;
-    return check_lookup_again(s, m, (PyTypeObject *)o);
+    return check_lookup_again(s, (PyTypeObject *)o);
 }
 
 static bool check_mro(const step *s, PyObject *o) {
@@ -183,21 +188,19 @@ static bool distinct_few(const guard_program *p, PyObject *const *regs) {
     return true;
 }
 
-enum { FEW = 8, SLOTS_ON_STACK = 1024 };
+enum { SLOTS_ON_STACK = 1024 };
 
 // A hash table that lasts for one pass.
 static bool distinct_many(const guard_program *p, PyObject *const *regs) {
     PyObject *here[SLOTS_ON_STACK], **slots = here;
-    uint32_t room = 16;
+    uint32_t room = (uint32_t)1 << p->distinct_bits;
     bool distinct = true;
-    while (room < 2 * (uint32_t)p->distinct_count)
-        room *= 2;
     if (room > SLOTS_ON_STACK && !(slots = PyMem_Malloc(room * sizeof(PyObject *))))
         return distinct_few(p, regs);
     memset(slots, 0, room * sizeof(PyObject *));
     for (int32_t i = 0; distinct && i < p->distinct_count; i++) {
         PyObject *o = regs[p->distinct[i]];
-        uint32_t at = (uint32_t)((uintptr_t)o * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (room - 1);
+        uint64_t at = (uintptr_t)o * UINT64_C(0x9E3779B97F4A7C15) >> (64 - p->distinct_bits);
         while (slots[at] && slots[at] != o)
             at = (at + 1) & (room - 1);
         distinct = !slots[at];
@@ -209,10 +212,10 @@ static bool distinct_many(const guard_program *p, PyObject *const *regs) {
 }
 
 static bool check_distinct(const guard_program *p, PyObject *const *regs) {
-    return p->distinct_count > FEW ? distinct_many(p, regs) : distinct_few(p, regs);
+    return p->distinct_bits > 0 ? distinct_many(p, regs) : distinct_few(p, regs);
 }
 
-static inline bool step_check(const guard_program *p, const step *s, memo *m, const guard_frame *f,
+static inline bool step_check(const guard_program *p, const step *s, const guard_frame *f,
                               PyObject *const *regs) {
     PyObject *o = s->a >= 0 ? regs[s->a] : NULL;
     switch (s->op - STEP_CHECK) {
@@ -233,15 +236,15 @@ static inline bool step_check(const guard_program *p, const step *s, memo *m, co
     case GUARD_EMPTY:
         return s->index ? raw_length(o) == 0 : raw_length(o) > 0;
     case GUARD_KEYS:
-        return check_keys(s, m, o);
+        return check_keys(s, o);
     case GUARD_ATTR_NAMES:
         return raw_attr_names_are(o, s->object, value_same_key);
     case GUARD_ABSENT:
-        return check_absent(s, m, o);
+        return check_absent(s, o);
     case GUARD_NO_ATTR:
-        return check_no_attr(s, m, o);
+        return check_no_attr(s, o);
     case GUARD_TYPE_LOOKUP:
-        return check_type_lookup(s, m, o);
+        return check_type_lookup(s, o);
     case GUARD_MRO:
         return check_mro(s, o);
     case GUARD_CODE:
@@ -263,9 +266,9 @@ static inline bool step_check(const guard_program *p, const step *s, memo *m, co
     }
 }
 
-static inline bool pass_load(const guard_program *p, const step *s, memo *m, guard_frame *f,
+static inline bool pass_load(const guard_program *p, const step *s, guard_frame *f,
                              PyObject **regs) {
-    PyObject *value = step_load(s, m, f, regs);
+    PyObject *value = step_load(s, f, regs);
 #ifdef STATOR_FAULT
     if (mutant_of(MUTANT_SOURCE, (size_t)s->op))
         value = stale_load(p, s, value);
@@ -276,9 +279,9 @@ static inline bool pass_load(const guard_program *p, const step *s, memo *m, gua
     return value != NULL;
 }
 
-static inline bool pass_check(const guard_program *p, const step *s, memo *m, const guard_frame *f,
+static inline bool pass_check(const guard_program *p, const step *s, const guard_frame *f,
                               PyObject *const *regs) {
-    return mutant_of(MUTANT_GUARD, (size_t)(s->op - STEP_CHECK)) || step_check(p, s, m, f, regs);
+    return mutant_of(MUTANT_GUARD, (size_t)(s->op - STEP_CHECK)) || step_check(p, s, f, regs);
 }
 
 bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *failed) {
@@ -286,9 +289,8 @@ bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *f
         *failed = p->dead - 1;
         return false;
     }
-    memo *m = p->memos;
-    for (const step *s = p->steps, *end = s + p->count; s < end; s++, m++) {
-        bool passed = step_is_load(s) ? pass_load(p, s, m, f, regs) : pass_check(p, s, m, f, regs);
+    for (const step *s = p->steps, *end = s + p->count; s < end; s++) {
+        bool passed = step_is_load(s) ? pass_load(p, s, f, regs) : pass_check(p, s, f, regs);
         if (UNLIKELY(!passed)) {
             *failed = (int)(s - p->steps);
             return false;

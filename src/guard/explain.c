@@ -304,7 +304,7 @@ static PyObject **load_registers(const guard_program *p, int until, guard_frame 
     }
     for (int i = 0; i < until; i++)
         if (step_is_load(&p->steps[i]))
-            regs[p->steps[i].b] = Py_XNewRef(step_load(&p->steps[i], &p->memos[i], f, regs));
+            regs[p->steps[i].b] = Py_XNewRef(step_load(&p->steps[i], f, regs));
     return regs;
 }
 

@@ -5,33 +5,11 @@
 
 #include "src/guard/guard.h"
 
-// A load or a check. Pointers are borrowed: the program keeps them alive, or clears them when what
-// it holds weakly dies.
-typedef struct step {
-    int32_t op; // a source kind, or STEP_CHECK + a guard kind
-    int32_t a;  // register: a load's parent, what a check looks at; -1 for none
-    int32_t b;  // register: where a load goes, a check's second; -1 for none
-    int32_t spare;
-    Py_ssize_t index;
-    union {
-        PyObject *object; // a load's key, a check's object
-        PyObject **items; // MRO, KEYS, SET_ITEMS: `index` of them
-        const guard_custom *custom;
-    };
-    union {
-        PyObject *second; // TYPE_LOOKUP: what is found
-        void *slot;       // TYPE_FLAGS: what the slot holds
-        void *data;       // CUSTOM
-    };
-} step;
-static_assert(sizeof(step) == 40, "a step is five words");
-
-// What a step knows of earlier passes, which makes the next one short; never the guard itself. All
-// that a pass writes to of its program. Each word is atomic, so that threads could check a program
-// at the same time.
+// What a step knows of earlier passes, which makes the next one short; never the guard itself. Each
+// word is atomic, so that threads could check a program at the same time.
 typedef struct memo {
-    raw_hint hint; // where it was last time, or in which version all was well; 0 knows nothing
     _Atomic(PyObject *) found; // TYPE_ATTR: see memo_get
+    raw_hint hint; // where it was last time, or in which version all was well; 0 knows nothing
 } memo;
 
 // What a class gave in a version: both are one fact. The hint's upper half is the version; its
@@ -54,6 +32,33 @@ static inline void memo_put(memo *m, unsigned version, PyObject *found) {
     count = (count + 2) & 0xffffffff;
     atomic_store_explicit(&m->hint, (Py_ssize_t)((size_t)version << 32) | count,
                           memory_order_release);
+}
+
+// A load or a check. Pointers are borrowed: the program keeps them alive, or clears them when what
+// it holds weakly dies. It is constant while it is checked, but for its memo.
+typedef struct step {
+    int32_t op; // a source kind, or STEP_CHECK + a guard kind
+    int32_t a;  // register: a load's parent, what a check looks at; -1 for none
+    int32_t b;  // register: where a load goes, a check's second; -1 for none
+    int32_t spare;
+    Py_ssize_t index;
+    union {
+        PyObject *object; // a load's key, a check's object
+        PyObject **items; // MRO, KEYS, SET_ITEMS: `index` of them
+        const guard_custom *custom;
+    };
+    union {
+        memo memo;        // these have no use for its first word:
+        PyObject *second; // TYPE_LOOKUP: what is found
+        void *slot;       // TYPE_FLAGS: what the slot holds
+        void *data;       // CUSTOM
+    };
+} step;
+static_assert(sizeof(step) == 48, "a step is six words");
+static_assert(offsetof(memo, hint) == sizeof(void *), "the hint lies behind `second`");
+
+static inline memo *step_memo(const step *s) {
+    return (memo *)&s->memo;
 }
 
 enum { STEP_CHECK = SOURCE_COUNT };
@@ -97,13 +102,13 @@ typedef struct program_code {
 
 struct guard_program {
     step *steps;
-    memo *memos;     // one a step
     origin *origins; // one a step
     int32_t count, registers;
     _Atomic(int32_t) dead; // 0, or one more than the step that can never pass again
     int32_t *loads;        // the step that fills a register
     int32_t *distinct;     // registers
     int32_t distinct_count;
+    int distinct_bits; // of an index of the hash table for many; 0 for few
     VEC(hold) holds;
     found_list found;
     VEC(program_code) codes;
@@ -127,7 +132,7 @@ static inline PyObject *read_list_item(PyObject *o, Py_ssize_t i) {
 PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
                            PyObject **kept, memo *m);
 // One load. NULL without an exception if the place is not there.
-PyObject *step_load(const step *s, memo *m, guard_frame *f, PyObject *const *regs);
+PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs);
 
 // `parent` is the parent's text, or NULL. New str.
 PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index);

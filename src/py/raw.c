@@ -146,23 +146,28 @@ static bool same_text(PyObject *a, PyObject *b) {
 
 // Of names there is only one with the same text, so one at the place where it was is the entry. A
 // table that also has other keys may hold one before it that says it is equal.
-static bool table_hint(PyDictKeysObject *keys, PyObject *key, Py_ssize_t hint) {
+static inline __attribute__((always_inline)) bool table_hint(PyDictKeysObject *keys, PyObject *key,
+                                                             Py_ssize_t hint) {
     if (hint < 0 || hint >= keys->dk_nentries || !DK_IS_UNICODE(keys))
         return false;
     PyObject *there = DK_UNICODE_ENTRIES(keys)[hint].me_key;
     return there == key || (there && PyUnicode_CheckExact(key) && same_text(there, key));
 }
 
-static raw table_find_near(PyDictKeysObject *keys, PyObject *key, raw_hint *hint,
-                           Py_ssize_t *index) {
-    *index = raw_hint_get(hint);
-    if (table_hint(keys, key, *index))
-        return RAW_FOUND;
+enum { NOT_THERE = -1, NOT_SURE = -2 }; // instead of an index
+
+static Py_ssize_t table_find_anew(PyDictKeysObject *keys, PyObject *key, raw_hint *hint) {
+    Py_ssize_t index;
     Py_hash_t hash = simple_hash(key);
-    raw there = hash == -1 ? RAW_UNSURE : table_find(keys, key, hash, true, index);
-    if (there == RAW_FOUND)
-        raw_hint_set(hint, *index);
-    return there;
+    raw there = hash == -1 ? RAW_UNSURE : table_find(keys, key, hash, true, &index);
+    if (there != RAW_FOUND)
+        return there == RAW_ABSENT ? NOT_THERE : NOT_SURE;
+    raw_hint_set(hint, index);
+    return index;
+}
+
+static raw missing(Py_ssize_t index) {
+    return index == NOT_THERE ? RAW_ABSENT : RAW_UNSURE;
 }
 
 static raw found(PyObject *value, PyObject **result) {
@@ -176,12 +181,16 @@ static PyObject *dict_value(PyDictObject *dict, Py_ssize_t i) {
 
 raw raw_dict_get_near(PyObject *dict, PyObject *key, raw_hint *hint, PyObject **value) {
     PyDictObject *d = (PyDictObject *)dict;
-    Py_ssize_t index;
     *value = NULL;
     if (!PyDict_Check(dict))
         return RAW_UNSURE;
-    raw there = table_find_near(d->ma_keys, key, hint, &index);
-    return there == RAW_FOUND ? found(dict_value(d, index), value) : there;
+    Py_ssize_t index = raw_hint_get(hint);
+    if (!table_hint(d->ma_keys, key, index)) {
+        index = table_find_anew(d->ma_keys, key, hint);
+        if (index < 0)
+            return missing(index);
+    }
+    return found(dict_value(d, index), value);
 }
 
 raw raw_dict_get(PyObject *dict, PyObject *key, PyObject **value) {
@@ -359,11 +368,15 @@ static Py_ssize_t inline_index(PyDictValues *values, Py_ssize_t i) {
 
 raw raw_attr_get_near(PyObject *o, PyObject *name, raw_hint *hint, PyObject **value) {
     keeping k = keeping_of(o);
-    Py_ssize_t index;
     *value = NULL;
     if (k.values) {
-        raw there = table_find_near(k.keys, name, hint, &index);
-        return there == RAW_FOUND ? found(k.values->values[index], value) : there;
+        Py_ssize_t index = raw_hint_get(hint);
+        if (!table_hint(k.keys, name, index)) {
+            index = table_find_anew(k.keys, name, hint);
+            if (index < 0)
+                return missing(index);
+        }
+        return found(k.values->values[index], value);
     }
     return k.dict ? raw_dict_get_near(k.dict, name, hint, value) : RAW_ABSENT;
 }
