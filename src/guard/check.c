@@ -86,19 +86,23 @@ static bool is_item(const step *s, Py_ssize_t i, PyObject *o) {
     return s->items[i] == guard_any || value_same_key(o, s->items[i]);
 }
 
-static __attribute__((noinline)) bool check_keys(const step *s, PyObject *o) {
+static __attribute__((noinline)) bool check_keys_anew(const step *s, PyObject *o,
+                                                      uint64_t version) {
     Py_ssize_t count = s->index, i = 0;
     PyObject *key, *value;
-    if (!PyDict_Check(o) || PyDict_GET_SIZE(o) != count)
-        return false;
-    uint64_t version = PyODict_Check(o) ? 0 : raw_dict_version(o);
-    if (version != 0 && (Py_ssize_t)version == raw_hint_get(&step_memo(s)->hint))
-        return true;
     for (raw_cursor c = {0}; raw_dict_next(o, &c, &key, &value); i++)
         if (i == count || !value || !is_item(s, i, key))
             return false;
     raw_hint_set(&step_memo(s)->hint, (Py_ssize_t)version);
     return i == count;
+}
+
+static inline bool check_keys(const step *s, PyObject *o) {
+    if (!PyDict_Check(o) || PyDict_GET_SIZE(o) != s->index)
+        return false;
+    uint64_t version = PyODict_Check(o) ? 0 : raw_dict_version(o);
+    bool known = version != 0 && (Py_ssize_t)version == raw_hint_get(&step_memo(s)->hint);
+    return known || check_keys_anew(s, o, version);
 }
 
 static bool check_set_items(const step *s, PyObject *o) {

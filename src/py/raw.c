@@ -2,6 +2,8 @@
 // a third one, "unsure", in place of calling a key's own __eq__.
 #include "src/py/raw.h"
 
+#include "src/base/status.h"
+
 #include <internal/pycore_object.h>
 
 // --- keys ---
@@ -144,53 +146,52 @@ static bool same_text(PyObject *a, PyObject *b) {
            memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), (size_t)length * PyUnicode_KIND(a)) == 0;
 }
 
-// Of names there is only one with the same text, so one at the place where it was is the entry. A
-// table that also has other keys may hold one before it that says it is equal.
-static inline __attribute__((always_inline)) bool table_hint(PyDictKeysObject *keys, PyObject *key,
-                                                             Py_ssize_t hint) {
-    if (hint < 0 || hint >= keys->dk_nentries || !DK_IS_UNICODE(keys))
-        return false;
-    PyObject *there = DK_UNICODE_ENTRIES(keys)[hint].me_key;
-    return there == key || (there && PyUnicode_CheckExact(key) && same_text(there, key));
-}
-
-enum { NOT_THERE = -1, NOT_SURE = -2 }; // instead of an index
-
-static Py_ssize_t table_find_anew(PyDictKeysObject *keys, PyObject *key, raw_hint *hint) {
-    Py_ssize_t index;
-    Py_hash_t hash = simple_hash(key);
-    raw there = hash == -1 ? RAW_UNSURE : table_find(keys, key, hash, true, &index);
-    if (there != RAW_FOUND)
-        return there == RAW_ABSENT ? NOT_THERE : NOT_SURE;
-    raw_hint_set(hint, index);
-    return index;
-}
-
-static raw missing(Py_ssize_t index) {
-    return index == NOT_THERE ? RAW_ABSENT : RAW_UNSURE;
-}
-
 static raw found(PyObject *value, PyObject **result) {
     *result = value;
     return value ? RAW_FOUND : RAW_ABSENT;
 }
 
-static PyObject *dict_value(PyDictObject *dict, Py_ssize_t i) {
-    return dict->ma_values ? dict->ma_values->values[i] : entry_value(dict->ma_keys, i);
+// What lies at an index: in a table's entry, or in the values of an object that shares its table.
+static PyObject *value_at(PyDictKeysObject *keys, PyDictValues *values, Py_ssize_t i) {
+    return values ? values->values[i] : entry_value(keys, i);
+}
+
+// The key at the place of the hint, if it is a name in a table of names.
+static inline PyObject *name_at(PyDictKeysObject *keys, Py_ssize_t hint) {
+    bool is_place = hint >= 0 && hint < keys->dk_nentries && DK_IS_UNICODE(keys);
+    return is_place ? DK_UNICODE_ENTRIES(keys)[hint].me_key : NULL;
+}
+
+static raw table_get_anew(PyDictKeysObject *keys, PyDictValues *values, PyObject *key,
+                          raw_hint *hint, PyObject **value) {
+    Py_ssize_t index = raw_hint_get(hint);
+    PyObject *there = name_at(keys, index);
+    *value = NULL;
+    if (there && PyUnicode_CheckExact(key) && same_text(there, key))
+        return found(value_at(keys, values, index), value);
+    Py_hash_t hash = simple_hash(key);
+    raw known = hash == -1 ? RAW_UNSURE : table_find(keys, key, hash, true, &index);
+    if (known != RAW_FOUND)
+        return known;
+    raw_hint_set(hint, index);
+    return found(value_at(keys, values, index), value);
+}
+
+// Of names there is only one with the same text, so one at the place where it was is the entry. A
+// table that also has other keys may hold one before it that says it is equal.
+static inline raw table_get_near(PyDictKeysObject *keys, PyDictValues *values, PyObject *key,
+                                 raw_hint *hint, PyObject **value) {
+    Py_ssize_t index = raw_hint_get(hint);
+    return LIKELY(name_at(keys, index) == key) ? found(value_at(keys, values, index), value)
+                                               : table_get_anew(keys, values, key, hint, value);
 }
 
 raw raw_dict_get_near(PyObject *dict, PyObject *key, raw_hint *hint, PyObject **value) {
     PyDictObject *d = (PyDictObject *)dict;
+    if (LIKELY(PyDict_Check(dict)))
+        return table_get_near(d->ma_keys, d->ma_values, key, hint, value);
     *value = NULL;
-    if (!PyDict_Check(dict))
-        return RAW_UNSURE;
-    Py_ssize_t index = raw_hint_get(hint);
-    if (!table_hint(d->ma_keys, key, index)) {
-        index = table_find_anew(d->ma_keys, key, hint);
-        if (index < 0)
-            return missing(index);
-    }
-    return found(dict_value(d, index), value);
+    return RAW_UNSURE;
 }
 
 raw raw_dict_get(PyObject *dict, PyObject *key, PyObject **value) {
@@ -211,7 +212,7 @@ raw raw_dict_get_identical(PyObject *dict, PyObject *key, raw_hint *hint, PyObje
     if (i == count)
         return RAW_ABSENT;
     raw_hint_set(hint, i);
-    return found(dict_value(d, i), value);
+    return found(value_at(d->ma_keys, d->ma_values, i), value);
 }
 
 // --- order ---
@@ -236,7 +237,8 @@ static bool ordered_next(PyObject *dict, raw_cursor *c, PyObject **key, PyObject
     PyDictObject *d = &((ordered_dict *)dict)->dict;
     bool there = table_find(d->ma_keys, node->key, node->hash, false, &index) == RAW_FOUND;
     *key = node->key;
-    *value = there ? dict_value(d, index) : NULL; // taken out behind the OrderedDict's back
+    *value = there ? value_at(d->ma_keys, d->ma_values, index)
+                   : NULL; // taken out behind the OrderedDict's back
     c->node = node->next;
     c->at++;
     return true;
@@ -368,17 +370,12 @@ static Py_ssize_t inline_index(PyDictValues *values, Py_ssize_t i) {
 
 raw raw_attr_get_near(PyObject *o, PyObject *name, raw_hint *hint, PyObject **value) {
     keeping k = keeping_of(o);
+    if (k.values)
+        return table_get_near(k.keys, k.values, name, hint, value);
+    if (k.dict)
+        return raw_dict_get_near(k.dict, name, hint, value);
     *value = NULL;
-    if (k.values) {
-        Py_ssize_t index = raw_hint_get(hint);
-        if (!table_hint(k.keys, name, index)) {
-            index = table_find_anew(k.keys, name, hint);
-            if (index < 0)
-                return missing(index);
-        }
-        return found(k.values->values[index], value);
-    }
-    return k.dict ? raw_dict_get_near(k.dict, name, hint, value) : RAW_ABSENT;
+    return RAW_ABSENT;
 }
 
 raw raw_attr_get(PyObject *o, PyObject *name, PyObject **value) {
