@@ -73,11 +73,6 @@ static bool is_known(const world *w, PyObject *function) {
 }
 
 static PyObject *call_python(world *w, const call *c) {
-    const rule *row = rule_of(c->callable); // a few of the library's have one
-    if (row != NULL && (row->applies == NULL || row->applies(w, c)))
-        return rule_call(w, row, c);
-    if (w->stop.broken || PyErr_Occurred())
-        return NULL;
     if (!is_known(w, c->callable))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "%U",
                            ((PyFunctionObject *)c->callable)->func_qualname);
@@ -169,10 +164,7 @@ static PyObject *call_static(world *w, const call *c) {
 
 // --- C callables ---
 
-static PyObject *call_by_rule(world *w, const call *c) {
-    const rule *row = rule_of(c->callable);
-    if (row != NULL)
-        return rule_call(w, row, c);
+static PyObject *refuse_native(world *w, const call *c) {
     return world_break_at(w, home_reason(c->callable), c->callable, "");
 }
 
@@ -216,7 +208,7 @@ static PyObject *call_compiled(world *w, const call *c) {
     call behind = *c;
     behind.callable = s ? door_bring(w, s, function) : NULL;
     w->inside.strict += strict;
-    PyObject *result = behind.callable ? call_python(w, &behind) : NULL;
+    PyObject *result = behind.callable ? call_any(w, &behind) : NULL;
     w->inside.strict -= strict;
     return result;
 }
@@ -238,7 +230,8 @@ static PyObject *call_object_once(world *w, const call *c) {
         return call_cached(w, c);
     if (found.native == (void *)PyStaticMethod_Type.tp_call)
         return call_static(w, c);
-    return call_by_rule(w, c);
+    const rule *row = rule_of(c->callable);
+    return row ? rule_call(w, row, c) : refuse_native(w, c);
 }
 
 // Counted as _PyObject_MakeTpCall does: an object may lead to itself.
@@ -270,10 +263,40 @@ static PyObject *call_by_kind(world *w, const call *c) {
     if (PyFunction_Check(c->callable))
         return call_python(w, c);
     if (is_native(c->callable))
-        return call_by_rule(w, c);
+        return refuse_native(w, c);
     if (PyType_Check(c->callable))
         return call_class(w, c);
     return call_object(w, c);
+}
+
+// A bound C method is another object inside than outside, where it may have a row of its own.
+static const rule *rule_inside(const world *w, PyObject *callable) {
+    const rule *row = rule_of_itself(callable);
+    record *r = row || !PyCFunction_Check(callable) ? NULL : record_of(w, callable);
+    return r && r->outside ? rule_of_itself(r->outside) : row;
+}
+
+// A method of what a stand-in stands for, which only torch knows. What C code would do to the
+// stand-in itself is nothing of the program's.
+static bool is_of_standin(PyObject *callable) {
+    PyObject *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
+    return self != NULL && is_standin(self);
+}
+
+// The row that says what becomes of the call; NULL: none, or with an exception or a break. Marks
+// are put on and taken off callables while the process runs, so they are asked for each time, in
+// place of being in the table.
+static const rule *find_row(world *w, const call *c) {
+    const rule *row = rule_inside(w, c->callable);
+    const rule *marked = mark_rule(w, c->callable, row);
+    if (marked != NULL || PyErr_Occurred())
+        return marked;
+    if (is_of_standin(c->callable) && !(row && row->weak)) {
+        world_break(w, REASON_TENSOR_OPERATION, "Tensor.%s",
+                    ((PyCFunctionObject *)c->callable)->m_ml->ml_name);
+        return NULL;
+    }
+    return rule_applying(w, row, c);
 }
 
 static PyObject *call_opened(world *w, const call *c) {
@@ -284,11 +307,11 @@ static PyObject *call_opened(world *w, const call *c) {
         behind.callable = trampoline_callable(c->callable);
         return call_any(w, &behind);
     }
-    bool handled = false;
-    PyObject *result = mark_call(w, c, &handled);
-    if (!handled && world_tensors != NULL)
-        result = world_tensors->call(w, c, &handled);
-    if (!handled && !PyErr_Occurred())
+    const rule *row = find_row(w, c);
+    PyObject *result = NULL;
+    if (row != NULL)
+        result = rule_call(w, row, c);
+    else if (!w->stop.broken && !PyErr_Occurred())
         result = call_by_kind(w, c);
     if (w->stop.broken)
         Py_CLEAR(result);
@@ -300,6 +323,7 @@ static PyObject *call_opened(world *w, const call *c) {
 PyObject *call_any(world *w, const call *c) {
     call opened = *c;
     opened.callable = door_open(w, c->callable);
+    opened.rule = NULL;
     opened.given = (size_t)PyVectorcall_NARGS(c->given); // nobody below borrows the slot before
     if (c->keywords != NULL && PyTuple_GET_SIZE(c->keywords) == 0)
         opened.keywords = NULL;

@@ -121,9 +121,9 @@ static PyObject *make_fields(world *w, PyObject *class, PyObject *items, Py_ssiz
 }
 
 static PyObject *call_builtin_class(world *w, const call *c) {
-    const rule *row = rule_of(c->callable);
-    if (row != NULL)
-        return rule_call(w, row, c);
+    const rule *row = rule_applying(w, rule_of(c->callable), c);
+    if (row != NULL || w->stop.broken || PyErr_Occurred())
+        return row ? rule_call(w, row, c) : NULL;
     Py_ssize_t fields = fields_of((PyTypeObject *)c->callable);
     if (fields >= 0 && c->given == 1 && c->keywords == NULL)
         return make_fields(w, c->callable, c->args[0], fields);

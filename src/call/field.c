@@ -119,7 +119,7 @@ static PyObject *read_by_rule(world *w, const descr *d, PyObject *o) {
         return refuse(w, PyDescr_TYPE(d->raw), PyDescr_NAME(d->raw));
     if (row->kind != RULE_HANDLED)
         return read_native(d, o);
-    return row->handler(w, &(call){.callable = d->raw, .args = &o, .given = 1});
+    return row->handler(w, &(call){.callable = d->raw, .args = &o, .given = 1, .rule = row});
 }
 
 // Reading these makes what is not there yet, so only what is there may be read. (A function makes a

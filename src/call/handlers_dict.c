@@ -539,7 +539,7 @@ HANDLER(dict_fromkeys) {
     if (PyType_Check(class) && class != (PyObject *)&PyDict_Type &&
         PyType_IsSubtype((PyTypeObject *)class, &PyDict_Type))
         return fill_from_keys(w, class, c->args[1], value);
-    rule plain = *rule_of(c->callable);
+    rule plain = *c->rule;
     plain.kind = RULE_STRUCT;
     plain.first = P_ITER | R_FEED | R_SELF;
     plain.elements = P_HASH;

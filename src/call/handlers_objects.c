@@ -236,8 +236,7 @@ HANDLER(thread_ident) {
 // --- what always breaks ---
 
 HANDLER(address) {
-    const rule *row = rule_of(c->callable);
-    return world_break(w, REASON_ADDRESS, "%s", row ? row->path : "");
+    return world_break(w, REASON_ADDRESS, "%s", c->rule->path);
 }
 
 // Whether a guard that asks for this very object is worth it: tensors come as new ones in each
@@ -266,8 +265,7 @@ HANDLER(id) {
 }
 
 HANDLER(class_statement) {
-    const rule *row = rule_of(c->callable);
-    return world_break(w, REASON_CLASS_STATEMENT, "%s", row ? row->path : "");
+    return world_break(w, REASON_CLASS_STATEMENT, "%s", c->rule->path);
 }
 
 // --- object's own methods ---

@@ -190,7 +190,7 @@ static PyObject *substitute(world *w, const call *c, PyObject **items) {
 }
 
 HANDLER(pattern_sub) {
-    const rule *row = rule_of(c->callable);
+    const rule *row = c->rule;
     size_t all = call_count(c), ready = 0;
     PyObject **items = c->given >= 3 ? PyMem_New(PyObject *, all) : NULL, *result = NULL;
     if (c->given < 3)

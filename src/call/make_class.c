@@ -144,8 +144,8 @@ static PyObject *wrap(world *w, const call *c) {
             return NULL;
         bool self = i == 0 && !PyType_Check(c->callable);
         if (!self && !is_open_part(w, items[i]))
-            return world_break(w, REASON_NATIVE_CALL, "%s of a %s object",
-                               rule_of(c->callable)->path, Py_TYPE(items[i])->tp_name);
+            return world_break(w, REASON_NATIVE_CALL, "%s of a %s object", c->rule->path,
+                               Py_TYPE(items[i])->tp_name);
     }
     return call_native(w, c->callable, items, c->given, NULL, false);
 }
@@ -153,8 +153,7 @@ static PyObject *wrap(world *w, const call *c) {
 // staticmethod(f), property(f, g): of functions that were made here.
 HANDLER(wrap_function) {
     bool plain = handler_takes(c, 1, 4) && PyType_Check(c->callable);
-    return plain ? wrap(w, c)
-                 : world_break(w, REASON_NATIVE_CALL, "%s", rule_of(c->callable)->path);
+    return plain ? wrap(w, c) : world_break(w, REASON_NATIVE_CALL, "%s", c->rule->path);
 }
 
 // @name.setter
@@ -165,7 +164,6 @@ HANDLER(property_copy) {
     if (self == NULL)
         return NULL;
     if (!Py_IS_TYPE(self, &PyProperty_Type) || record_of(w, self) != NULL)
-        return world_break(w, REASON_NATIVE_CALL, "%s of an outside property",
-                           rule_of(c->callable)->path);
+        return world_break(w, REASON_NATIVE_CALL, "%s of an outside property", c->rule->path);
     return wrap(w, c);
 }

@@ -19,6 +19,7 @@ static struct {
     MARK_WORDS(WORD)
 #undef WORD
     PyObject *allowed, *disallowed; // strong: sets of ids, or NULL
+    const rule *allow; // what becomes of those that are allowed; NULL: torch is not there
     PyObject *substituted, *find; // strong: a set of ids, and what gives a function for one of them
     VEC(PyObject *) strict;       // strong: dict and key, in turns
 } marks;
@@ -65,13 +66,14 @@ static bool in_set(const world *w, PyObject *set, PyObject *callable) {
     return found > 0;
 }
 
-bool mark_allowed(const world *w, PyObject *callable) {
-    return in_set(w, marks.allowed, callable);
+void mark_allow_by(const rule *row) {
+    marks.allow = row;
 }
 
 // --- breaks ---
 
-static PyObject *break_disabled(world *w, PyObject *function) {
+static HANDLER(disabled) {
+    PyObject *function = c->callable;
     PyObject *original = mark_of(function, marks.original), *why = mark_of(function, marks.message);
     if (original == NULL || !PyFunction_Check(original))
         original = function;
@@ -82,8 +84,16 @@ static PyObject *break_disabled(world *w, PyObject *function) {
                        co->co_firstlineno, said ? ": " : "", said ? why : NULL, "");
 }
 
+static HANDLER(forbidden) {
+    return world_break_at(w, REASON_FORBIDDEN, c->callable, "");
+}
+
+static HANDLER(disallowed) {
+    return world_break_at(w, REASON_DISALLOWED, c->callable, "");
+}
+
 // `graph_break(msg)`: the message is the user's.
-static PyObject *handle_graph_break(world *w, const call *c) {
+static HANDLER(graph_break) {
     PyObject *message = c->given > 0 ? c->args[0] : handler_keyword(c, "msg");
     PyObject *text = message ? door_open(w, message) : NULL;
     if (message != NULL && text == NULL)
@@ -94,7 +104,7 @@ static PyObject *handle_graph_break(world *w, const call *c) {
 
 // `skip_frame(msg)`: nothing of the frame is compiled, from where the trace began. Of a frame that
 // was called in the trace only the call itself is CPython's: nobody could tell.
-static PyObject *handle_skip_frame(world *w, const call *c) {
+static HANDLER(skip_frame) {
     (void)c;
     world_break(w, REASON_SKIP_FRAME, "skip_frame()");
     if (w->run == w->root) {
@@ -105,7 +115,7 @@ static PyObject *handle_skip_frame(world *w, const call *c) {
 }
 
 // `step_unsupported(msg)`: a break; the policy leaves what follows to CPython.
-static PyObject *handle_step(world *w, const call *c) {
+static HANDLER(step) {
     (void)c;
     return world_break(w, REASON_STEP, "step_unsupported()");
 }
@@ -132,7 +142,7 @@ static PyObject *fixed(world *w, PyObject *value) {
     return s ? door_load(w, s, value) : NULL;
 }
 
-static PyObject *call_constant(world *w, const call *c) {
+static HANDLER(constant) {
     size_t all = call_count(c), made = 0;
     PyObject **values = PyMem_New(PyObject *, all + 1), *value = NULL;
     if (values == NULL)
@@ -152,25 +162,11 @@ static PyObject *call_constant(world *w, const call *c) {
     return result;
 }
 
-// --- calls ---
-
-static PyObject *call_marked(world *w, const call *c, bool *handled) {
-    *handled = true;
-    if (mark_disabled(c->callable))
-        return break_disabled(w, c->callable);
-    if (mark_of(c->callable, marks.forbidden) == Py_True)
-        return world_break_at(w, REASON_FORBIDDEN, c->callable, "");
-    if (mark_of(c->callable, marks.constant) == Py_True)
-        return call_constant(w, c);
-    *handled = false;
-    return NULL;
-}
+// --- substitutes ---
 
 // What the user has given to be traced in a callable's place; new reference, NULL without an
-// exception if there is none. What has a rule needs none.
+// exception if there is none.
 static PyObject *substitute_of(world *w, PyObject *callable) {
-    if (!in_set(w, marks.substituted, callable) || rule_of(callable) != NULL)
-        return NULL;
     w->inside.quiet++;
     PyObject *found = PyObject_CallOneArg(marks.find, outside_of(w, callable));
     w->inside.quiet--;
@@ -179,30 +175,57 @@ static PyObject *substitute_of(world *w, PyObject *callable) {
     return found;
 }
 
-static PyObject *call_substitute(world *w, const call *c, PyObject *function) {
-    record *r = record_of(w, c->callable);
-    if (r != NULL && record_identity(w, r) != ST_OK)
+static bool has_substitute(world *w, PyObject *callable) {
+    PyObject *found = in_set(w, marks.substituted, callable) ? substitute_of(w, callable) : NULL;
+    Py_XDECREF(found); // the user's table has it
+    return found != NULL;
+}
+
+static HANDLER(substituted) {
+    PyObject *function = substitute_of(w, c->callable);
+    record *r = function ? record_of(w, c->callable) : NULL;
+    if (function == NULL || (r != NULL && record_identity(w, r) != ST_OK)) {
+        Py_XDECREF(function);
         return NULL;
+    }
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
     call instead = *c;
     instead.callable = s ? door_bring(w, s, function) : NULL;
-    return instead.callable ? call_any(w, &instead) : NULL;
+    PyObject *result = instead.callable ? call_any(w, &instead) : NULL;
+    Py_DECREF(function);
+    return result;
 }
 
-PyObject *mark_call(world *w, const call *c, bool *handled) {
-    *handled = true;
-    PyObject *substitute = substitute_of(w, c->callable);
-    if (substitute != NULL || PyErr_Occurred()) {
-        PyObject *result = substitute ? call_substitute(w, c, substitute) : NULL;
-        Py_XDECREF(substitute);
-        return result;
-    }
-    if (in_set(w, marks.disallowed, c->callable) && rule_of(c->callable) == NULL)
-        return world_break_at(w, REASON_DISALLOWED, c->callable, "");
-    *handled = false;
-    if (!PyFunction_Check(c->callable) || ((PyFunctionObject *)c->callable)->func_dict == NULL)
+// --- rows ---
+
+#define MARKED(name)                                                                               \
+    {.path = #name, .kind = RULE_HANDLED, .handler = handle_##name, .writes = W_NONE}
+
+static const rule *rule_of_function(PyObject *function) {
+    static const rule disabled = MARKED(disabled), forbidden = MARKED(forbidden),
+                      constant = MARKED(constant);
+    if (mark_disabled(function))
+        return &disabled;
+    if (mark_of(function, marks.forbidden) == Py_True)
+        return &forbidden;
+    return mark_of(function, marks.constant) == Py_True ? &constant : NULL;
+}
+
+// What the engine itself knows of a callable counts more than sets of ids, and what torch's rows
+// say more than that it is allowed.
+const rule *mark_rule(world *w, PyObject *callable, const rule *row) {
+    static const rule substituted = MARKED(substituted), disallowed = MARKED(disallowed);
+    bool open = row == NULL || row->weak;
+    if (open && has_substitute(w, callable))
+        return &substituted;
+    if (PyErr_Occurred())
         return NULL;
-    return call_marked(w, c, handled);
+    if (open && in_set(w, marks.disallowed, callable))
+        return &disallowed;
+    bool marked = PyFunction_Check(callable) && ((PyFunctionObject *)callable)->func_dict != NULL;
+    const rule *own = marked ? rule_of_function(callable) : NULL;
+    bool allowed = marks.allow && !own && !(row && row->weak) && in_set(w, marks.allowed, callable);
+    return allowed ? marks.allow : own;
 }
 
 // --- whether breaks are errors ---
@@ -239,7 +262,7 @@ static PyObject *graph_break(PyObject *module, PyObject *args, PyObject *keyword
     Py_RETURN_NONE;
 }
 
-static PyObject *handle_tracing(world *w, const call *c) {
+static HANDLER(tracing) {
     (void)c;
     w->facts.told = true;
     return Py_NewRef(Py_True);
@@ -329,18 +352,13 @@ PyMethodDef marks_methods[] = {
 };
 
 int marks_setup(void) {
-    static const rule asks = {.path = "graph_break",
-                              .kind = RULE_HANDLED,
-                              .handler = handle_graph_break,
-                              .writes = W_NONE};
-    static const rule tells = {
-        .path = "tracing", .kind = RULE_HANDLED, .handler = handle_tracing, .writes = W_NONE};
+    static const rule asks = MARKED(graph_break), tells = MARKED(tracing);
 #define WORD(id, text)                                                                             \
     if (marks.id == NULL && (marks.id = PyUnicode_InternFromString(text)) == NULL)                 \
         return -1;
     MARK_WORDS(WORD)
 #undef WORD
-    if (rules_add_own(&marks_methods[0], &asks) != ST_OK)
+    if (rules_add_definition(&marks_methods[0], &asks) != ST_OK)
         return -1;
-    return rules_add_own(&marks_methods[1], &tells) == ST_OK ? 0 : -1;
+    return rules_add_definition(&marks_methods[1], &tells) == ST_OK ? 0 : -1;
 }

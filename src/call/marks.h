@@ -4,11 +4,13 @@
 
 #include "src/world/world.h"
 
-// A call of a marked callable: breaks, or calls it for real. *handled is false, and NULL returned,
-// if it has no mark that matters here. New reference.
-PyObject *mark_call(world *w, const call *c, bool *handled);
-// Whether torch's allow_in_graph was called on it: it becomes a node, unseen.
-bool mark_allowed(const world *w, PyObject *callable);
+struct rule;
+
+// The row that a mark gives to a callable; NULL: it has no mark that matters here, or with an
+// exception. `row`: that of the table, or NULL.
+const struct rule *mark_rule(world *w, PyObject *callable, const struct rule *row);
+// What torch's allow_in_graph was called on becomes a node, unseen, by this row.
+void mark_allow_by(const struct rule *row);
 
 typedef enum mark_reach {
     MARK_NOT,   // not disabled

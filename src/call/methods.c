@@ -38,6 +38,8 @@ static PyObject *method_rule_for(PyObject *module, PyObject *callable) {
     if (rules_setup() < 0)
         return NULL;
     const rule *row = rule_of(callable);
+    while (row && row->otherwise) // of some arguments only
+        row = row->otherwise;
     (void)module;
     return row ? Py_BuildValue("(ss)", row->path, kind_name(row->kind)) : Py_NewRef(Py_None);
 }

@@ -32,10 +32,12 @@ static void drop(ready *c) {
 
 // What a bound C method is bound to; new reference. NULL, without an exception, for what is not
 // bound.
-static PyObject *bound_self(world *w, PyObject *callable, PyObject *target) {
-    PyObject *self = target == callable ? NULL : rule_bound_to(callable);
+static PyObject *bound_self(world *w, const rule *row, PyObject *callable, PyObject *target) {
+    if (target == callable || !row->owner)
+        return NULL;
+    PyObject *self = rule_bound_to(callable);
     if (!self) // an object is called through its type's __call__
-        return target == callable ? NULL : Py_NewRef(callable);
+        return Py_NewRef(callable);
     record *r = record_of(w, callable);
     if (!r || r->inside != callable || r->outside != callable)
         return Py_NewRef(self);
@@ -43,11 +45,8 @@ static PyObject *bound_self(world *w, PyObject *callable, PyObject *target) {
     return s ? door_load(w, s, self) : NULL;
 }
 
-static status collect(ready *c, const call *by) {
-    PyObject *target = rule_unbound(c->row, by->callable);
-    PyObject *self = bound_self(c->w, by->callable, target);
-    if (!self && (PyErr_Occurred() || c->w->stop.broken))
-        return c->w->stop.broken ? ST_BREAK : ST_ERROR;
+// `self` is taken over; NULL: none comes before the arguments.
+static status collect(ready *c, PyObject *target, PyObject *self, const call *by) {
     size_t first = self != NULL, count = call_count(by);
     c->items = first + count <= FEW ? c->few : PyMem_New(PyObject *, first + count);
     if (!c->items) {
@@ -62,6 +61,7 @@ static status collect(ready *c, const call *by) {
     c->all = first + count;
     c->call = *by;
     c->call.callable = target;
+    c->call.rule = c->row;
     c->call.args = c->items;
     c->call.given = first + by->given;
     return ST_OK;
@@ -242,17 +242,17 @@ static status check_self(ready *c, PyObject *self) {
 
 // What the row says is changed: self and the first argument of a function both come first. A
 // handler may have opened it only now.
-static void note_write(const ready *c) {
-    rule_writes writes = c->row->writes;
-    if (writes == W_NONE || writes == W_HANDLER || c->call.given == 0)
+static void note_write(world *w, const rule *row, const call *c) {
+    rule_writes writes = row->writes;
+    if (writes == W_NONE || writes == W_HANDLER || c->given == 0)
         return;
-    PyObject *first = c->items[0];
+    PyObject *first = c->args[0];
     PyObject *opened = is_lazy(first) ? ((lazy *)first)->inside : first;
     if (opened == NULL)
         return;
-    assert(writes != W_INSIDE || c->w->stop.broken || PyErr_Occurred() || !record_of(c->w, opened));
+    assert(writes != W_INSIDE || w->stop.broken || PyErr_Occurred() || !record_of(w, opened));
     if (writes != W_INSIDE)
-        record_write(c->w, opened);
+        record_write(w, opened);
 }
 
 static status open_self(ready *c) {
@@ -393,23 +393,27 @@ static void doubt_text(ready *c) {
                 Py_TYPE(c->items[shown])->tp_name);
 }
 
+// As CPython's own calls of C functions, it counts: handlers may lead to one another for ever.
+static PyObject *handle(world *w, const call *c) {
+    const rule *row = c->rule;
+    if (Py_EnterRecursiveCall(" while calling a Python object"))
+        return NULL;
+    PyObject *result = row->handler(w, c);
+    Py_LeaveRecursiveCall();
+    note_write(w, row, c);
+    return result;
+}
+
 static PyObject *run_ready(ready *c) {
     const rule *row = c->row;
-    if (row->kind == RULE_HANDLED) {
-        // As CPython's own calls of C functions; handlers may lead to one another for ever.
-        if (Py_EnterRecursiveCall(" while calling a Python object"))
-            return NULL;
-        PyObject *result = row->handler(c->w, &c->call);
-        Py_LeaveRecursiveCall();
-        note_write(c);
-        return result;
-    }
+    if (row->kind == RULE_HANDLED)
+        return handle(c->w, &c->call);
     status st = row->kind == RULE_PURE ? open_pure(c) : open_struct(c);
     if (st == ST_OK)
         st = state_read(c->w, row, &c->call);
     if (st != ST_OK)
         return NULL;
-    note_write(c);
+    note_write(c->w, row, &c->call);
     bool suspicious = row->kind == RULE_STRUCT && is_suspicious(c);
     bool warning = state_makes_warning(&c->call);
     c->w->inside.warning += warning;
@@ -422,12 +426,30 @@ static PyObject *run_ready(ready *c) {
     return result && c->unordered ? check_few(c, result) : result;
 }
 
+// A row of torch's is that of the very object: another one may have the same code or C function.
+static status guard_callable(world *w, PyObject *callable) {
+    record *r = record_of(w, callable);
+    return r ? record_identity(w, r) : ST_OK;
+}
+
 PyObject *rule_call(world *w, const rule *row, const call *c) {
     if (row->kind == RULE_OPAQUE)
         return world_break(w, row->reason ? row->reason : REASON_NATIVE_CALL, "%s, which %s",
                            row->path, row->why);
+    PyObject *target = rule_unbound(row, c->callable);
+    PyObject *self = bound_self(w, row, c->callable, target);
+    if (!self && (PyErr_Occurred() || w->stop.broken))
+        return NULL;
+    if (!self && row->weak && guard_callable(w, c->callable) != ST_OK)
+        return NULL;
+    if (!self && row->kind == RULE_HANDLED) { // the arguments are the caller's, and stay
+        call unbound = *c;
+        unbound.callable = target;
+        unbound.rule = row;
+        return handle(w, &unbound);
+    }
     ready r = {.w = w, .row = row};
-    if (collect(&r, c) != ST_OK)
+    if (collect(&r, target, self, c) != ST_OK)
         return NULL;
     PyObject *result = run_ready(&r);
     drop(&r);

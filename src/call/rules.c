@@ -54,6 +54,7 @@ static struct table {
     VEC(const rule *) all;
     map functions;         // PyMethodDef * → const rule *
     map objects;           // PyObject * → const rule *
+    map instances;         // PyTypeObject * → const rule *
     PyMethodDef *makes;    // of every __new__ that C code defines
     PyTypeObject *wrapper; // of bound slot wrappers
     bool ready;
@@ -93,18 +94,34 @@ static const rule *rule_of_instance(PyObject *callable) {
     return slot && Py_IS_TYPE(slot, &PyWrapperDescr_Type) ? found(&table.objects, slot) : NULL;
 }
 
-const rule *rule_of(PyObject *callable) {
+static bool is_one_of_many(PyObject *callable) {
+    return !PyType_Check(callable) && !PyFunction_Check(callable) && !PyMethod_Check(callable) &&
+           !Py_IS_TYPE(callable, &PyWrapperDescr_Type);
+}
+
+const rule *rule_of_itself(PyObject *callable) {
     const rule *row = found(&table.objects, callable);
-    if (row || PyType_Check(callable) || PyFunction_Check(callable) || PyMethod_Check(callable))
+    if (row || !is_one_of_many(callable))
         return row;
     PyMethodDef *method = definition(callable);
     if (method)
         return method == table.makes ? NULL : found(&table.functions, method);
     if (Py_IS_TYPE(callable, table.wrapper))
         return found(&table.objects, ((bound_wrapper *)callable)->descr);
-    if (Py_IS_TYPE(callable, &PyWrapperDescr_Type))
-        return NULL;
-    return rule_of_instance(callable);
+    return found(&table.instances, Py_TYPE(callable));
+}
+
+const rule *rule_of(PyObject *callable) {
+    const rule *row = rule_of_itself(callable);
+    bool asks = !row && is_one_of_many(callable) && !definition(callable) &&
+                !Py_IS_TYPE(callable, table.wrapper);
+    return asks ? rule_of_instance(callable) : row;
+}
+
+const rule *rule_applying(world *w, const rule *row, const call *c) {
+    while (row && row->applies && !row->applies(w, c))
+        row = w->stop.broken || PyErr_Occurred() ? NULL : row->otherwise;
+    return row;
 }
 
 PyObject *rule_bound_to(PyObject *callable) {
@@ -114,7 +131,9 @@ PyObject *rule_bound_to(PyObject *callable) {
 }
 
 PyObject *rule_unbound(const rule *row, PyObject *callable) {
-    if (!row->owner || Py_IS_TYPE(callable, Py_TYPE(row->object)))
+    if (!row->owner)
+        return row->weak && row->object ? row->object : callable;
+    if (Py_IS_TYPE(callable, Py_TYPE(row->object)))
         return callable;
     if (Py_IS_TYPE(callable, table.wrapper))
         return (PyObject *)((bound_wrapper *)callable)->descr;
@@ -166,9 +185,16 @@ status rules_add(PyObject *callable, const rule *row) {
     return ST_OK;
 }
 
-status rules_add_own(PyMethodDef *method, const rule *row) {
+status rules_add_definition(PyMethodDef *method, const rule *row) {
     TRY(check_said(row));
     return map_put(&table.functions, map_key(method), map_key(row));
+}
+
+status rules_add_instances(PyTypeObject *type, const rule *row) {
+    TRY(check_said(row));
+    TRY(map_put(&table.instances, map_key(type), map_key(row)));
+    Py_INCREF(type); // for as long as the process lives
+    return ST_OK;
 }
 
 const char *rule_writes_name(rule_writes writes) {

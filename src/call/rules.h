@@ -79,9 +79,13 @@ typedef struct rule {
     rule_writes writes;
     unsigned state; // S_…: what is read of the process
     rule_handler handler;
-    // Of a Python function: whether this call goes by the rule, or is interpreted (also where there
-    // is a break or an exception); NULL: all do
+    // Whether this call goes by the row (not where there is a break or an exception); NULL: all do
     bool (*applies)(world *w, const call *c);
+    const struct rule *otherwise; // what counts where `applies` says no; NULL: nothing
+    PyObject *extra; // strong: what the handler must know of this very callable; or NULL
+    // Of torch's callables: marks that users put on one count more; and a call of the very object
+    // guards that it is this object.
+    bool weak;
     const char *why; // OPAQUE
     reason reason;   // OPAQUE: REASON_NONE stands for NATIVE_CALL
     // Filled in by rules_setup:
@@ -103,13 +107,19 @@ PyObject *rule_bound_to(PyObject *callable);
 PyObject *rule_unbound(const rule *row, PyObject *callable);
 // NULL if the callable has no row.
 const rule *rule_of(PyObject *callable);
+// The same, without asking how the objects of a type are called.
+const rule *rule_of_itself(PyObject *callable);
 // W_NONE, W_SELF, … and the names of a set of states, as rules.def has them without the prefix.
 const char *rule_writes_name(rule_writes writes);
 PyObject *rule_state_names(unsigned state); // a new tuple of str
-// A later room's own rows: by object. Both are kept as long as the process lives.
+// Rows that are not in rules.def: by object, by the definition of a C function, and of all objects
+// of a type. All are kept as long as the process lives.
 status rules_add(PyObject *callable, const rule *row);
-// The engine's own C functions: by definition.
-status rules_add_own(PyMethodDef *method, const rule *row);
+status rules_add_definition(PyMethodDef *method, const rule *row);
+status rules_add_instances(PyTypeObject *type, const rule *row);
+// The row that this call goes by: `row`, or what stands behind it; NULL: none, or with an exception
+// or a break.
+const rule *rule_applying(world *w, const rule *row, const call *c);
 
 // Calls the callable by its row, whatever its kind: bound C methods are taken apart (their self
 // goes through the door), arguments made ready, the call watched. New reference; NULL with an

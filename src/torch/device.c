@@ -67,7 +67,7 @@ static PyObject *names_with_device(const call *c, Py_ssize_t at) {
     return names;
 }
 
-static PyObject *call_on(world *w, const row *r, const call *c, Py_ssize_t at, PyObject *device) {
+static PyObject *call_on(world *w, const call *c, Py_ssize_t at, PyObject *device) {
     size_t count = call_count(c);
     PyObject **args = PyMem_New(PyObject *, count + 1), *names = names_with_device(c, at);
     PyObject *result = NULL;
@@ -77,7 +77,7 @@ static PyObject *call_on(world *w, const row *r, const call *c, Py_ssize_t at, P
         call with = *c;
         with.args = args;
         with.keywords = names;
-        result = record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, &with);
+        result = record_call(w, NODE_CALL_FUNCTION, c->callable, &with);
     } else if (!args) {
         PyErr_NoMemory();
     }
@@ -87,9 +87,9 @@ static PyObject *call_on(world *w, const row *r, const call *c, Py_ssize_t at, P
 }
 
 // As DeviceContext.__torch_function__.
-PyObject *device_call(world *w, const row *r, const call *c) {
+PyObject *device_call(world *w, const call *c) {
     torch_trace *t = trace_of(w);
-    int makes = t && t->device ? PySet_Contains(glue_function("constructors"), r->callable) : 0;
+    int makes = t && t->device ? PySet_Contains(glue_function("constructors"), c->callable) : 0;
     if (!t || makes < 0)
         return NULL;
     Py_ssize_t at = makes ? device_given(c) : 0;
@@ -98,6 +98,6 @@ PyObject *device_call(world *w, const row *r, const call *c) {
         !(said = door_open(w, c->args[c->given + (size_t)at])))
         return NULL;
     if (!makes || (said && said != Py_None))
-        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, c);
-    return call_on(w, r, c, at, t->device);
+        return record_call(w, NODE_CALL_FUNCTION, c->callable, c);
+    return call_on(w, c, at, t->device);
 }

@@ -138,12 +138,14 @@ status function_look(world *w) {
 
 // --- the node ---
 
-static PyObject *add_node(world *w, const row *r, PyObject *class, const call *c) {
+static PyObject *add_node(world *w, PyObject *class, const call *c) {
     quiet q;
     quiet_begin(&q);
-    PyObject *function = PyObject_CallOneArg(r->extra, class);
+    PyObject *function = PyObject_CallOneArg(c->rule->extra, class);
     quiet_end(&q);
-    PyObject *result = function ? record_call(w, NODE_CALL_FUNCTION, function, function, c) : NULL;
+    call applied = *c;
+    applied.callable = function;
+    PyObject *result = function ? record_call(w, NODE_CALL_FUNCTION, function, &applied) : NULL;
     Py_XDECREF(function);
     return result;
 }
@@ -194,7 +196,7 @@ status function_outputs(world *w, node *const *nodes, uint32_t count) {
     return ST_BREAK;
 }
 
-PyObject *function_apply(world *w, const row *r, const call *c) {
+PyObject *function_apply(world *w, const call *c) {
     torch_trace *t = trace_of(w);
     PyObject *class = t ? door_open(w, c->args[0]) : NULL;
     record *known = class ? record_of(w, class) : NULL;
@@ -206,7 +208,7 @@ PyObject *function_apply(world *w, const row *r, const call *c) {
     rest.args++;
     rest.given--;
     const look l = t->looks.items[t->looks.count - 1];
-    PyObject *result = end_look(w, t, &l, &rest) == ST_OK ? add_node(w, r, class, &rest) : NULL;
+    PyObject *result = end_look(w, t, &l, &rest) == ST_OK ? add_node(w, class, &rest) : NULL;
     if (result && note_shared(t, l.since, &rest, result) != ST_OK)
         Py_CLEAR(result);
     t->looks.count--;

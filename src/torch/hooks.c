@@ -52,12 +52,12 @@ status hook_place(world *w, standin *s) {
 
 // --- hooks ---
 
-static PyObject *refuse(world *w, const row *r) {
-    return world_break(w, REASON_TENSOR_ERROR, "%R", r->callable);
+static PyObject *refuse(world *w, const rule *r) {
+    return world_break(w, REASON_TENSOR_ERROR, "%R", r->object);
 }
 
 // Torch refuses tensors without gradient, and for some hooks those that are no leaves.
-static int takes_hook(world *w, const row *r, standin *s) {
+static int takes_hook(world *w, const rule *r, standin *s) {
     if (s->input && input_guard_leaf(w, s) != ST_OK)
         return -1;
     int taken = flag(w, s, "requires_grad");
@@ -87,18 +87,17 @@ static status note_hooked(world *w, standin *s) {
     return done ? ST_OK : ST_ERROR;
 }
 
-static PyObject *hold(world *w, const row *r, standin *s, PyObject *hook) {
+static PyObject *hold(world *w, const rule *r, standin *s, PyObject *hook) {
     PyObject *made = hook ? new_handle(w) : Py_NewRef(Py_None);
-    held_call c = {.function = r->callable,
-                   .self = (PyObject *)s,
-                   .argument = hook,
-                   .made = hook ? made : NULL};
+    held_call c = {
+        .function = r->object, .self = (PyObject *)s, .argument = hook, .made = hook ? made : NULL};
     if (made && (note_hooked(w, s) != ST_OK || world_hold_call(w, c) != ST_OK))
         Py_CLEAR(made);
     return made;
 }
 
-PyObject *hook_call(world *w, const row *r, const call *c) {
+PyObject *hook_call(world *w, const call *c) {
+    const rule *r = c->rule;
     bool makes = r->extra != Py_False;
     PyObject *hook = c->given > 1 ? c->args[1] : handler_keyword(c, "hook");
     size_t count = call_count(c);
@@ -114,19 +113,18 @@ PyObject *hook_call(world *w, const row *r, const call *c) {
     return hook_place(w, s) == ST_OK ? hold(w, r, s, hook) : NULL;
 }
 
-PyObject *hook_remove(world *w, const row *r, const call *a) {
+PyObject *hook_remove(world *w, const call *a) {
+    const rule *r = a->rule;
     PyObject *self = a->given == 1 && !a->keywords ? door_open(w, a->args[0]) : NULL;
     if (self && world_sealed(w, self)) {
-        held_call c = {.function = r->callable, .self = self};
+        held_call c = {.function = r->object, .self = self};
         return world_hold_call(w, c) == ST_OK ? Py_NewRef(Py_None) : NULL;
     }
     if (PyErr_Occurred())
         return NULL;
-    if (!record_of(w, r->callable))
+    if (!record_of(w, r->object))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "RemovableHandle.remove");
-    call interpreted = *a;
-    interpreted.callable = r->callable;
-    return call_function(w, &interpreted);
+    return call_function(w, a);
 }
 
 // --- the end ---
@@ -160,13 +158,13 @@ status hooks_end(world *w) {
 // --- what else changes places, or asks for them ---
 
 // A tensor that is an input leaves its place for good, which a compiled graph would not do.
-PyObject *hook_detach(world *w, const row *r, const call *c) {
+PyObject *hook_detach(world *w, const call *c) {
     PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (c->given > 0 && !self)
         return NULL;
     if (self && is_tensor_standin(self) && (((standin *)self)->input || w->held.calls.count > 0))
         return world_break(w, REASON_HOOK, "detach_");
-    return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, c);
+    return record_call(w, NODE_CALL_METHOD, c->rule->extra, c);
 }
 
 static status derive_one(world *w, PyObject *o) {

@@ -793,16 +793,16 @@ static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
 }
 
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
-PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable, const call *a) {
+PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     torch_trace *t = trace_of(w);
-    entering c = {op, target, callable, {0}};
+    entering c = {op, target, a->callable, {0}};
     PyObject *result = NULL;
     quiet q;
     quiet_begin(&q);
     bool fine = t && convert_call(w, a, &c.given) == ST_OK;
     if (t)
         t->pending &= EFFECT_UNKNOWN; // the caller's word
-    if (fine && t->late && changes_argument(callable, &c.given))
+    if (fine && t->late && changes_argument(a->callable, &c.given))
         fine = fakes_settle(w) == ST_OK;
     if (fine && !(t->late && by_rule(w, &c, &result)))
         result = by_torch(w, t, &c);
@@ -814,7 +814,7 @@ PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable
 }
 
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given) {
-    return record_call(w, NODE_CALL_FUNCTION, function, function,
+    return record_call(w, NODE_CALL_FUNCTION, function,
                        &(call){.callable = function, .args = args, .given = given});
 }
 

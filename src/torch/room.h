@@ -4,21 +4,14 @@
 #include "src/graph/meta.h"
 
 #include "src/call/call.h"
+#include "src/call/rules.h"
 
 #include "src/torch/torch.h"
 
-typedef enum kind {
-#define KIND(id, name) KIND_##id,
+// The handlers of its rows.
+#define KIND(name, handler) PyObject *handler(world *w, const call *c);
 #include "src/torch/kinds.def"
 #undef KIND
-    KIND_COUNT,
-} kind;
-
-typedef struct row {
-    kind kind;
-    PyObject *callable; // strong
-    PyObject *extra;    // strong
-} row;
 
 // --- facts about this torch, found when it is attached (attach.c, version.c) ---
 
@@ -44,7 +37,6 @@ typedef struct torch_facts {
     PyObject *dtypes[64];          // by ScalarType, or NULL
     PyObject *device_names[32];    // by DeviceType: str, or NULL
     PyObject *key_words;           // list of (dispatch keys, word) for texts, or NULL
-    map rows;                      // callable → row *
     map rules;                     // callable → const meta_rule *
     map devices;                   // type and index → device, strong
     uint64_t odd_keys, usual_keys; // dispatch keys of tensors that rules do not know; of all others
@@ -288,8 +280,8 @@ PyObject *fakes_in(world *w, PyObject *argument);
 void fake_failed(world *w, PyObject *target);
 PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs);
 
-// Runs `callable` on fakes and records a node whose target is `target`. New reference.
-PyObject *record_call(world *w, node_op op, PyObject *target, PyObject *callable, const call *c);
+// Runs the callable on fakes and records a node whose target is `target`. New reference.
+PyObject *record_call(world *w, node_op op, PyObject *target, const call *c);
 // The same for a fixed number of positional arguments.
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given);
 // What the rule of a callable says of a call whose tensors are nodes; for tests of rules alone.
@@ -308,7 +300,6 @@ PyObject *fixed_value(world *w, PyObject *value);
 
 int table_fill(PyObject *rows);
 int table_add_fields(PyObject *descriptors);
-PyObject *table_call(world *w, const call *c, bool *handled);
 PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name);
 int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value);
 
@@ -327,9 +318,6 @@ status operator_checked(world *w, const torch_trace *t);
 
 // --- places in autograd's graph (hooks.c) ---
 
-PyObject *hook_call(world *w, const row *r, const call *c);
-PyObject *hook_remove(world *w, const row *r, const call *c);
-PyObject *hook_detach(world *w, const row *r, const call *c);
 // The tensors that torch.autograd.grad is asked for must be outside.
 status hook_derive(world *w, const call *c);
 // A tensor is asked for as a place that gradients come through. ST_BREAK if a graph that is
@@ -343,7 +331,6 @@ status hooks_end(world *w);
 // What is traced from now on is thrown away by function_apply, or the trace breaks before the
 // instruction that calls it.
 status function_look(world *w);
-PyObject *function_apply(world *w, const row *r, const call *c);
 // No Function is still looked at when the trace has come to its end: one raised, and the exception
 // was caught. Then the trace is done again, and breaks before it.
 status function_end(world *w);
@@ -356,8 +343,6 @@ status function_outputs(world *w, node *const *nodes, uint32_t count);
 status state_guard_add(world *w, torch_trace *t);
 bool state_is_plain(void); // no autocast, no inference mode: rules hold
 status state_set_grad(bool on);
-PyObject *state_set(world *w, const row *r, const call *c);
-PyObject *state_asked(world *w, const row *r, const call *c);
 // What the question is answered by now; the first answer is guarded. Borrowed from the trace.
 PyObject *state_answer(world *w, PyObject *question);
 // The trace itself has changed it.
@@ -366,14 +351,8 @@ status state_answers(world *w, PyObject *question, PyObject *answer);
 status state_matters(world *w, PyObject *questions);
 // The state is about to be set: it is put back at the end.
 status state_save(torch_trace *t);
-// The dtype of autocast; extra: the device, or None for the first argument.
-PyObject *autocast_dtype(world *w, const row *r, const call *c);
-PyObject *autocast_enter(world *w, const row *r, const call *c);
-PyObject *autocast_exit(world *w, const row *r, const call *c);
 // The node that enters the outermost inference mode the trace is in; borrowed, or NULL.
 const node *inference_entered(const torch_trace *t);
-PyObject *inference_enter(world *w, const row *r, const call *c);
-PyObject *inference_exit(world *w, const row *r, const call *c);
 // Whether torch's state is as it was when the trace began.
 bool state_unchanged(torch_trace *t);
 // The end of a trace that has set the state: the graph gets nodes that put it back, and the world
@@ -396,7 +375,6 @@ status state_tidy(world *w, torch_trace *t);
 // Around torch's own code: what the program has set holds in it.
 void settings_on(void);
 void settings_off(void);
-PyObject *settings_set(world *w, const row *r, const call *c);
 // Whether this is what the program has called to set one.
 bool settings_has(const torch_trace *t, PyObject *setter);
 // The graph leaves them as it found them; the list gets what sets them behind it.
@@ -413,4 +391,4 @@ PyObject *device_now(void);
 // Whether that is what is on; NULL: nothing is.
 bool device_is(PyObject *expected);
 // A node, on the default device where the caller names none.
-PyObject *device_call(world *w, const row *r, const call *c);
+PyObject *device_call(world *w, const call *c);

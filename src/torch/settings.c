@@ -67,7 +67,7 @@ static setting *find(const settings *s, PyObject *setter) {
     return NULL;
 }
 
-static setting *add(torch_trace *t, const row *r, PyObject *before) {
+static setting *add(torch_trace *t, const rule *r, PyObject *before) {
     if (!t->settings && !(t->settings = PyMem_Calloc(1, sizeof(settings)))) {
         PyErr_NoMemory();
         return NULL;
@@ -76,12 +76,12 @@ static setting *add(torch_trace *t, const row *r, PyObject *before) {
     PyObject *args = vec_reserve(&s->all, 1) == ST_OK ? PyTuple_Pack(1, before) : NULL;
     if (!args)
         return NULL;
-    s->all.items[s->all.count++] = (setting){r->callable, r->extra, args, Py_NewRef(args)};
+    s->all.items[s->all.count++] = (setting){r->object, r->extra, args, Py_NewRef(args)};
     return &s->all.items[s->all.count - 1];
 }
 
-static setting *find_or_add(world *w, torch_trace *t, const row *r) {
-    setting *known = find(t->settings, r->callable);
+static setting *find_or_add(world *w, torch_trace *t, const rule *r) {
+    setting *known = find(t->settings, r->object);
     PyObject *before = known ? NULL : state_answer(w, r->extra);
     return known ? known : before ? add(t, r, before) : NULL;
 }
@@ -100,7 +100,7 @@ static PyObject *try_out(const setting *s, PyObject *args) {
     return answer;
 }
 
-static status set(world *w, torch_trace *t, const row *r, PyObject *args) {
+static status set(world *w, torch_trace *t, const rule *r, PyObject *args) {
     TRY(fakes_settle(w));
     setting *s = find_or_add(w, t, r);
     PyObject *answer = s ? try_out(s, args) : NULL;
@@ -112,17 +112,18 @@ static status set(world *w, torch_trace *t, const row *r, PyObject *args) {
     status known = state_answers(w, r->extra, answer);
     Py_DECREF(answer);
     TRY(known);
-    node *n = record_setter(w, r->callable, args);
+    node *n = record_setter(w, r->object, args);
     Py_XDECREF(n);
     return n ? ST_OK : ST_ERROR;
 }
 
-PyObject *settings_set(world *w, const row *r, const call *c) {
+PyObject *settings_set(world *w, const call *c) {
+    const rule *r = c->rule;
     torch_trace *t = trace_of(w);
     if (!t || state_save(t) != ST_OK)
         return NULL;
     if (c->given != 1 || c->keywords)
-        return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->callable);
+        return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->object);
     PyObject *value = plain_value(w, c->args[0]);
     PyObject *args = value ? PyTuple_Pack(1, value) : NULL;
     status done = args ? set(w, t, r, args) : ST_ERROR;

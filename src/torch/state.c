@@ -299,8 +299,8 @@ static PyObject *plain_tuple(world *w, PyObject *const *items, size_t count) {
 }
 
 // torch.no_grad and its kin set grad mode to what it is: no node, as in Dynamo.
-static bool sets_nothing(const world *w, const row *r, PyObject *args) {
-    if (r->callable != facts.set_grad || PyTuple_GET_SIZE(args) != 1 || !w->run)
+static bool sets_nothing(const world *w, const rule *r, PyObject *args) {
+    if (r->object != facts.set_grad || PyTuple_GET_SIZE(args) != 1 || !w->run)
         return false;
     PyObject *file = w->run->code->py->co_filename;
     if (PyUnicode_Compare(file, glue_function("grad_mode_file")) != 0)
@@ -318,20 +318,21 @@ status state_set_grad(bool on) {
     return done ? ST_OK : ST_ERROR;
 }
 
-PyObject *state_set(world *w, const row *r, const call *c) {
+PyObject *state_set(world *w, const call *c) {
+    const rule *r = c->rule;
     torch_trace *t = trace_of(w);
     if (!t || state_save(t) != ST_OK)
         return NULL;
-    if (r->callable != facts.set_grad && fakes_settle(w) != ST_OK)
+    if (r->object != facts.set_grad && fakes_settle(w) != ST_OK)
         return NULL;
     if (c->keywords)
-        return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
+        return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->object);
     w->held.writes++;
     t->effects++;
     PyObject *args = plain_tuple(w, c->args, c->given);
     bool idle = args && sets_nothing(w, r, args);
-    PyObject *result = args ? PyObject_CallObject(r->callable, args) : NULL;
-    node *n = result && !idle ? record_setter(w, r->callable, args) : NULL;
+    PyObject *result = args ? PyObject_CallObject(r->object, args) : NULL;
+    node *n = result && !idle ? record_setter(w, r->object, args) : NULL;
     Py_XDECREF(args);
     if (!n && !idle)
         Py_CLEAR(result);
@@ -438,9 +439,10 @@ static status guard_answer(world *w, PyObject *call, PyObject *answer) {
 
 // New tuple: the function, or the C callable that its row has for it, then its arguments as plain
 // values.
-static PyObject *question_of(world *w, const row *r, const call *c) {
+static PyObject *question_of(world *w, const call *c) {
+    const rule *r = c->rule;
     PyObject *args = plain_tuple(w, c->args, c->given);
-    PyObject *asked = PyCallable_Check(r->extra) ? r->extra : r->callable;
+    PyObject *asked = PyCallable_Check(r->extra) ? r->extra : r->object;
     PyObject *function = args ? PyTuple_Pack(1, asked) : NULL;
     PyObject *call = function ? PySequence_Concat(function, args) : NULL;
     Py_XDECREF(args);
@@ -505,10 +507,11 @@ static PyObject *give_answer(world *w, PyObject *call, PyObject *answer) {
                  : world_break(w, REASON_TORCH_STATE, "%R", PyTuple_GET_ITEM(call, 0));
 }
 
-PyObject *state_asked(world *w, const row *r, const call *c) {
+PyObject *state_asked(world *w, const call *c) {
+    const rule *r = c->rule;
     if (c->keywords)
-        return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->callable);
-    PyObject *call = question_of(w, r, c);
+        return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->object);
+    PyObject *call = question_of(w, c);
     PyObject *answer = call ? Py_XNewRef(answer_to(w, call)) : NULL;
     PyObject *given = answer ? give_answer(w, call, answer) : NULL;
     Py_XDECREF(call);
@@ -572,9 +575,10 @@ static PyObject *guard_autocast_dtype(world *w, PyObject *device) {
 }
 
 // As it is now, which the trace itself may have made it.
-PyObject *autocast_dtype(world *w, const row *r, const call *c) {
+PyObject *autocast_dtype(world *w, const call *c) {
+    const rule *r = c->rule;
     if (c->keywords || c->given != (r->extra == Py_None))
-        return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->callable);
+        return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->object);
     PyObject *device = c->given ? plain_value(w, c->args[0]) : Py_NewRef(r->extra);
     PyObject *before = device ? guard_autocast_dtype(w, device) : NULL;
     PyObject *now =
@@ -654,7 +658,8 @@ static status enter(world *w, torch_trace *t, PyObject *function, PyObject *self
     return done;
 }
 
-PyObject *autocast_enter(world *w, const row *r, const call *c) {
+PyObject *autocast_enter(world *w, const call *c) {
+    const rule *r = c->rule;
     torch_trace *t = trace_of(w);
     PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (self && fakes_settle(w) != ST_OK)
@@ -729,7 +734,8 @@ static status leave(world *w, torch_trace *t, PyObject *function, PyObject *self
     return done;
 }
 
-PyObject *autocast_exit(world *w, const row *r, const call *c) {
+PyObject *autocast_exit(world *w, const call *c) {
+    const rule *r = c->rule;
     torch_trace *t = trace_of(w);
     PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (self && fakes_settle(w) != ST_OK)
@@ -779,7 +785,8 @@ static status inference_begin(world *w, torch_trace *t, PyObject *function, PyOb
     return done;
 }
 
-PyObject *inference_enter(world *w, const row *r, const call *c) {
+PyObject *inference_enter(world *w, const call *c) {
+    const rule *r = c->rule;
     static const char *const names[] = {"mode"};
     torch_trace *t = trace_of(w);
     PyObject *self = t && c->given == 1 ? door_open(w, c->args[0]) : NULL;
@@ -794,7 +801,8 @@ PyObject *inference_enter(world *w, const row *r, const call *c) {
     return done == ST_OK ? Py_NewRef(Py_None) : NULL;
 }
 
-PyObject *inference_exit(world *w, const row *r, const call *c) {
+PyObject *inference_exit(world *w, const call *c) {
+    const rule *r = c->rule;
     torch_trace *t = trace_of(w);
     PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
     PyObject *top = self ? inference_top(t) : NULL;

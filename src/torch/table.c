@@ -6,56 +6,75 @@
 
 #include "src/torch/room.h"
 
-static const char *const kind_names[] = {
-#define KIND(id, name) [KIND_##id] = name,
+static const struct kind {
+    const char *name;
+    rule_handler handler;
+} kinds[] = {
+#define KIND(name, handler) {#name, handler},
 #include "src/torch/kinds.def"
 #undef KIND
 };
 
-static PyTypeObject *wrapper_type; // of bound slots, like None.__repr__: not declared everywhere
-
-static int kind_by_name(PyObject *name) {
-    for (int i = 0; i < KIND_COUNT; i++)
-        if (PyUnicode_Check(name) && !PyUnicode_CompareWithASCIIString(name, kind_names[i]))
-            return i;
+static const struct kind *kind_by_name(PyObject *name) {
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(kinds); i++)
+        if (PyUnicode_Check(name) && !PyUnicode_CompareWithASCIIString(name, kinds[i].name))
+            return &kinds[i];
     PyErr_Format(PyExc_ValueError, "no such kind of torch callable: %R", name);
-    return -1;
+    return NULL;
 }
 
-// One row of the glue's: callable → (kind, extra). Rows live as long as the process.
+// C methods of tensors, and of what torch makes constants of, are also found bound to one. Every
+// lookup of a C class method makes another bound object; its definition stays.
+static PyMethodDef *definition_of(PyObject *callable) {
+    bool class = Py_IS_TYPE(callable, &PyClassMethodDescr_Type);
+    if (!class && !Py_IS_TYPE(callable, &PyMethodDescr_Type))
+        return NULL;
+    PyTypeObject *type = PyDescr_TYPE(callable);
+    bool ours =
+        type == facts.base || type == facts.size || type == facts.dtype || type == facts.device;
+    return class || ours ? ((PyMethodDescrObject *)callable)->d_method : NULL;
+}
+
+// One row of the glue's: callable → (kind, extra).
 static int add_row(PyObject *callable, PyObject *value) {
     PyObject *name, *extra;
-    if (!PyArg_ParseTuple(value, "OO", &name, &extra))
-        return -1;
-    int kind = kind_by_name(name);
-    row *r = kind < 0 ? NULL : PyMem_Calloc(1, sizeof(row));
+    const struct kind *kind =
+        PyArg_ParseTuple(value, "OO", &name, &extra) ? kind_by_name(name) : NULL;
+    rule *r = kind ? PyMem_Calloc(1, sizeof(rule)) : NULL;
     if (!r)
-        return kind < 0 ? -1 : (PyErr_NoMemory(), -1);
-    *r = (row){(enum kind)kind, Py_NewRef(callable), Py_NewRef(extra)};
-    // Every lookup of a C class method makes another bound object; its C function stays.
-    if (Py_IS_TYPE(callable, &PyClassMethodDescr_Type) &&
-        map_put(&facts.rows, map_key(((PyMethodDescrObject *)callable)->d_method), map_key(r)))
+        return kind ? (PyErr_NoMemory(), -1) : -1;
+    PyMethodDef *method = definition_of(callable);
+    *r = (rule){.path = kind->name,
+                .kind = RULE_HANDLED,
+                .handler = kind->handler,
+                .writes = W_HANDLER,
+                .weak = true,
+                .object = Py_NewRef(callable),
+                .owner = method || Py_IS_TYPE(callable, &PyWrapperDescr_Type)
+                             ? PyDescr_TYPE(callable)
+                             : NULL,
+                .extra = Py_NewRef(extra)};
+    if (method && rules_add_definition(method, r) != ST_OK)
         return -1;
-    return map_put(&facts.rows, map_key(callable), map_key(r)) == ST_OK ? 0 : -1;
+    return rules_add(callable, r) == ST_OK ? 0 : -1;
 }
+
+static int add_others(void);
 
 int table_fill(PyObject *rows) {
     if (!PyList_Check(rows)) {
         PyErr_SetString(PyExc_TypeError, "the table of torch's callables is a list");
         return -1;
     }
-    PyObject *wrapper = PyObject_GetAttrString(Py_None, "__repr__");
-    if (!wrapper)
+    if (rules_setup() < 0) // these come first, and may be stood in front of
         return -1;
-    wrapper_type = (PyTypeObject *)Py_NewRef(Py_TYPE(wrapper));
-    Py_DECREF(wrapper);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
         PyObject *callable, *value;
         if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OO", &callable, &value) ||
             add_row(callable, value) < 0)
             return -1;
     }
-    return 0;
+    return add_others();
 }
 
 // Fields of torch's own immutable types (dtype, device, finfo …) are read natively.
@@ -70,20 +89,15 @@ int table_add_fields(PyObject *descriptors) {
     return result;
 }
 
-static const row *row_of(PyObject *callable) {
-    uint64_t *found = map_get(&facts.rows, map_key(callable));
-    return found ? (const row *)(uintptr_t)*found : NULL;
-}
-
 // --- the kinds ---
 
 // The method's node has its name for a target, and `self` first.
-static PyObject *call_method(world *w, const row *r, const call *c) {
-    return record_call(w, NODE_CALL_METHOD, r->extra, r->callable, c);
+PyObject *call_method(world *w, const call *c) {
+    return record_call(w, NODE_CALL_METHOD, c->rule->extra, c);
 }
 
 // Called for real on plain values; nothing of the trace can leak into it.
-static PyObject *call_plainly(world *w, PyObject *callable, const call *c) {
+PyObject *call_plain(world *w, const call *c) {
     size_t count = call_count(c), made = 0;
     PyObject **values = PyMem_New(PyObject *, count + 1), *result = NULL;
     if (!values)
@@ -93,7 +107,7 @@ static PyObject *call_plainly(world *w, PyObject *callable, const call *c) {
     if (made == count) {
         quiet q;
         quiet_begin(&q);
-        result = PyObject_Vectorcall(callable, values + 1,
+        result = PyObject_Vectorcall(c->callable, values + 1,
                                      c->given | PY_VECTORCALL_ARGUMENTS_OFFSET, c->keywords);
         quiet_end(&q);
     }
@@ -105,8 +119,29 @@ static PyObject *call_plainly(world *w, PyObject *callable, const call *c) {
     return fixed;
 }
 
-static PyObject *call_question(world *w, const row *r, const call *c) {
-    return trace_of(w) ? call_plainly(w, r->callable, c) : NULL;
+PyObject *call_question(world *w, const call *c) {
+    return trace_of(w) ? call_plain(w, c) : NULL;
+}
+
+PyObject *call_constant(world *w, const call *c) {
+    (void)w;
+    return Py_NewRef(c->rule->extra);
+}
+
+PyObject *call_while_traced(world *w, const call *c) {
+    return trace_of(w) ? call_constant(w, c) : NULL;
+}
+
+PyObject *call_compiling(world *w, const call *c) {
+    w->facts.told = true;
+    return call_while_traced(w, c);
+}
+
+PyObject *call_operation(world *w, const call *c) {
+    PyObject *questions = c->rule->extra;
+    if (questions != Py_None && state_matters(w, questions) != ST_OK)
+        return NULL;
+    return device_call(w, c);
 }
 
 // Whether torch would ask the object's class for __torch_function__; -1: a break or an exception.
@@ -132,7 +167,7 @@ static int overrides(world *w, PyObject *o, int depth) {
 }
 
 // Where a default device is on, torch calls the function by way of its mode, and without it within.
-static PyObject *call_overrides(world *w, const row *r, const call *c) {
+PyObject *call_overrides(world *w, const call *c) {
     torch_trace *t = trace_of(w);
     if (!t || t->device)
         return t ? world_break(w, REASON_TORCH_STATE, "a default device is on") : NULL;
@@ -143,12 +178,11 @@ static PyObject *call_overrides(world *w, const row *r, const call *c) {
         if (found)
             return world_break(w, REASON_TENSOR_OPERATION, "an argument has __torch_function__");
     }
-    (void)r;
     return Py_NewRef(Py_False);
 }
 
-static PyObject *call_offset(world *w, const row *r, const call *c) {
-    PyObject *result = call_method(w, r, c);
+PyObject *call_offset(world *w, const call *c) {
+    PyObject *result = call_method(w, c);
     if (result)
         inputs_guard_offsets(w);
     return result;
@@ -179,11 +213,11 @@ static bool is_made_of_sizes(const node *n) {
 
 // A kernel may give a dimension of one element any stride, and torch's fakes and our rules do not
 // always say which. The tensor itself is asked, behind a break.
-static PyObject *call_stride(world *w, const row *r, const call *c) {
+PyObject *call_stride(world *w, const call *c) {
     PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (!self || !is_tensor_standin(self) || is_as_it_came((standin *)self) ||
         is_made_of_sizes(((standin *)self)->node))
-        return self ? call_method(w, r, c) : NULL;
+        return self ? call_method(w, c) : NULL;
     PyObject *dim = c->given > 1 ? c->args[1] : handler_keyword(c, "dim");
     PyObject *at = dim ? plain_value(w, dim) : NULL;
     PyObject *name = at || !dim ? PyUnicode_InternFromString("shape") : NULL;
@@ -194,11 +228,11 @@ static PyObject *call_stride(world *w, const row *r, const call *c) {
     Py_XDECREF(sizes);
     if (fixed < 0)
         return NULL;
-    return fixed ? call_method(w, r, c)
+    return fixed ? call_method(w, c)
                  : world_break(w, REASON_TENSOR_VALUE, "the stride of a dimension of one element");
 }
 
-static PyObject *call_iterate(world *w, const call *c) {
+PyObject *call_iterate(world *w, const call *c) {
     PyObject *self = c->given == 1 ? door_open(w, c->args[0]) : NULL;
     if (self && is_tensor_standin(self))
         return operator_iterate(w, self);
@@ -207,10 +241,10 @@ static PyObject *call_iterate(world *w, const call *c) {
 }
 
 // As in Dynamo a parameter counts as looked at from here on, which decides the order of inputs.
-static PyObject *call_module_get(world *w, const row *r, const call *c) {
-    if (!record_of(w, r->callable))
+PyObject *call_module_get(world *w, const call *c) {
+    if (!record_of(w, c->callable))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "Module.__getattr__");
-    call interpreted = call_again(c, r->callable);
+    call interpreted = call_again(c, c->callable);
     PyObject *result = call_function(w, &interpreted);
     if (result && is_lazy(result) && torch_ops.is_tensor(((lazy *)result)->outside) &&
         input_looked(w, ((lazy *)result)->source) != ST_OK)
@@ -223,7 +257,7 @@ static bool stands_for_tensor(PyObject *o) {
 }
 
 // Its value becomes the instruction's as that of the callable would have.
-static PyObject *call_instead(world *w, PyObject *function, const call *c) {
+static PyObject *call_other(world *w, PyObject *function, const call *c) {
     if (!w->run) // nobody to interpret it
         return world_break(w, REASON_TENSOR_OPERATION, "%S", function);
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
@@ -232,249 +266,125 @@ static PyObject *call_instead(world *w, PyObject *function, const call *c) {
     return instead.callable ? call_any(w, &instead) : NULL;
 }
 
-// Where each operation is run by itself, the backward is autograd's, as in plain Python.
-static PyObject *call_looking(world *w, const row *r, const call *c) {
-    if (function_look(w) != ST_OK)
-        return NULL;
-    return call_instead(w, PyTuple_GET_ITEM(r->extra, !w->terms.replayed), c);
+PyObject *call_instead(world *w, const call *c) {
+    return call_other(w, c->rule->extra, c);
 }
 
-static PyObject *call_scaled(world *w, const row *r, const call *c) {
-    PyObject *name = PyTuple_GET_ITEM(r->extra, 0);
+// Where each operation is run by itself, the backward is autograd's, as in plain Python.
+PyObject *call_looking(world *w, const call *c) {
+    if (function_look(w) != ST_OK)
+        return NULL;
+    return call_other(w, PyTuple_GET_ITEM(c->rule->extra, !w->terms.replayed), c);
+}
+
+PyObject *call_scaled(world *w, const call *c) {
+    PyObject *name = PyTuple_GET_ITEM(c->rule->extra, 0);
     PyObject *value = handler_keyword(c, "value");
     if (value && stands_for_tensor(value))
-        return call_instead(w, PyTuple_GET_ITEM(r->extra, 1), c);
+        return call_other(w, PyTuple_GET_ITEM(c->rule->extra, 1), c);
     if (name == Py_None)
-        return record_call(w, NODE_CALL_FUNCTION, r->callable, r->callable, c);
-    return record_call(w, NODE_CALL_METHOD, name, r->callable, c);
+        return record_call(w, NODE_CALL_FUNCTION, c->callable, c);
+    return record_call(w, NODE_CALL_METHOD, name, c);
 }
 
 // What to say is a text, or (reason, text) where the kind's usual reason says too little.
-static PyObject *refuse(world *w, const row *r, reason usual) {
-    if (!PyTuple_Check(r->extra))
-        return world_break(w, usual, "%S", r->extra);
-    const char *id = PyUnicode_AsUTF8(PyTuple_GET_ITEM(r->extra, 0));
+static PyObject *refuse(world *w, const call *c, reason usual) {
+    PyObject *said = c->rule->extra;
+    if (!PyTuple_Check(said))
+        return world_break(w, usual, "%S", said);
+    const char *id = PyUnicode_AsUTF8(PyTuple_GET_ITEM(said, 0));
     reason why = id ? reason_by_id(id) : REASON_COUNT;
-    return world_break(w, why < REASON_COUNT ? why : usual, "%S", PyTuple_GET_ITEM(r->extra, 1));
+    return world_break(w, why < REASON_COUNT ? why : usual, "%S", PyTuple_GET_ITEM(said, 1));
 }
 
-static PyObject *call_row(world *w, const row *r, const call *c) {
-    switch (r->kind) {
-    case KIND_OPERATION:
-        if (r->extra != Py_None && state_matters(w, r->extra) != ST_OK)
-            return NULL;
-        return device_call(w, r, c);
-    case KIND_METHOD:
-        return call_method(w, r, c);
-    case KIND_CONSTANT:
-        return Py_NewRef(r->extra);
-    case KIND_COMPILING:
-        w->facts.told = true;
-        return trace_of(w) ? Py_NewRef(r->extra) : NULL;
-    case KIND_WHILE_TRACED:
-        return trace_of(w) ? Py_NewRef(r->extra) : NULL;
-    case KIND_QUESTION:
-        return call_question(w, r, c);
-    case KIND_ASKED:
-        return state_asked(w, r, c);
-    case KIND_PLAIN:
-        return call_plainly(w, r->callable, c);
-    case KIND_SETTER:
-        return state_set(w, r, c);
-    case KIND_SETTING:
-        return settings_set(w, r, c);
-    case KIND_OVERRIDES:
-        return call_overrides(w, r, c);
-    case KIND_AUTOCAST_DTYPE:
-        return autocast_dtype(w, r, c);
-    case KIND_ENTER_AUTOCAST:
-        return autocast_enter(w, r, c);
-    case KIND_EXIT_AUTOCAST:
-        return autocast_exit(w, r, c);
-    case KIND_ENTER_INFERENCE:
-        return inference_enter(w, r, c);
-    case KIND_EXIT_INFERENCE:
-        return inference_exit(w, r, c);
-    case KIND_MODULE_GET:
-        return call_module_get(w, r, c);
-    case KIND_INSTEAD:
-        return call_instead(w, r->extra, c);
-    case KIND_SCALED:
-        return call_scaled(w, r, c);
-    case KIND_ITERATE:
-        return call_iterate(w, c);
-    case KIND_STRIDE:
-        return call_stride(w, r, c);
-    case KIND_OFFSET:
-        return call_offset(w, r, c);
-    case KIND_HOOK:
-        return hook_call(w, r, c);
-    case KIND_UNHOOK:
-        return hook_remove(w, r, c);
-    case KIND_FUNCTION:
-        return call_looking(w, r, c);
-    case KIND_APPLY:
-        return function_apply(w, r, c);
-    case KIND_DETACH:
-        return hook_detach(w, r, c);
-    case KIND_DERIVED:
-        return hook_derive(w, c) == ST_OK ? refuse(w, r, REASON_BACKWARD) : NULL;
-    case KIND_VALUE:
-        return refuse(w, r, REASON_TENSOR_VALUE);
-    case KIND_REFUSED:
-        return refuse(w, r, REASON_TENSOR_OPERATION);
-    case KIND_STATE:
-        return refuse(w, r, REASON_TORCH_STATE);
-    case KIND_COUNT:
-        break;
-    }
-    Py_UNREACHABLE();
+PyObject *call_derived(world *w, const call *c) {
+    return hook_derive(w, c) == ST_OK ? refuse(w, c, REASON_BACKWARD) : NULL;
 }
 
-// --- finding the row ---
-
-static PyObject *call_with_self(world *w, const row *r, PyObject *self, const call *c) {
-    size_t count = call_count(c);
-    PyObject **args = PyMem_New(PyObject *, count + 1);
-    if (!args)
-        return PyErr_NoMemory();
-    args[0] = self;
-    if (count)
-        memcpy(args + 1, c->args, count * sizeof(PyObject *));
-    call joined = *c;
-    joined.args = args;
-    joined.given++;
-    PyObject *result = call_row(w, r, &joined);
-    PyMem_Free(args);
-    return result;
+PyObject *call_value(world *w, const call *c) {
+    return refuse(w, c, REASON_TENSOR_VALUE);
 }
 
-// A C method bound to a stand-in, or to a constant of torch's: its descriptor's row, with self
-// first.
-static PyObject *call_bound(world *w, PyObject *method, const call *c, bool *handled) {
-    PyObject *self = PyCFunction_GET_SELF(method);
-    bool standin = is_tensor_standin(self);
-    const char *name = ((PyCFunctionObject *)method)->m_ml->ml_name;
-    PyObject *key = PyUnicode_InternFromString(name);
-    PyObject *descriptor = key ? _PyType_Lookup(standin ? facts.base : Py_TYPE(self), key) : NULL;
-    const row *r = descriptor ? row_of(descriptor) : NULL;
-    Py_XDECREF(key);
-    *handled = standin || r;
-    if (r)
-        return call_with_self(w, r, self, c);
-    return standin ? world_break(w, REASON_TENSOR_OPERATION, "Tensor.%s", name) : NULL;
+PyObject *call_refused(world *w, const call *c) {
+    return refuse(w, c, REASON_TENSOR_OPERATION);
 }
 
-// The row of a C class method that is bound to a class.
-static const row *row_of_class_method(PyObject *callable) {
-    PyCFunctionObject *f = (PyCFunctionObject *)callable;
-    bool bound = PyCFunction_Check(callable) && f->m_ml->ml_flags & METH_CLASS && f->m_self &&
-                 PyType_Check(f->m_self);
-    uint64_t *found = bound ? map_get(&facts.rows, map_key(f->m_ml)) : NULL;
-    return found ? (const row *)(uintptr_t)*found : NULL;
+PyObject *call_state(world *w, const call *c) {
+    return refuse(w, c, REASON_TORCH_STATE);
 }
 
-// What torch's C++ gives to __torch_function__ for x.shape: the getset's own __get__.
-static PyObject *call_getter(world *w, PyObject *wrapper, const call *c, bool *handled) {
-    PyObject *self = PyObject_GetAttrString(wrapper, "__self__");
-    if (!self) {
-        PyErr_Clear();
-        return NULL;
-    }
-    *handled =
-        Py_TYPE(self) == &PyGetSetDescr_Type && c->given >= 1 && is_tensor_standin(c->args[0]);
-    PyObject *result = *handled ? attr_of_standin(w, c->args[0], PyDescr_NAME(self)) : NULL;
-    Py_DECREF(self);
-    return result;
-}
+// --- rows that the glue does not give ---
 
 // 1, 0, -1.
 static int is_torchs_own(PyObject *operation) {
+    quiet q;
+    quiet_begin(&q);
     PyObject *known = PyObject_CallOneArg(glue_function("is_known"), operation);
+    quiet_end(&q);
     Py_XDECREF(known);
     return known ? known == Py_True : -1;
 }
 
-// An operation of torch.ops, an instance of a Python class; or what a user wants in the graph.
-static PyObject *call_overload(world *w, PyObject *callable, bool overload, const call *c) {
-    torch_trace *t = trace_of(w);
-    quiet q;
-    quiet_begin(&q);
-    int known = t && overload ? is_torchs_own(callable) : 0;
-    quiet_end(&q);
-    if (!t || known < 0)
-        return NULL;
-    t->pending = known ? 0 : EFFECT_UNKNOWN;
-    return record_call(w, NODE_CALL_FUNCTION, callable, callable, c);
+static PyObject *call_unseen(world *w, const call *c, bool known) {
+    ((torch_trace *)w->torch)->pending = known ? 0 : EFFECT_UNKNOWN;
+    return record_call(w, NODE_CALL_FUNCTION, c->callable, c);
 }
 
-// Rows are by object: a function must be the very same, not just have the same code; and pybind11's
-// builtins, all of one C function, look like methods of something.
-static status guard_callable(world *w, PyObject *callable) {
-    record *r = record_of(w, callable);
-    return r ? record_identity(w, r) : ST_OK;
+// An operation of torch.ops, an instance of a Python class.
+static PyObject *call_overload(world *w, const call *c) {
+    int known = trace_of(w) ? is_torchs_own(c->callable) : -1;
+    return known < 0 ? NULL : call_unseen(w, c, known);
 }
 
-// The row of a callable that may be inside as another object than outside.
-static const row *row_inside(world *w, PyObject *callable) {
-    const row *r = row_of(callable);
-    record *known = r || !PyCFunction_Check(callable) ? NULL : record_of(w, callable);
-    return known && known->outside ? row_of(known->outside) : r;
-}
-
-static bool is_bound_to_ours(PyObject *callable) {
-    PyObject *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
-    if (!self || PyModule_Check(self))
-        return false;
-    PyTypeObject *type = Py_TYPE(self);
-    return is_tensor_standin(self) || type == facts.size || type == facts.dtype ||
-           type == facts.device;
+// What a user wants in the graph.
+static PyObject *call_allowed(world *w, const call *c) {
+    return trace_of(w) ? call_unseen(w, c, false) : NULL;
 }
 
 // int(x), float(x), …: the method of that name, which knows the values of constants.
-static const char *number_method(PyObject *callable, const call *c) {
-    if (c->given != 1 || c->keywords || !stands_for_tensor(c->args[0]))
-        return NULL;
-    return callable == (PyObject *)&PyLong_Type      ? "__int__"
-           : callable == (PyObject *)&PyFloat_Type   ? "__float__"
-           : callable == (PyObject *)&PyBool_Type    ? "__bool__"
-           : callable == (PyObject *)&PyComplex_Type ? "__complex__"
-                                                     : NULL;
+static bool is_of_tensor(world *w, const call *c) {
+    (void)w;
+    return c->given == 1 && !c->keywords && stands_for_tensor(c->args[0]);
 }
 
-static PyObject *call_number(world *w, const char *name, const call *c) {
-    PyObject *method = PyObject_GetAttrString((PyObject *)facts.base, name);
-    PyObject *text = method ? PyUnicode_InternFromString(name) : NULL;
-    PyObject *result = text ? record_call(w, NODE_CALL_METHOD, text, method, c) : NULL;
-    Py_XDECREF(method);
-    Py_XDECREF(text);
+static PyObject *call_number(world *w, const call *c) {
+    call method = *c;
+    method.callable = PyObject_GetAttr((PyObject *)facts.base, c->rule->extra);
+    PyObject *result =
+        method.callable ? record_call(w, NODE_CALL_METHOD, c->rule->extra, &method) : NULL;
+    Py_XDECREF(method.callable);
     return result;
 }
 
-PyObject *table_call(world *w, const call *c, bool *handled) {
-    PyObject *callable = c->callable;
-    const row *r = row_inside(w, callable);
-    bool overload = Py_TYPE(callable) == facts.overload || Py_TYPE(callable) == facts.packet;
-    bool allowed = !r && mark_allowed(w, callable);
-    *handled = r != NULL || overload || allowed;
-    if (*handled && guard_callable(w, callable) != ST_OK)
-        return NULL;
-    if (r)
-        return call_row(w, r, c);
-    if (overload || allowed)
-        return call_overload(w, callable, overload, c);
-    const char *number = PyType_Check(callable) ? number_method(callable, c) : NULL;
-    if (number) {
-        *handled = true;
-        return call_number(w, number, c);
-    }
-    if ((r = row_of_class_method(callable))) {
-        *handled = true;
-        return call_with_self(w, r, PyCFunction_GET_SELF(callable), c);
-    }
-    if (is_bound_to_ours(callable))
-        return call_bound(w, callable, c, handled);
-    if (Py_TYPE(callable) == wrapper_type)
-        return call_getter(w, callable, c, handled);
-    return NULL;
+static status add_number(rule *row, PyTypeObject *type, const char *method) {
+    *row = (rule){.path = type->tp_name,
+                  .kind = RULE_HANDLED,
+                  .handler = call_number,
+                  .writes = W_NONE,
+                  .applies = is_of_tensor,
+                  .otherwise = rule_of((PyObject *)type),
+                  .extra = PyUnicode_InternFromString(method)};
+    return row->extra ? rules_add((PyObject *)type, row) : ST_ERROR;
+}
+
+static int add_others(void) {
+    static rule numbers[4];
+    static const rule overload = {.path = "torch.ops",
+                                  .kind = RULE_HANDLED,
+                                  .handler = call_overload,
+                                  .writes = W_HANDLER,
+                                  .weak = true};
+    static const rule allowed = {.path = "allow_in_graph",
+                                 .kind = RULE_HANDLED,
+                                 .handler = call_allowed,
+                                 .writes = W_HANDLER,
+                                 .weak = true};
+    mark_allow_by(&allowed);
+    bool added = rules_add_instances(facts.overload, &overload) == ST_OK &&
+                 rules_add_instances(facts.packet, &overload) == ST_OK &&
+                 add_number(&numbers[0], &PyLong_Type, "__int__") == ST_OK &&
+                 add_number(&numbers[1], &PyFloat_Type, "__float__") == ST_OK &&
+                 add_number(&numbers[2], &PyBool_Type, "__bool__") == ST_OK &&
+                 add_number(&numbers[3], &PyComplex_Type, "__complex__") == ST_OK;
+    return added ? 0 : -1;
 }

@@ -211,7 +211,6 @@ const standin_kind tensor_kind = {
 const tensor_ops torch_ops = {
     .is_tensor = is_tensor,
     .open = input_open,
-    .call = table_call,
     .sever = sever,
     .end = end,
     .outputs = function_outputs,

@@ -35,7 +35,7 @@
 
 // Calls whose value is the instruction's own.
 #define DO_CALL(callable, args, given, keywords)                                                   \
-    call_any(W, &(call){callable, args, given, keywords, RUN_THIN, NULL})
+    call_any(W, &(call){callable, args, given, keywords, RUN_THIN, NULL, NULL})
 #define DO_CALL_STAR(callable, args, keywords) call_star(W, callable, args, keywords, RUN_THIN)
 #define DO_GETATTR(o, name) attr_get(W, o, name)
 #define DO_GETMETHOD(o, name, value) attr_get_method(W, o, name, value)

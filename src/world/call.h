@@ -11,11 +11,12 @@
 // caller lends are taken over by the callee's frame: lent_slots.)
 typedef struct call {
     PyObject *callable;
-    PyObject *const *args; // by position, then the values of `keywords`
-    size_t given;          // how many by position, without vectorcall's flag
-    PyObject *keywords;    // tuple of names; NULL: none (it is never empty)
-    run_result result;     // how the callee's value becomes the instruction's
-    PyObject *made;        // of an __init__: the object that it is for; else NULL
+    PyObject *const *args;   // by position, then the values of `keywords`
+    size_t given;            // how many by position, without vectorcall's flag
+    PyObject *keywords;      // tuple of names; NULL: none (it is never empty)
+    run_result result;       // how the callee's value becomes the instruction's
+    PyObject *made;          // of an __init__: the object that it is for; else NULL
+    const struct rule *rule; // of what a handler gets: the row that led to it; else NULL
 } call;
 
 // How many arguments, by position and by keyword.

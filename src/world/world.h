@@ -281,9 +281,6 @@ typedef struct tensor_ops {
     bool (*is_tensor)(PyObject *o); // a real tensor of whatever class
     // Guards and makes the stand-in; new reference.
     PyObject *(*open)(world *w, source *s, PyObject *tensor);
-    // A callable that torch's tables know (builtins of torch._C, methods of tensors, torch
-    // functions kept whole). *handled is false, and NULL returned, if it is none of them.
-    PyObject *(*call)(world *w, const call *c, bool *handled);
     void (*sever)(world *w); // the trace ends
     // The trace has come to its end: puts torch's state back, and sets `switches` if the program
     // would have left it changed. Before the plan.
