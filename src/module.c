@@ -13,6 +13,7 @@
 #include "src/world/world.h"
 
 #include "src/call/call.h"
+#include "src/call/attempt.h"
 #include "src/call/marks.h"
 #include "src/call/methods.h"
 
@@ -42,6 +43,7 @@ static const struct room {
     {.methods = call_methods},
     {.methods = mutate_methods},
     {.setup = marks_setup, .methods = marks_methods},
+    {.setup = attempt_setup, .methods = attempt_methods},
     {.setup = trace_setup},
     {.add = torch_setup, .methods = torch_methods},
     {.add = compile_setup, .methods = compile_methods},

@@ -57,6 +57,8 @@ bool key_hashed_otherwise(PyObject *key);
 // was: only what it is the same as. And such a key, or any other, opened.
 bool key_is_any(PyObject *key);
 PyObject *open_any_key(world *w, source *s, PyObject *key);
+// Whether the content of a twin is not what it was filled with; of a dict `names` knows.
+bool twin_written(const record *r);
 // The record's object is also found as `inside`.
 status record_register(world *w, record *r, PyObject *inside);
 

@@ -309,14 +309,9 @@ static bool bytes_written(const record *r) {
                   (size_t)size);
 }
 
-static bool record_written(const record *r) {
+bool twin_written(const record *r) {
     if (r->inside == NULL)
         return false;
-    if (r->content.pending != NULL)
-        return true;
-    for (uint32_t i = 0; i < r->slots.count; i++)
-        if (r->slots.items[i].place.pending != NULL)
-            return true;
     switch (r->kind) {
     case RECORD_LIST:
         return list_written(r);
@@ -329,6 +324,17 @@ static bool record_written(const record *r) {
     default:
         return false;
     }
+}
+
+static bool record_written(const record *r) {
+    if (r->inside == NULL)
+        return false;
+    if (r->content.pending != NULL)
+        return true;
+    for (uint32_t i = 0; i < r->slots.count; i++)
+        if (r->slots.items[i].place.pending != NULL)
+            return true;
+    return twin_written(r);
 }
 
 // An object's type is guarded, so only objects of one type can turn out to be the same. What each

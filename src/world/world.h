@@ -106,6 +106,22 @@ static inline bool world_sealed(const world *w, PyObject *o) {
 // in it goes, unless the caller keeps it.
 status world_open_body(world *w);
 void world_leave_body(world *w);
+
+// --- moments (moment.c) ---
+
+// A moment that the trace can be brought back to. `roots`: what the code that comes next is called
+// with, beside what it gets at by itself. NULL with an exception.
+typedef struct moment moment;
+moment *world_mark(world *w, PyObject *const *roots, size_t count);
+void moment_free(moment *m);
+// Whether the code since then has changed something that it could get at; what was set back is no
+// change. Calls that are held back are one. 1, 0, -1. (Of tensors and torch's state src/torch
+// knows.)
+int world_changed(const world *w, const moment *m);
+// Undoes these changes: 1; 0: some of them cannot be undone, and nothing is; -1 with an exception
+// or a break. Guards and what was opened stay, and so do clocks.
+int world_rollback(world *w, const moment *m);
+
 // Keeps `o` until the trace ends and gives it back; takes the reference. NULL with an exception.
 PyObject *world_keep(world *w, PyObject *o);
 // Whether plain Python, too, would keep an inside object alive at this point: the locals of the

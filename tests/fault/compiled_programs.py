@@ -12,6 +12,36 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 """
 
 PROGRAMS = {
+    "moments": """
+from stator._engine import attempt
+
+class Box:
+    __slots__ = ("slot", "__dict__")
+
+def make(n, token):
+    o = Box()
+    o.slot, o.attr, o.items = n, [n], {"a": n}
+    return o, [3, token], {"k": n}
+
+def main(o, xs, d):
+    made = [[1], {2: 3}]
+    d["early"], o.new = 1, made
+
+    def change():
+        o.slot, o.attr, o.late = 5, 6, 7
+        o.items["b"] = 1
+        xs.append(o)
+        d.pop("early")
+        for key in list(d):
+            d[key] = made
+        made[0].append(made)
+        made.pop()
+
+    attempt(change, True)  # a fault may end it before it has changed anything
+    xs.append(o.slot + 1)
+    attempt(change, True)
+    return attempt(lambda: o.attr, False), made, list(d), o.attr
+""",
     "writes": """
 class Box:
     __slots__ = ("slot", "__dict__")
