@@ -125,6 +125,24 @@ static bool same_seen(const seen *a, const seen *b) {
            same_numbers(a->strides, b->strides, a->dims);
 }
 
+static bool is_changed(const torch_trace *t, const node *n) {
+    seen fake, real;
+    uint64_t *owner = map_get(&t->owners, map_key(n));
+    if (!owner || n->example == Py_None || !read_tensor(n->example, &fake) ||
+        !read_tensor(((standin *)(uintptr_t)*owner)->outside, &real))
+        return false;
+    return fake.requires_grad != real.requires_grad || fake.dims != real.dims ||
+           !same_numbers(fake.sizes, real.sizes, real.dims) ||
+           !same_numbers(fake.strides, real.strides, real.dims);
+}
+
+bool inputs_changed(const world *w) {
+    for (int i = 0; i < w->graph->inputs; i++)
+        if (is_changed(w->torch, (node *)PyList_GET_ITEM(w->graph->nodes, i)))
+            return true;
+    return false;
+}
+
 static bool guard_check_tensor(PyObject *o, void *data) {
     tensor_guard *g = data;
     seen now;

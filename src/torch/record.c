@@ -531,6 +531,10 @@ static bool may_not_fail(world *w) {
         world_break(w, REASON_EXCEPTION_LIVES, "an operation may fail while it is handled");
     else if (effects_in_inference(w) & EFFECTS_LASTING)
         world_break(w, REASON_TORCH_STATE, "an operation may fail in inference mode");
+    else if (((const torch_trace *)w->torch)->unlike)
+        world_break(
+            w, REASON_TENSOR_OPERATION,
+            "an operation may fail behind one that gave an input other sizes or a gradient");
     else
         return false;
     return true;
@@ -607,8 +611,10 @@ static status note_effects(world *w, torch_trace *t) {
     bool wrote = effects & EFFECT_OUTSIDE, random = effects & EFFECT_RANDOM;
     if (wrote && !w->facts.mutated_tensor)
         inputs_guard_sharing(w);
-    if (wrote)
+    if (wrote) {
         t->written = w->time.now;
+        t->unlike = t->unlike || inputs_changed(w);
+    }
     w->held.writes += wrote || random;
     t->effects += wrote || random;
     w->facts.mutated_tensor = w->facts.mutated_tensor || wrote;

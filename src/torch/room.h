@@ -148,6 +148,7 @@ typedef struct torch_trace {
     VEC(PyObject *) all;       // strong: every stand-in of this trace
     VEC(PyObject *) living;    // borrowed: those of calls that the program has not let go yet
     int pending;               // effects of the call that is about to be recorded
+    bool unlike;               // see inputs_changed
     struct alias_group *group; // of all inputs
     uint64_t keys[2];          // the thread's dispatch keys when it began
     void *state;               // borrowed from the guards: what the state guard compares with
@@ -241,6 +242,9 @@ status input_guard_leaf(world *w, standin *s);
 void inputs_guard_sharing(world *w);
 // Some input is written to, and two have one memory but not one storage.
 bool inputs_overlap(const torch_trace *t);
+// Whether the operations so far give some input other sizes, strides or requires_grad: its guard
+// does not pass once they have run.
+bool inputs_changed(const world *w);
 // A tensor counts as looked at from now on, though it is not opened yet.
 status input_looked(world *w, source *s);
 // The graph's placeholders get their final order.

@@ -148,6 +148,9 @@ EFFECTS = {
     "function of a value": "v = Doubled.apply(s.x * 2); s.buf.add_(1); s.log.append(v)",
     "function": "v = Doubled.apply(s.x); s.buf.add_(1); s.log.append(v)",
     "no_grad": "\nwith torch.no_grad():\n    s.buf.add_(1)",
+    "gradient": "s.buf.add_(s.table.weight[:, 0]); s.log.append(s.buf.requires_grad)",
+    "sizes": "s.buf.unsqueeze_(0); s.log.append(s.buf.shape)",
+    "strides": "s.square.t_(); s.log.append(s.square.stride())",
     "nothing": "v = s.x + 1; s.log.append('nothing')",
 }
 
