@@ -212,7 +212,8 @@ int cache_alone(const cache *c) {
 
 static inline bool passes(const entry *e, guard_frame *f, PyObject **regs, bool *met_dead) {
     int failed;
-    if (cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed))
+    if (cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed) &&
+        e->depth <= py_recursion_left(PyThreadState_Get()))
         return true;
     *met_dead |= guard_dead(e->guards);
     return false;
@@ -310,6 +311,8 @@ static PyObject *reason_of(const entry *e, guard_frame *f) {
         return PyErr_NoMemory();
     bool passes = guard_check(e->guards, f, regs, &failed);
     PyMem_Free(regs);
+    if (passes && e->depth > py_recursion_left(PyThreadState_Get()))
+        return PyUnicode_FromFormat("the recursion limit leaves no room for %d frames", e->depth);
     return passes ? PyUnicode_FromString("passes now") : guard_reason(e->guards, failed, f);
 }
 

@@ -23,6 +23,7 @@ typedef struct entry {
     bool empty;   // no operation: the frame is left to CPython, unless kept
     bool asked;   // its trace was told that it is compiled
     bool last;    // made by a trace that had to stop early: others are tried first
+    int depth;    // frames that the program has on top of each other in it, its own included
     // Frames below the first one, nearest first: they must be there, each standing on its call. Its
     // trace went on in `reach` of them; guards may look at more.
     int reach, looked;

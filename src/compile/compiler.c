@@ -105,6 +105,7 @@ typedef struct product {
     bool last;         // the trace had to stop early
     int reach, looked; // see entry
     int calls;         // recorded by the program itself
+    int depth;         // see entry
     int made_before;   // entries that had been made for the place when the trace began
     policy_break why;
     PyObject *misfits; // strong, or NULL: why older entries did not fit
@@ -184,6 +185,7 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
                  .misfits = made->misfits,
                  .asked = made->asked,
                  .last = made->last,
+                 .depth = made->depth,
                  .reach = made->reach,
                  .looked = made->looked};
     if (cache_add(k, &new, f, added) < 0)
@@ -341,6 +343,7 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
         forget_break(w);
     }
     out->calls = w->graph->calls; // the end may add some
+    out->depth = w->inside.deepest;
     bool fine = world_tensors == NULL || world_tensors->end(w) == ST_OK;
     out->plan = fine ? plan_build(w, result) : NULL;
     if (out->plan != NULL && world_finish(w) == ST_OK)

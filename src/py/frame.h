@@ -225,6 +225,15 @@ void py_sever(PyGenObject *gen, py_frame *f);
 // recursion.
 PyObject *py_eval_default(PyThreadState *ts, py_frame *f, int throwing, bool inner);
 
+// How many more frames the thread's recursion limit allows.
+static inline int py_recursion_left(const PyThreadState *ts) {
+#if PY_VERSION_HEX >= 0x030c0000
+    return ts->py_recursion_remaining;
+#else
+    return ts->recursion_remaining;
+#endif
+}
+
 // Raises what is left of the thread's recursion limit, or lowers it.
 static inline void py_give_recursion(PyThreadState *ts, int frames) {
 #if PY_VERSION_HEX >= 0x030c0000

@@ -136,6 +136,7 @@ trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result)
     stage_enter(&s, w);
     w->roots.start = f;
     w->terms.watching = PyThreadState_Get()->tracing;
+    w->inside.left = py_recursion_left(PyThreadState_Get());
     w->in.function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
     if (w->in.function != NULL && (f->unit == 0 || roots_look(w, below) == ST_OK) &&
         door_bring(w, w->in.function, f->function) != NULL)

@@ -542,6 +542,13 @@ static PyObject *run_handler(world *w, PyThreadState *ts, py_frame *f) {
     return result;
 }
 
+// An entry is run only where the recursion limit would let the program's own frames be made.
+static void note_depth(world *w, const PyThreadState *ts) {
+    int depth = w->inside.left - py_recursion_left(ts);
+    if (depth > w->inside.deepest)
+        w->inside.deepest = depth;
+}
+
 PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     world *w = world_here;
     if (UNLIKELY(!throwing && comes_from_outside(w, ts, f)))
@@ -575,6 +582,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
              .made_object = expected.call ? expected.call->made : NULL};
     if (py_enter(ts, f, &r.entry, !asked && !py_frame_in_generator(f)) < 0)
         return interp_end_frame(&r);
+    note_depth(w, ts);
     if (checked != ST_OK) {
         if (throwing && !PyErr_Occurred()) // closing a generator of a trace that is over
             py_put_on(thrown);

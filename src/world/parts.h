@@ -153,4 +153,6 @@ typedef struct world_nesting {
     int strict;  // callables of other compiles that must not break
     int warning; // the making of an object of a category of warnings, which is no warning
     int quiet;   // code whose frames go to CPython: torch's own, imports, signal handlers
+    int left;    // frames that the recursion limit allowed when the trace began
+    int deepest; // most frames on top of each other so far
 } world_nesting;

@@ -198,3 +198,45 @@ def test_attribute_written_deleted_and_written_again_that_was_never_there():
         o = Plain()
         assert compiled(o) == ["last", "n"] and vars(o) == {"last": 2, "n": 3}
     assert compiled.metrics["hits"] == 1
+
+
+# --- the recursion limit -------------------------------------------------------------------------
+
+
+def _frames_here():
+    frame, count = sys._getframe(1), 0
+    while frame is not None:
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+def _deep(n):
+    return 0 if n == 0 else 1 + _deep(n - 1)
+
+
+def _caught(n):
+    try:
+        return _deep(n)
+    except RecursionError:
+        return "too deep"
+
+
+def _with_room(function, room):
+    """Calls the function where only so many frames are left up to the recursion limit."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(_frames_here() + room)
+    try:
+        return function(30)
+    except RecursionError:
+        return "RecursionError"
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize("function", [_deep, _caught])
+def test_an_entry_is_run_only_where_its_frames_could_be_made(function):
+    compiled = keep_empty(function)
+    assert compiled(30) == 30
+    for room in (60, *range(10, 45, 5), *range(27, 37), 60):
+        assert _with_room(compiled, room) == _with_room(function, room), room
+    assert compiled(30) == 30
