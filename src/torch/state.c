@@ -78,7 +78,7 @@ static bool state_check(PyObject *unused, void *data) {
     (void)unused;
     state_seen *s = data;
     return same_keys(s->keys) && device_is(s->device) && facts.inference() == s->inference &&
-           float_mode() == s->floats && ask(s->check) &&
+           float_mode() == s->floats && !node_hooks() && ask(s->check) &&
            !(s->whole && (dual_level() || saves_with_hooks()));
 }
 
@@ -91,6 +91,7 @@ static PyObject *state_reason(const char *source, PyObject *o, void *data) {
     (void)source, (void)o;
     state_seen *s = data;
     const char *own = float_mode() != s->floats           ? "flush_denormal"
+                      : node_hooks()                      ? "a node creation hook is on"
                       : s->whole && dual_level()          ? "forward-mode differentiation"
                       : s->whole && saves_with_hooks()    ? "saved-tensor hooks"
                       : facts.inference() != s->inference ? "inference_mode"

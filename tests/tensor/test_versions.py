@@ -389,6 +389,25 @@ def test_hooks_on_new_nodes_see_no_fakes():
     assert nodes(g) == nodes(f)
 
 
+@pytest.mark.skipif(private.node_creation_hook is None, reason="this torch has no such hooks")
+def test_hooks_on_new_nodes_see_what_the_program_did_before():
+    def f(x, log):
+        log.append("begin")
+        y = x * 2
+        log.append("end")
+        return y
+
+    def order(function):
+        log = []
+        with private.node_creation_hook(lambda node: log.append(node.name())):
+            function(torch.ones(3, requires_grad=True), log)
+        return log
+
+    g = compiled(f, fullgraph=False)
+    g(torch.ones(3, requires_grad=True), [])
+    assert order(g) == order(f) and len(order(f)) > 2
+
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(context, x):
