@@ -20,8 +20,9 @@
 
 #define REGISTERS_ON_STACK 128
 #define MOST_RESTARTS 100
-#define MOST_BELOW 32 // frames that wait, which one trace goes on in
-#define MOST_DEATHS 8 // times the limit: entries that were made for one place, though few live
+#define OWN_FRAMES 100 // that a trace may need: Python code of torch's, and of the policy
+#define MOST_BELOW 32  // frames that wait, which one trace goes on in
+#define MOST_DEATHS 8  // times the limit: entries that were made for one place, though few live
 
 __attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_asked;
 compiler *all_compilers;
@@ -696,6 +697,8 @@ static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f
                          PyObject **misfits) {
     if (k->given_up)
         return k->off ? OUTCOME_OFF : OUTCOME_NATIVE;
+    if (py_recursion_left(PyThreadState_Get()) < OWN_FRAMES)
+        return OUTCOME_NATIVE; // this time
     // Nothing is lost, and nobody need be told; or each entry dies before it is used again.
     int alone = cache_alone(k);
     if ((alone >= c->limit && !has_graphs(k)) || k->made >= MOST_DEATHS * c->limit) {
