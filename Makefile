@@ -106,11 +106,14 @@ test-all: ## test-full on every supported Python that is found
 SANITIZER = $(firstword $(foreach l,libasan.so libclang_rt.asan-$(shell uname -m).so, \
     $(filter /%,$(shell $(CC) -print-file-name=$(l)))))
 
+# The sanitizer looks for C++'s throw when it is loaded: torch throws.
+STDCXX = $(filter /%,$(shell $(CC) -print-file-name=libstdc++.so.6))
+
 # Frames are several times larger under the sanitizer: recursion tests need the bigger stack.
 # CPython itself leaks at exit by design, so leaks are left to tests/leak.
 test-asan: $(VENV)/.stator $(ASAN)/.built ## tests/diff, stage and fault under sanitizers
 	@test -n "$(SANITIZER)" || { echo "$(CC) has no address sanitizer runtime"; exit 1; }
-	ulimit -s 65536 2>/dev/null; LD_PRELOAD=$(SANITIZER) PYTHONMALLOC=malloc \
+	ulimit -s 65536 2>/dev/null; LD_PRELOAD="$(SANITIZER) $(STDCXX)" PYTHONMALLOC=malloc \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	    PYTHONPATH=$(CURDIR)/$(ASAN)/lib $(PY) -m pytest $(SPREAD) \
 	    $(or $(ARGS),$(wildcard tests/diff tests/stage tests/fault))
