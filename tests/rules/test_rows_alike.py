@@ -9,6 +9,7 @@ not would hide what the row does not say."""
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -342,7 +343,44 @@ READY = [
     ),
     ("W().v", "K = C(1); x = 0; W = weakref.ref(K)", "K.v = 2"),
 ]
+BOTH = "C.__str__ = lambda s: 's'; C.__repr__ = lambda s: 'p'; x = C(1)"
 READY += [
+    ("'%r'.__mod__(x)", BOTH, "C.__repr__ = lambda s: 'q'"),
+    ("'%r'.__mod__((x,))", BOTH, "C.__repr__ = lambda s: 'q'"),
+    (
+        "'%(a)s'.__mod__(SubDict())",
+        "SubDict.__missing__ = lambda s, k: 'p'; x = 0",
+        "SubDict.__missing__ = lambda s, k: 'q'",
+    ),
+    (
+        "OrderedDict.popitem(SubOrdered(a=1))",
+        "SubOrdered.__getitem__ = lambda s, k: 5; x = 0",
+        "SubOrdered.__getitem__ = lambda s, k: 6",
+    ),
+    ("x.__missing__('q')", "x = defaultdict(list)", "x.default_factory = int; x.clear()"),
+    (
+        "map.__getattribute__(x, 'w')",
+        "class SubMap(map): pass\nx = SubMap(str, []); x.w = 1",
+        "x.w = 2",
+    ),
+    ("types.MethodType(C.m, x) == x.m", "C.m = lambda s: 1; x = C(1)", "x = C(2)"),
+    ("C.m.__get__(x) == x.m", "C.m = lambda s: 1; x = C(1)", "x = C(2)"),
+    ("types.MethodType(x, O) == O.m", "C.m = lambda s: 1; O = C(1); x = C.m", "C.m = lambda s: 1"),
+    (
+        "cmp_to_key(lambda a, b: x)(1).__le__(cmp_to_key(max)(2))",
+        "C.__le__ = lambda s, o: True; x = C(1)",
+        "C.__le__ = lambda s, o: False",
+    ),
+    (
+        "text(lambda: P.match('ab').group(x))",
+        "P = re.compile('(a)(b)'); C.__index__ = lambda s: 1; x = C(1)",
+        "C.__index__ = lambda s: 2",
+    ),
+    (
+        "text(lambda: P.match('ab').group(0, x))",
+        "P = re.compile('(a)(b)'); C.__index__ = lambda s: 1; x = C(1)",
+        "C.__index__ = lambda s: 2",
+    ),
     (
         "'a'.translate(SubDict())",
         "SubDict.__missing__ = lambda s, k: 'p'; x = 0",
@@ -393,6 +431,25 @@ def made_inside(program: tuple[str, str, str]) -> tuple[str, str, str] | None:
 READY += [inside for program in READY if (inside := made_inside(program))]
 # Traced whole: what is asked of the values is known, and no more is asked.
 WHOLE = [
+    ("dict.__class_getitem__((x, int))", "x = int", "x = str"),
+    ("types.GenericAlias(dict, (x, int))", "x = int", "x = str"),
+    ("str(b'a', x)", "x = 'utf-8'", "x = 'ascii'"),
+    ("bytes('a', x)", "x = 'utf-8'", "x = 'ascii'"),
+    ("bytearray('a', x)", "x = 'utf-8'", "x = 'ascii'"),
+    ("(lambda b: (b.__init__('a', x), b))(bytearray())", "x = 'utf-8'", "x = 'ascii'"),
+    ("bytearray(b'a').decode(x)", "x = 'utf-8'", "x = 'ascii'"),
+    ("bytearray(b'a').decode('ascii', x)", "x = 'strict'", "x = 'ignore'"),
+    ("str.maketrans('a', x)", "x = 'b'", "x = 'c'"),
+    ("bytearray.__rmod__(bytearray(b'a'), x)", "x = bytearray(b'%s')", "x = bytearray(b'%s-')"),
+    ("deque([1, 2], x)", "x = 1", "x = 2"),
+    ("(lambda d: (d.__init__([1, 2], x), d))(deque())", "x = 1", "x = 2"),
+    ("list.__class_getitem__(x)", "x = int", "x = str"),
+    ("types.GenericAlias(list, x)", "x = int", "x = str"),
+    (
+        "(lambda e: (e.__init__('a', b'b', 0, 1, x), e.reason))(UnicodeDecodeError('a', b'b', 0, 1, 'c'))",
+        "x = 'p'",
+        "x = 'q'",
+    ),
     ("(lambda e: (e.add_note(x), e.__notes__))(ValueError())", "x = 'p'", "x = 'q'"),
     (
         "(lambda e: (e.__init__(x, b'b', 0, 1, 'c'), e.encoding))(UnicodeDecodeError('a', b'b', 0, 1, 'c'))",
@@ -437,8 +494,11 @@ WHOLE = [
 PROGRAMS = HANDLED + READY + WHOLE
 
 # Where the row's word keeps a call from being traced: (expression, setup, reason of the break).
+INDEX = "P = re.compile('(a)(b)'); C.__index__ = lambda s: 1; x = 0"
 # (Once it was changed, the order of an outside set is not known.)
 BREAKS = [
+    ("P.match('ab').group(C(1))", INDEX, "NATIVE_CALL"),
+    ("P.match('ab').group(0, C(1))", INDEX, "NATIVE_CALL"),
     ("(x.add(9), x.copy())", "x = {1, 2}", "SET_ORDER"),
     ("(x.add(9), x.union([5]))", "x = {1, 2}", "SET_ORDER"),
     ("(x.add(9), x.symmetric_difference([5]))", "x = {1, 2}", "SET_ORDER"),
@@ -456,6 +516,9 @@ BREAKS = [
     ("text(lambda: [1].index(x))", "x = [1]", "NATIVE_ERROR"),
     ("text(lambda: deque([1]).index(x))", "x = [1]", "NATIVE_ERROR"),
     ("text(lambda: deque([1]).remove(x))", "x = [1]", "NATIVE_ERROR"),
+    ("OrderedDict.__or__(x, {})", "x = SubOrdered(a=1)", "NATIVE_CALL"),
+    ("struct.Struct('bb').pack(1, x)", "C.__index__ = lambda s: 1; x = C(1)", "NATIVE_CALL"),
+    ("cmp_to_key(max)(2).__lt__(x)", "x = cmp_to_key(max)(1)", "NATIVE_CALL"),
     ("__build_class__(x, 'K')", "x = lambda: None", "CLASS_STATEMENT"),
     ("type.__or__(int, x)", "x = str", "NATIVE_CALL"),
     ("operator.length_hint(x)", "x = iter([1, 2])", "OUTSIDE_ITERATOR"),
@@ -464,6 +527,8 @@ BREAKS = [
     ("operator.concat([1], x)", "x = memoryview(b'a')", "NATIVE_CALL"),
     ("operator.iconcat([1], x)", "x = memoryview(b'a')", "NATIVE_CALL"),
 ]
+if sys.version_info < (3, 13):  # the frame keeps the dict
+    BREAKS += [("(locals()['x'].v, [*locals()])", "x = C(1)", "FRAME")]
 
 
 def world(setup: str, expression: str) -> dict[str, Any]:

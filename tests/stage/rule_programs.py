@@ -378,6 +378,7 @@ DROPPED = [
 # What is asked of one part of a container does not depend on the others: (expression, setup, change).
 # The value is the same after the change, and nothing is traced again.
 QUIET = [
+    ("x.__len__()", "x = {'a': 1}", "x['b'] = x.pop('a')"),
     ("x.get('a')", "x = {'a': 1}", "x['b'] = 2"),
     ("x.get('z', 0)", "x = {'a': 1}", "x['b'] = 2"),
     ("x.__getitem__('a')", "x = {'a': 1}", "x['b'] = 2"),
