@@ -270,14 +270,6 @@ HANDLER(class_statement) {
 
 // --- object's own methods ---
 
-HANDLER(nothing) {
-    return c->given <= 1 && !c->keywords ? Py_NewRef(Py_None) : MISUSE();
-}
-
-HANDLER(not_implemented) {
-    return handler_takes(c, 2, 2) ? Py_NewRef(Py_NotImplemented) : MISUSE();
-}
-
 // What object.__init__ asks of the type if there are arguments: whether __new__ and __init__ are
 // object's own.
 static status guard_makers(world *w, PyTypeObject *type) {

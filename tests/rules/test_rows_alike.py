@@ -345,6 +345,13 @@ READY = [
 ]
 BOTH = "C.__str__ = lambda s: 's'; C.__repr__ = lambda s: 'p'; x = C(1)"
 READY += [
+    ("len(defaultdict(list).__missing__(x))", EQ + "x = D(1)", "D.__hash__ = lambda s: 2"),
+    ("text(lambda: types.MethodType(x, 1))", "x = 5", "x = 6"),
+    (
+        "cmp_to_key(lambda a, b: x)(1) <= cmp_to_key(max)(2)",
+        "C.__le__ = lambda s, o: True; x = C(1)",
+        "C.__le__ = lambda s, o: False",
+    ),
     ("'%r'.__mod__(x)", BOTH, "C.__repr__ = lambda s: 'q'"),
     ("'%r'.__mod__((x,))", BOTH, "C.__repr__ = lambda s: 'q'"),
     (
@@ -574,3 +581,12 @@ def test_breaks(expression: str, setup: str, reason: str) -> None:
     compiled = stator.compile(names["f"], backend="eager", fullgraph=True, _keep_empty=True)
     with pytest.raises(stator.Unsupported, match=rf"\[{reason}\]"):
         compiled(names["x"])
+
+
+@pytest.mark.parametrize("expression", ["list.__class_getitem__(x)", "types.GenericAlias(list, x)"])
+def test_no_stand_in_is_kept_in_an_alias(expression: str) -> None:
+    torch = pytest.importorskip("torch")
+    function = world("x = 0", expression)["f"]
+    compiled = stator.compile(function, backend="eager", fullgraph=True)
+    with pytest.raises(stator.Unsupported, match="GenericAlias of a tensor"):
+        compiled(torch.ones(2))

@@ -53,6 +53,8 @@ OPAQUE = [
     ("generator.__sizeof__", "(v for v in [x]).__sizeof__()", "1"),
     ("coroutine.close", "x.close()", "closed()"),
     ("function", "x(P.__init__.__code__, {})", "type(error)"),
+    ("method.__setattr__", "x.__setattr__('a', 1)", "KEPT.__init__"),
+    ("type.__or__", "type.__or__(int, x)", "str"),
     ("builtin_function_or_method.__hash__", "x.__hash__()", "[].append"),
     ("builtin_function_or_method.__reduce__", "x.__reduce__()", "len"),
     ("getset_descriptor.__set__", "x.__set__(error, 'error')", "type(error).__dict__['__name__']"),
