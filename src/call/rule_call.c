@@ -203,15 +203,14 @@ status rule_open_frozen(world *w, const rule *row, PyObject **o) {
                               Py_TYPE(*o)->tp_name);
 }
 
-// OrderedDict's own pop, popitem and setdefault go by the class's way of items: where a subclass
+// OrderedDict's own pop and setdefault go by the class's way of items: where a subclass
 // has none of its own, that is OrderedDict's.
 static int is_plain_ordered(ready *c, PyObject *self) {
     static const special ids[] = {SPECIAL_getitem, SPECIAL_setitem, SPECIAL_delitem,
                                   SPECIAL_contains, SPECIAL_missing};
     const char *name = strrchr(c->row->path, '.') + 1;
     if (!PyODict_Check(self) || c->row->owner != &PyODict_Type ||
-        (strcmp(name, "pop") != 0 && strcmp(name, "popitem") != 0 &&
-         strcmp(name, "setdefault") != 0))
+        (strcmp(name, "pop") != 0 && strcmp(name, "setdefault") != 0))
         return 0;
     int own = 0;
     for (size_t i = 0; i < Py_ARRAY_LENGTH(ids) && own == 0; i++)

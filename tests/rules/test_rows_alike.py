@@ -345,6 +345,21 @@ READY = [
 ]
 BOTH = "C.__str__ = lambda s: 's'; C.__repr__ = lambda s: 'p'; x = C(1)"
 READY += [
+    (
+        "(lambda k: k(1) <= k(2))(cmp_to_key(lambda a, b: x))",
+        "C.__le__ = lambda s, o: True; x = C(1)",
+        "C.__le__ = lambda s, o: False",
+    ),
+    (
+        "OrderedDict.popitem(SubOrdered(a=1, b=2))",
+        "SubOrdered.__delitem__ = lambda s, k: OrderedDict.__delitem__(s, k); x = 0",
+        "SubOrdered.__delitem__ = lambda s, k: 1 / 0",
+    ),
+    (
+        "OrderedDict.popitem(SubOrdered(a=1, b=2))",
+        "SubOrdered.__contains__ = lambda s, k: True; x = 0",
+        "SubOrdered.__contains__ = lambda s, k: False",
+    ),
     ("len(defaultdict(list).__missing__(x))", EQ + "x = D(1)", "D.__hash__ = lambda s: 2"),
     ("text(lambda: types.MethodType(x, 1))", "x = 5", "x = 6"),
     (
