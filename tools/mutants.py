@@ -680,8 +680,9 @@ def read_explained() -> dict[str, str]:
     return found
 
 
-def tell(mutants: list[Mutant], verdicts: dict[str, str | None]) -> int:
-    """The figures and the survivors; 1 if too many live, or live without a reason."""
+def tell(mutants: list[Mutant], there: set[str], verdicts: dict[str, str | None]) -> int:
+    """The figures and the survivors; 1 if too many live, or live without a reason. `there`: the
+    names of all mutants, chosen or not."""
     explained, bad = read_explained(), False
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for mutant in mutants:
@@ -702,8 +703,7 @@ def tell(mutants: list[Mutant], verdicts: dict[str, str | None]) -> int:
             f"{table:8} {count['killed']:5} of {tried:5} killed ({share:.1%}), "
             f"{count['survive']} survive, {count['not tried']} not tried"
         )
-    names = {mutant.name for mutant in mutants}
-    for name in explained.keys() - names:
+    for name in explained.keys() - there:
         if name.partition(" | ")[0] in counts:
             print(f"{name} is explained, but there is no such mutant")
             bad = True
@@ -749,7 +749,8 @@ def main() -> int:
         todo = [m for m in mutants if m.name not in results.verdicts]
         print(f"-- {len(mutants)} mutants, {len(todo)} to try, {len(uses.tests)} tests", flush=True)
         Hunt(results, options.jobs, len(todo)).run([Trial(m, uses.of(m)) for m in todo])
-    return tell(mutants, results.verdicts)
+    there = {mutant.name for mutant in all_mutants(options.names)}
+    return tell(mutants, there, results.verdicts)
 
 
 if __name__ == "__main__":
