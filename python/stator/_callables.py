@@ -13,7 +13,6 @@ from types import (
 from typing import Any
 
 import torch
-import torch.overrides
 
 from stator import _engine, _function, _instead, _rows, _settings, _state
 from stator._rows import Row, words
@@ -29,42 +28,20 @@ def _named(extra: Any, name: str) -> Any:
 
 # -- operations --
 
-# Functions of torch._C._VariableFunctions that are no tensor operations.
-_NO_OPERATIONS = words("""
-    _functionalize _sync _enable_functional _disable_functional _to_functional _from_functional
-    _is_functional _freeze_functional _mirror_autograd _propagate_xla from_file frombuffer
-    from_numpy _cufft _use_cudnn sparse_ _sparse_ _nested _resize_output
-    _make_dual _unpack_dual _fw_primal
-""")
+
+def _functions() -> Iterator[tuple[Any, Row]]:
+    """C functions that make tensors, as far as schemas tell."""
+    for path, home in private.operations.items():
+        for name in dir(home):
+            function = getattr(home, name)
+            if isinstance(function, BuiltinFunctionType) and not name.startswith("__"):
+                yield function, ("schema", (name, f"{path}.{name}"))
 
 
-def _builtins() -> Iterator[Any]:
-    """Tensor operations that are C functions."""
-    for namespace in private.operations:
-        for name in dir(namespace):
-            function = getattr(namespace, name)
-            if callable(function) and not name.startswith(("__", *_NO_OPERATIONS)):
-                yield function
-
-
-# Modules whose Python functions Dynamo puts into graphs, overridable or not.
-_WHOLE_MODULES = words("""
-    torch.functional torch.nn.functional torch.masked._ops torch.signal.windows.windows
-    torch._lowrank torch._linalg_utils
-""")
-
-
-def _kept_whole() -> Iterator[Any]:
-    """Python functions that Dynamo puts into graphs as they are."""
-    for function in private.functions_kept_whole():
-        if getattr(function, "__module__", None) in _WHOLE_MODULES:
-            yield function
-    for home, functions in torch.overrides.get_overridable_functions().items():
-        if home is torch.Tensor:
-            continue
-        for function in functions:
-            if private.is_kept_whole(function):
-                yield function
+def _kept_whole() -> Iterator[tuple[Any, Row]]:
+    for path, names in _rows.WHOLE:
+        for name in words(names):
+            yield private.find(f"{path}.{name}"), ("operation", None)
 
 
 _METHOD_TYPES = (MethodDescriptorType, WrapperDescriptorType)
@@ -76,13 +53,33 @@ def _method_rows() -> dict[str, Row]:
 
 
 def _tensor_methods() -> Iterator[tuple[Any, Row]]:
+    """A method of C is what its row says, or its schema. A Python method without a row has none:
+    it is interpreted."""
     rows = _method_rows()
     for name in rows:
         private.find(f"torch.Tensor.{name}")
     for base in (private.TensorBase, torch.Tensor):
         for name, method in vars(base).items():
-            if isinstance(method, _METHOD_TYPES) or hasattr(method, "__code__"):
-                yield method, rows.get(name, ("method", name))
+            if isinstance(method, _METHOD_TYPES):
+                yield method, rows.get(name, ("schema", (name, f"Tensor.{name}")))
+            elif hasattr(method, "__code__") and name in rows:
+                yield method, rows[name]
+
+
+def by_schema(function: Any, names: tuple[str, str]) -> Row:
+    """What becomes of a C function or a method that has no row of its own: asked at its first call.
+
+    It is a node if its operator has schemas, and each of them tells what the operator does: it
+    gives tensors or writes to them. Numbers may depend on anything, and who gives nothing does
+    something else.
+    """
+    name, path = names
+    schemas = private.schemas(name)
+    if not schemas:
+        return "refused", f"{path}, which has no row and no schema"
+    if not all(map(private.tells_all, schemas)):
+        return "refused", f"{path}, which has no row, and does more than its schema tells"
+    return ("method", name) if isinstance(function, MethodDescriptorType) else ("operation", None)
 
 
 # -- the others --
@@ -109,10 +106,10 @@ def _of_types() -> Iterator[tuple[Any, Row]]:
 def rows() -> list[tuple[Any, Row]]:
     """Every callable of torch that the engine knows; the last row of a callable holds."""
     table: dict[int, tuple[Any, Row]] = {}
-    for function in (*_builtins(), *_kept_whole()):
-        table[id(function)] = function, ("operation", None)
     for function, row in (
+        *_functions(),
         *_tensor_methods(),
+        *_kept_whole(),
         *_listed(_rows.FUNCTIONS),
         *_listed(_settings.ROWS),
         *_settings.held_back(),

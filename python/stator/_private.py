@@ -12,7 +12,7 @@ import contextlib
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -40,7 +40,7 @@ from torch._dynamo.eval_frame import innermost_fn as innermost_fn
 from torch._dynamo.output_graph import GraphCompileReason as GraphCompileReason
 from torch._dynamo.source import LocalSource as LocalSource
 from torch._dynamo.types import GuardFail as GuardFail
-from torch._dynamo.variables import PolyfilledFunctionVariable, TorchInGraphFunctionVariable
+from torch._dynamo.variables import PolyfilledFunctionVariable
 from torch._guards import CompileContext as CompileContext
 from torch._guards import CompileId as CompileId
 from torch._guards import GuardSource as GuardSource
@@ -204,9 +204,17 @@ def storage_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-# Where C functions are that make tensors.
-_HOMES = ("_VariableFunctions", "_nn", "_linalg", "_fft", "_special")
-operations = tuple(get(f"torch._C.{home}") for home in _HOMES)
+# Where C functions are that make tensors, by what they are called in texts.
+operations = {
+    path: get(home)
+    for path, home in (
+        ("torch", "torch._C._VariableFunctions"),
+        ("torch._C._nn", "torch._C._nn"),
+        ("torch._C._linalg", "torch._C._linalg"),
+        ("torch._C._fft", "torch._C._fft"),
+        ("torch._C._special", "torch._C._special"),
+    )
+}
 rule_homes = (_C._VariableFunctions, _C._nn, TensorBase)
 attention = _C._nn.scaled_dot_product_attention
 
@@ -215,6 +223,38 @@ attribute_calls: dict[str, Any] = {
     "data": get("torch._C._autograd._get_data_attr"),
     **getattr(torch._dynamo.variables.tensor, "_VIEW_ATTR_TO_ATEN_OP", {}),  # views, since 2.15
 }
+
+
+# -- schemas --
+
+_schemas_of = get("torch._C._jit_get_schemas_for_operator")
+_is_operator = get("torch._C._dispatch_has_kernel")
+
+# What the arguments and results of operators are made of; nothing that a node could not hold.
+_KNOWN_TYPES = frozenset(
+    {"TensorType", "IntType", "BoolType", "FloatType", "NumberType", "StringType", "ComplexType",
+     "DeviceObjType", "GeneratorType"}
+)  # fmt: skip
+
+
+def schemas(name: str) -> list[Any]:
+    """Of the operator of torch's own of that name. (Others are functions of TorchScript's.)"""
+    found = _schemas_of(f"aten::{name}")
+    return [schema for schema in found
+            if _is_operator(f"{schema.name}.{schema.overload_name}".rstrip("."))]  # fmt: skip
+
+
+def _kind(type: Any) -> str:
+    while type.kind() in ("ListType", "OptionalType"):
+        type = type.getElementType()
+    return str(type.kind())
+
+
+def tells_all(schema: Any) -> bool:
+    """Whether an operator is known by its schema: it gives tensors, or writes to its arguments."""
+    kinds = {_kind(value.type) for value in (*schema.arguments, *schema.returns)}
+    gives = any(_kind(value.type) == "TensorType" for value in schema.returns)
+    return kinds <= _KNOWN_TYPES and (gives or schema.is_mutable)
 
 
 # -- fakes --
@@ -280,17 +320,6 @@ def compile_session() -> contextlib.AbstractContextManager[Any]:
 def is_source_method(name: str) -> bool:
     """Whether it is a method of a Source; in newer versions it is a property."""
     return callable(inspect.getattr_static(Source, name))
-
-
-def is_kept_whole(function: Any) -> bool:
-    """Whether Dynamo puts calls of it into graphs as they are."""
-    return trace_rules.lookup_inner(function) is TorchInGraphFunctionVariable
-
-
-def functions_kept_whole() -> Iterator[Any]:
-    for function, rule in trace_rules.get_torch_obj_rule_map().items():
-        if rule is TorchInGraphFunctionVariable:
-            yield function
 
 
 # -- marks --

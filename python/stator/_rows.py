@@ -2,7 +2,7 @@
 the names of the callables. `{}` in an extra is the callable's name. `_callables` finds the
 callables in this torch; a name that this torch does not have is a line in the log. Rows that need
 functions stand beside those, in `_instead`, `_function` and `_state`; rows of what asks for or sets
-torch's state are in `_settings`.
+torch's state come from the table in `_settings`.
 """
 
 from typing import Any
@@ -20,7 +20,31 @@ def words(text: str) -> list[str]:
 _VALUE = "a tensor's memory or value is asked for"
 _EFFECTS = "a tensor method that has effects beyond tensors"
 
+# A method of C that is not here is a node if the schema of its operator says what it does.
 METHODS: Rows = (
+    ("method", "{}", """
+        __abs__ __add__ __bool__ __complex__ __div__ __eq__ __float__ __floordiv__ __ge__
+        __getitem__ __gt__ __iadd__ __idiv__ __ifloordiv__ __imod__ __imul__ __index__
+        __int__ __invert__ __ipow__ __isub__ __itruediv__ __le__ __len__ __long__ __lt__
+        __matmul__ __mod__ __mul__ __ne__ __neg__ __nonzero__ __pos__ __pow__ __radd__
+        __rand__ __rdiv__ __reversed__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__
+        __rmul__ __ror__ __rpow__ __rrshift__ __rsub__ __rtruediv__ __rxor__ __setitem__
+        __sub__ __truediv__
+     """),
+    ("method", "{}", """
+        bfloat16 bool byte cdouble cfloat char cpu cuda double float half int ipu long mtia
+        new_tensor short xpu
+     """),  # their operators have other names
+    ("method", "{}", """
+        _dimI _dimV _is_zerotensor _nnz allclose dense_dim dim element_size equal get_device
+        is_coalesced is_complex is_conj is_contiguous is_distributed is_floating_point
+        is_inference is_neg is_nonzero is_same_size is_signed item ndimension nelement numel
+        q_per_channel_axis q_scale q_zero_point size sparse_dim
+     """),  # give no tensors
+    ("method", "{}", """
+        cholesky eig index istft lstsq lu norm qr solve split stft symeig
+        unflatten unique unique_consecutive
+     """),  # Python functions that Dynamo puts into graphs as they are
     ("iterate", None, "__iter__"),
     ("offset", "{}", "storage_offset"),
     ("stride", "{}", "stride dim_order"),
@@ -42,7 +66,7 @@ METHODS: Rows = (
         _reduce_ex_internal __setstate__ module_load reinforce as_subclass _make_subclass
         _fix_weakref record_stream _view_func _view_func_unsafe _rev_view_func_unsafe new type
         _clear_non_serializable_cached_data _dtensor__new__ _make_wrapper_subclass rename rename_
-        refine_names align_to align_as has_names to_sparse to_sparse_coo to_sparse_csr
+        refine_names align_to align_as _update_names has_names to_sparse to_sparse_coo to_sparse_csr
         to_sparse_csc to_sparse_bsr to_sparse_bsc to_mkldnn sparse_resize_
         sparse_resize_and_clear_ __delitem__
      """),
@@ -67,7 +91,51 @@ ATTRIBUTES: tuple[tuple[str, str], ...] = (
 
 # -- functions --
 
+# A C function that makes tensors and is not here is a node if the schema of its operator says what
+# it does.
 FUNCTIONS: Rows = (
+    ("operation", None, """
+        torch.as_tensor torch.asarray torch.dsmm torch.hsmm torch.saddmm torch.spmm
+        torch.tensor
+     """),  # without an operator of their name
+    ("operation", None, """
+        torch._choose_qparams_per_tensor torch._debug_has_internal_overlap
+        torch._has_compatible_shallow_copy_type torch._is_zerotensor torch.allclose
+        torch.equal torch.get_device torch.is_complex torch.is_conj torch.is_distributed
+        torch.is_floating_point torch.is_inference torch.is_neg torch.is_nonzero
+        torch.is_same_size torch.is_signed torch.numel torch.q_per_channel_axis
+        torch.q_scale torch.q_zero_point torch.result_type
+     """),  # give no tensors: answered by fakes, whatever torch's state
+    ("operation", None, """
+        torch._assert_async torch._assert_scalar torch._assert_tensor_metadata
+        torch._linalg_check_errors torch._validate_compressed_sparse_indices
+        torch._validate_sparse_bsc_tensor_args torch._validate_sparse_bsr_tensor_args
+        torch._validate_sparse_compressed_tensor_args torch._validate_sparse_coo_tensor_args
+        torch._validate_sparse_csc_tensor_args torch._validate_sparse_csr_tensor_args
+        torch.sym_constrain_range torch.sym_constrain_range_for_size
+     """),  # give nothing: raise, or not
+    # What they give, or what it belongs to, is nothing that a trace knows: sparse or nested
+    # tensors, forward-mode differentiation, files.
+    ("refused", "{}", """
+        torch._fw_primal_copy torch._make_dual torch._make_dual_copy
+        torch._nested_compute_contiguous_strides_offsets torch._nested_from_padded
+        torch._nested_from_padded_and_nested_example torch._nested_from_padded_tensor
+        torch._nested_get_jagged_dummy torch._nested_get_lengths
+        torch._nested_get_max_seqlen torch._nested_get_min_seqlen torch._nested_get_offsets
+        torch._nested_get_values torch._nested_get_values_copy
+        torch._nested_tensor_from_mask torch._nested_tensor_from_tensor_list
+        torch._nested_tensor_softmax_with_shape torch._nested_view_from_buffer
+        torch._nested_view_from_buffer_copy torch._nested_view_from_jagged
+        torch._nested_view_from_jagged_copy torch._resize_output_ torch._sparse_broadcast_to
+        torch._sparse_broadcast_to_copy torch._sparse_csr_prod torch._sparse_csr_sum
+        torch._sparse_log_softmax_backward_data torch._sparse_semi_structured_addmm
+        torch._sparse_semi_structured_apply torch._sparse_semi_structured_apply_dense
+        torch._sparse_semi_structured_linear torch._sparse_semi_structured_mm
+        torch._sparse_semi_structured_tile torch._sparse_softmax_backward_data
+        torch._sparse_sparse_matmul torch._sparse_sum torch._unpack_dual torch.from_file
+        torch.sparse_bsc_tensor torch.sparse_bsr_tensor torch.sparse_compressed_tensor
+        torch.sparse_coo_tensor torch.sparse_csc_tensor torch.sparse_csr_tensor
+     """),
     # Functions of their arguments alone, which are plain values.
     ("plain", "{}", """
         torch.device torch.Size torch.iinfo torch.promote_types torch.can_cast
@@ -100,5 +168,61 @@ FUNCTIONS: Rows = (
     ("refused", "{}", """
         torch.Tensor torch._C.TensorBase torch.frombuffer torch.from_dlpack
         torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence
+     """),
+)  # fmt: skip
+
+# Python functions that are nodes, since Dynamo puts them into graphs as they are: their module, and
+# their names. Other Python functions of torch's are interpreted.
+WHOLE: tuple[tuple[str, str], ...] = (
+    ("torch", """
+        eig lstsq matrix_rank solve sym_float sym_ite sym_max sym_min sym_not sym_sqrt
+        sym_sum symeig
+     """),
+    ("torch._linalg_utils", """
+        basis bform get_floating_dtype is_sparse matmul qform symeig
+     """),
+    ("torch._lowrank", """
+        _svd_lowrank get_approximate_basis
+     """),
+    ("torch.functional", """
+        _check_list_size _consecutive_return_counts _consecutive_return_inverse
+        _consecutive_return_inverse_false _consecutive_return_inverse_true
+        _consecutive_return_output _lu_impl _lu_no_infos _lu_with_infos _meshgrid
+        _return_counts _return_inverse _return_inverse_false _return_inverse_true
+        _return_output _unique_consecutive_impl _unique_impl _unravel_index align_tensors
+        atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors
+        cartesian_prod cdist chain_matmul einsum lu meshgrid norm pca_lowrank split stft
+        svd_lowrank tensordot unique unique_consecutive unravel_index
+     """),
+    ("torch.masked._ops", """
+        _any _canonical_dim _combine_input_and_mask _input_mask _output_mask
+        _reduction_identity _sparse_coo_flatten_indices _sparse_coo_scatter_reduction_helper
+        _sparse_coo_where _sparse_csr_segment_reduction_helper _sparse_csr_where _std_var
+        _where amax amin argmax argmin cumprod cumsum log_softmax logaddexp logsumexp mean
+        median norm normalize prod softmax softmin std sum var
+     """),
+    ("torch.nn.functional", """
+        _sym_int adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool1d_with_indices adaptive_max_pool2d
+        adaptive_max_pool2d_with_indices adaptive_max_pool3d
+        adaptive_max_pool3d_with_indices affine_grid alpha_dropout assert_int_or_pair
+        batch_norm binary_cross_entropy binary_cross_entropy_with_logits celu
+        cosine_embedding_loss cross_entropy ctc_loss dropout dropout1d dropout2d dropout3d
+        elu embedding embedding_bag feature_alpha_dropout fold fractional_max_pool2d
+        fractional_max_pool2d_with_indices fractional_max_pool3d
+        fractional_max_pool3d_with_indices gaussian_nll_loss glu grid_sample group_norm
+        gumbel_softmax hardsigmoid hardswish hardtanh hinge_embedding_loss huber_loss
+        instance_norm interpolate kl_div l1_loss layer_norm leaky_relu local_response_norm
+        log_softmax lp_pool1d lp_pool2d margin_ranking_loss max_pool1d
+        max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
+        max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d mish mse_loss
+        multi_head_attention_forward multi_margin_loss multilabel_margin_loss
+        multilabel_soft_margin_loss nll_loss normalize poisson_nll_loss relu relu6 rrelu
+        selu sigmoid silu smooth_l1_loss soft_margin_loss softmax softmin softsign tanh
+        tanhshrink triplet_margin_loss unfold upsample upsample_bilinear upsample_nearest
+     """),
+    ("torch.signal.windows.windows", """
+        _window_function_checks bartlett blackman cosine exponential gaussian general_cosine
+        general_hamming hamming hann kaiser nuttall
      """),
 )  # fmt: skip

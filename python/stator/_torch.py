@@ -103,7 +103,7 @@ def _device_words() -> list[tuple[torch.device, str]]:
 
 def _glue() -> dict[str, Any]:
     """What the engine calls or compares with, by name."""
-    functions = (*_fakes.GLUE, *_state.GLUE, _undo.witness)
+    functions = (*_fakes.GLUE, *_state.GLUE, _callables.by_schema, _undo.witness)
     for function in (*functions, *_state.HELPERS):
         _engine.skip_code(function.__code__)  # never compiled themselves
     return {

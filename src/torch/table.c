@@ -297,6 +297,23 @@ static PyObject *refuse(world *w, const call *c, reason usual) {
     return world_break(w, why < REASON_COUNT ? why : usual, "%S", PyTuple_GET_ITEM(said, 1));
 }
 
+// The callable gets the row that its schema says, for good.
+PyObject *call_by_schema(world *w, const call *c) {
+    PyObject *callable = c->rule->object;
+    quiet q;
+    quiet_begin(&q);
+    PyObject *said =
+        PyObject_CallFunctionObjArgs(glue_function("by_schema"), callable, c->rule->extra, NULL);
+    quiet_end(&q);
+    int failed = said ? add_row(callable, said) : -1;
+    Py_XDECREF(said);
+    if (failed < 0)
+        return NULL;
+    call again = *c;
+    again.rule = rule_of(callable);
+    return again.rule->handler(w, &again);
+}
+
 PyObject *call_derived(world *w, const call *c) {
     return hook_derive(w, c) == ST_OK ? refuse(w, c, REASON_BACKWARD) : NULL;
 }

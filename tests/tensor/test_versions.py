@@ -271,7 +271,8 @@ def test_value_is_not_folded_where_torch_propagates_real_tensors():
 # -- rows that this torch has nothing for --
 
 ABSENT = {
-    r"Tensor\.(names|has_names|rename_?|refine_names|align_to|align_as)": "until 2.12",
+    r"Tensor\.(names|has_names|rename_?|refine_names|align_to|align_as|_update_names)": "until 2.12",
+    r"functional\.align_tensors": "until 2.12",
     r"Tensor\.const_data_ptr": "since 2.13",
     r"_C\._[sg]et_(sdp_use_)?fa4(_sdp_enabled)?": "since 2.15",
     r"_C\._cuda_\w+": "built for CUDA",
