@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from stator import _engine, _policy, _settings, _state
+from stator import _engine, _kept, _policy, _state
 from stator._versions import private
 
 Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
@@ -259,7 +259,7 @@ def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Ca
     module.compile_subgraph_reason = _reason()  # type: ignore[assignment]
     _label_inputs(module, examples, list(graph.sources), context)
     with (
-        _settings.kept(_state.save_state, _engine.torch_restore_state),
+        _kept.kept(),
         _compiling(compile_id, context),
     ):
         compiled = _call_backend(backend, module, examples)

@@ -91,9 +91,7 @@ _PLAIN_TYPES = (torch.Size, torch.dtype, torch.device, torch.finfo, torch.iinfo,
 def _listed(table: _rows.Rows) -> Iterator[tuple[Any, Row]]:
     for kind, extra, names in table:
         for path in words(names):
-            found = private.find(path)
-            if kind != "asked" or isinstance(found, BuiltinFunctionType):
-                yield found, (kind, _named(extra, path))
+            yield private.find(path), (kind, _named(extra, path))
 
 
 def _of_types() -> Iterator[tuple[Any, Row]]:
@@ -111,8 +109,7 @@ def rows() -> list[tuple[Any, Row]]:
         *_tensor_methods(),
         *_kept_whole(),
         *_listed(_rows.FUNCTIONS),
-        *_listed(_settings.ROWS),
-        *_settings.held_back(),
+        *_settings.rows(),
         *_of_types(),
         *_state.ROWS,
         *_instead.ROWS,

@@ -1,164 +1,51 @@
-"""Torch's settings as one table: what tells each, what sets it, whether it may become a node. And
-what keeps all of torch's state, and the generators of random numbers, as they are around a backend.
+"""Torch's settings as one table: what tells each, what sets it, who shares it, what a trace makes
+of a question and of a change. Guards, nodes, refusals and what is put back are derived from it.
 """
 
-import contextlib
-import operator
-import random
-import sys
 from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
 import torch
 
-from stator._rows import Row, Rows, words
+from stator._rows import Row, words
 from stator._versions import private
-
-# -- the table --
-
-
-class Setting(NamedTuple):
-    getter: str
-    setter: str
-    arguments: tuple[Any, ...] = ()  # of both, before the value
-    node: bool = False  # the setter becomes a node, and is held back while a trace lasts
-
-
-# Which kernel attention takes, and with it the strides of what comes out. (A graph that a backend
-# traces again takes these over. The default dtype would be lost there.)
-_ATTENTION = {
-    "_set_sdp_use_flash": "_get_flash_sdp_enabled",
-    "_set_sdp_use_mem_efficient": "_get_mem_efficient_sdp_enabled",
-    "_set_sdp_use_math": "_get_math_sdp_enabled",
-    "_set_sdp_use_cudnn": "_get_cudnn_sdp_enabled",
-    "_set_sdp_use_overrideable": "_get_overrideable_sdp_enabled",
-    "_set_sdp_priority_order": "_get_sdp_priority_order",
-    "_set_sdp_use_fa3": "_get_fa3_sdp_enabled",
-    "_set_sdp_use_fa4": "_get_fa4_sdp_enabled",
-}
-
-# Each is told by `_get_…` of torch._C and set by `_set_…`.
-_PAIRS = words("""
-    cublas_allow_fp16_reduced_precision_reduction cublas_allow_bf16_reduced_precision_reduction
-    cublas_allow_fp16_accumulation cudnn_enabled cudnn_benchmark cudnn_deterministic
-    mkldnn_enabled mkldnn_deterministic nnpack_enabled miopen_immediate qengine
-    math_sdp_allow_fp16_bf16_reduction linalg_preferred_backend blas_preferred_backend warnAlways
-    deterministic_fill_uninitialized_memory autograd_fallback_mode backcompat_broadcast_warn
-    backcompat_keepdim_warn cpu_allow_fp16_reduced_precision_reduction graph_executor_optimize
-    float32_matmul_precision
-""")
-
-_PRECISIONS = (
-    ("generic", "all"),
-    *((home, what) for home in ("cuda", "mkldnn") for what in ("all", "conv", "rnn", "matmul")),
-)  # the wider ones first: to set one sets those within it
-
-SETTINGS = (
-    *(Setting(f"torch._C.{get}", f"torch._C.{put}", node=True) for put, get in _ATTENTION.items()),
-    *(Setting(f"torch._C._get_{name}", f"torch._C._set_{name}") for name in _PAIRS),
-    Setting("torch._C._is_fwd_grad_enabled", "torch._C._set_fwd_grad_enabled"),
-    Setting("torch._C._is_multithreading_enabled", "torch._C._set_multithreading_enabled"),
-    Setting("torch._C._is_view_replay_enabled", "torch._C._set_view_replay_enabled"),
-    Setting(
-        "torch._C._is_grad_layout_enforcement_enabled",
-        "torch._C._set_grad_layout_enforcement_enabled",
-    ),
-    Setting("torch.get_default_dtype", "torch._C._set_default_dtype"),
-    Setting("torch.get_num_threads", "torch.set_num_threads"),
-    *(
-        Setting("torch._C._get_fp32_precision_getter", "torch._C._set_fp32_precision_setter", which)
-        for which in _PRECISIONS
-    ),
-)
-
-# Callables that ask for or set state, with or without a row above.
-ROWS: Rows = (
-    # Asked for real, and asked again before each call: C functions without effect.
-    ("asked", "{}", """
-        torch._C._get_cudnn_enabled torch._C._get_cudnn_benchmark torch._C._get_cudnn_deterministic
-        torch._C._get_cudnn_allow_tf32 torch._C._get_mkldnn_enabled torch._C._get_nnpack_enabled
-        torch._C._get_flash_sdp_enabled torch._C._get_mem_efficient_sdp_enabled
-        torch._C._get_math_sdp_enabled torch._C._get_cudnn_sdp_enabled
-        torch._C._get_overrideable_sdp_enabled torch._C._get_float32_matmul_precision
-        torch._C._get_privateuse1_backend_name torch._C._are_functorch_transforms_active
-        torch._C._get_tracing_state torch._C._is_tracing torch._C._is_torch_function_enabled
-        torch._C._is_torch_function_all_disabled torch._C._is_torch_function_mode_enabled
-        torch._C._is_fwd_grad_enabled
-        torch._C._get_linalg_preferred_backend torch._C._get_blas_preferred_backend
-        torch._C._len_torch_function_stack torch._C._len_torch_dispatch_stack
-        torch._C._autograd._profiler_enabled torch._C._accelerator_getAccelerator
-        torch._C._cuda_isInBadFork torch._C._cuda_getDeviceCount torch._C._get_qengine
-        torch._C._get_deterministic_fill_uninitialized_memory torch._C._get_warnAlways
-        torch._C._functorch.peek_interpreter_stack torch._C._functorch.maybe_current_level
-        torch._C._functorch.get_dynamic_layer_stack_depth torch._C._is_multithreading_enabled
-        torch._C._get_mkldnn_deterministic torch.is_anomaly_enabled
-        torch.is_anomaly_check_nan_enabled torch.is_vulkan_available
-        torch._C._is_default_mobile_cpu_allocator_set torch._C._get_accelerator
-        torch._C._is_view_replay_enabled torch._C._get_sdp_priority_order
-     """),
-    # Asked for real; the guard of torch's state holds them. (finfo: because of the default dtype.)
-    ("question", "{}", """
-        torch.is_grad_enabled torch.is_inference_mode_enabled torch.get_default_dtype
-        torch.is_autocast_enabled torch.is_autocast_cpu_enabled torch.is_autocast_cache_enabled
-        torch._C._is_any_autocast_enabled torch._C._is_autocast_available torch.get_num_threads
-        torch._C._get_deterministic_algorithms torch._C._get_deterministic_algorithms_warn_only
-        torch._C._get_cublas_allow_tf32 torch._C._get_cublas_allow_fp16_reduced_precision_reduction
-        torch._C._get_cublas_allow_bf16_reduced_precision_reduction
-        torch.finfo
-     """),
-    # Torch's guard holds these only while autocast is on: the device, or None for the argument.
-    ("autocast_dtype", None, "torch.get_autocast_dtype"),
-    ("autocast_dtype", "cuda", "torch.get_autocast_gpu_dtype"),
-    ("autocast_dtype", "cpu", "torch.get_autocast_cpu_dtype"),
-    ("setter", "{}", "torch._C._set_grad_enabled"),
-    # Known to change what a trace cannot hold back.
-    ("state", ("RANDOM_STATE", "{}"), """
-        torch.manual_seed torch.seed torch.random.manual_seed torch.set_rng_state torch.random.seed
-        torch.initial_seed torch.get_rng_state torch.random.set_rng_state
-        torch.random.get_rng_state
-     """),
-    ("state", "{}", """
-        torch.set_default_dtype torch._C._set_default_dtype torch.set_default_device
-        torch.set_num_threads torch._C._set_deterministic_algorithms
-        torch.use_deterministic_algorithms torch._C._set_cublas_allow_tf32
-        torch._C._set_cudnn_enabled torch._C._set_cudnn_benchmark
-        torch._C._set_float32_matmul_precision torch.set_autocast_enabled torch.set_autocast_dtype
-        torch.set_autocast_cache_enabled torch.autocast_increment_nesting torch.clear_autocast_cache
-        torch.autocast_decrement_nesting torch._C._InferenceMode
-        torch._C._push_on_torch_function_stack torch._C._pop_torch_function_stack
-        torch._C._set_multithreading_enabled
-     """),
-)  # fmt: skip
-
-
-def held_back() -> Iterator[tuple[Any, Row]]:
-    """Setters that become nodes; and attention, whose strides depend on them."""
-    questions = []
-    for setting in filter(operator.attrgetter("node"), SETTINGS):
-        put, get = private.find(setting.setter), private.find(setting.getter)
-        yield put, ("setting", get) if get else ("state", setting.setter)
-        questions.append(get)
-    yield private.attention, ("operation", tuple(filter(None, questions)))
-
-
-# -- what is told and set in ways of its own --
 
 
 class Part(NamedTuple):
+    """A way to tell and to set."""
+
     read: Callable[[], Any]
     write: Callable[[Any], Any]
 
 
-def _simple(setting: Setting) -> Part | None:
-    get, put = private.find(setting.getter), private.find(setting.setter)
-    arguments = setting.arguments
-    if get is None or put is None:
-        return None
+class Setting(NamedTuple):
+    asks: str  # callables that tell it, by their paths; `kept` uses the first
+    sets: str = ""  # callables that set it; nodes and `kept` use the first
+    scope: str = ""  # who shares it: THREAD, PROCESS
+    guard: str | Row = ""  # what becomes of a question (src/torch/kinds.def)
+    change: str | Row = ""  # what becomes of a call that sets it: NODE, or a kind
+    arguments: tuple[Any, ...] = ()  # of both, before the value
+    traced: bool = False  # nodes set it in ways of their own, and `save_state` has it
+    bars: str = ""  # no trace begins where it is neither None nor 0; what to say then
+    kept: bool | Part = True  # put back after a backend: by asks and sets, not at all, in this way
 
-    def write(value: Any) -> None:
-        put(*arguments, *(value if type(value) is tuple else (value,)))
 
-    return Part(lambda: get(*arguments), write)
+THREAD, PROCESS = "thread", "process"
+
+# Guards. Without one a question ends the trace, as a call of any unknown C function does.
+ASKED = "asked"  # asked for real, and again before each call: C functions without effect
+HELD = "question"  # asked for real: the guard of torch's whole state holds it
+
+# Changes. Without one a call that sets it ends the trace as well.
+NODE = "node"  # done for real while tracing if the thread's, else held back
+ENDS = "state"  # ends the trace, with a reason of its own
+_RANDOM: Row = ("state", ("RANDOM_STATE", "{}"))
+
+_NODE_KINDS = {THREAD: "setter", PROCESS: "setting"}
+
+
+# -- what is told and set in ways of its own --
 
 
 def _deterministic() -> tuple[bool, bool]:
@@ -236,77 +123,216 @@ def _set_inference(on: bool) -> None:
     _kept_on.append(mode)
 
 
-# In the order of putting back. Modes first: the others are set without them.
-_PARTS = (
-    Part(private.len_dispatch_stack, _pop_dispatch_modes),
-    Part(_function_modes, _set_function_modes),
-    Part(torch.is_inference_mode_enabled, _set_inference),
-    Part(_saved_hooks, _pop_saved_hooks),
-    Part(_dual_level, _set_dual_level),
-    Part(_deterministic, _set_deterministic),
-    Part(_anomaly, lambda value: torch.set_anomaly_enabled(*value)),
-    Part(_flushes, torch.set_flush_denormal),
-    Part(private.is_mobile_allocator, _set_mobile_allocator),
-    *filter(None, map(_simple, SETTINGS)),
+# -- the table --
+
+_AUTOCAST_DEVICES = words("cpu cuda xpu mps hpu mtia xla ipu maia privateuseone")
+
+
+def _autocast(device: str) -> Iterator[Setting]:
+    asks = "torch.is_autocast_enabled torch.is_autocast_cpu_enabled"
+    yield Setting(asks, "torch.set_autocast_enabled", THREAD, HELD, ENDS, (device,), traced=True)
+    # Torch's guard holds the dtype only while autocast is on.
+    asks, guard = "torch.get_autocast_dtype", ("autocast_dtype", None)
+    yield Setting(asks, "torch.set_autocast_dtype", THREAD, guard, ENDS, (device,), traced=True)
+
+
+def _pairs(guard: str, change: str, names: str) -> Iterator[Setting]:
+    """Each is told by `_get_…` of torch._C and set by `_set_…`, for all threads."""
+    for name in words(names):
+        yield Setting(f"torch._C._get_{name}", f"torch._C._set_{name}", PROCESS, guard, change)
+
+
+def _kernel(get: str, put: str, guard: str = ASKED) -> Setting:
+    """Which kernel attention takes, and with it the strides of what comes out."""
+    return Setting(f"torch._C._get_{get}", f"torch._C._set_sdp_{put}", PROCESS, guard, NODE)
+
+
+# A graph that a backend traces again takes these over. The default dtype would be lost there.
+_KERNELS = (
+    _kernel("flash_sdp_enabled", "use_flash"),
+    _kernel("mem_efficient_sdp_enabled", "use_mem_efficient"),
+    _kernel("math_sdp_enabled", "use_math"),
+    _kernel("cudnn_sdp_enabled", "use_cudnn"),
+    _kernel("overrideable_sdp_enabled", "use_overrideable"),
+    _kernel("sdp_priority_order", "priority_order"),
+    _kernel("fa3_sdp_enabled", "use_fa3", ""),
+    _kernel("fa4_sdp_enabled", "use_fa4", ""),
 )
 
+_PRECISIONS = (
+    ("generic", "all"),
+    *((home, what) for home in ("cuda", "mkldnn") for what in ("all", "conv", "rnn", "matmul")),
+)  # the wider ones first: to set one sets those within it
 
-_UNKNOWN = object()
+# In the order of putting back. Modes first: the others are set without them.
+SETTINGS: tuple[Setting, ...] = (
+    Setting("""torch._C._functorch.peek_interpreter_stack torch._C._functorch.maybe_current_level
+               torch._C._functorch.get_dynamic_layer_stack_depth
+               torch._C._are_functorch_transforms_active""",
+            scope=THREAD, guard=ASKED, bars="a functorch transform is on"),
+    Setting("torch._C._len_torch_dispatch_stack", scope=THREAD, guard=ASKED,
+            bars="a torch dispatch mode is on",
+            kept=Part(private.len_dispatch_stack, _pop_dispatch_modes)),
+    Setting("torch._C._get_tracing_state torch._C._is_tracing", scope=THREAD, guard=ASKED,
+            bars="torch.jit.trace is on"),
+    Setting("""torch._C._len_torch_function_stack torch._C._is_torch_function_enabled
+               torch._C._is_torch_function_all_disabled
+               torch._C._is_torch_function_mode_enabled""",
+            """torch._C._push_on_torch_function_stack torch._C._pop_torch_function_stack
+               torch.set_default_device""",
+            THREAD, ASKED, ENDS, kept=Part(_function_modes, _set_function_modes)),
+    Setting("torch.is_inference_mode_enabled", "torch._C._InferenceMode", THREAD, HELD, ENDS,
+            kept=Part(torch.is_inference_mode_enabled, _set_inference)),
+    Setting("torch._C._autograd._top_saved_tensors_default_hooks", scope=THREAD,
+            arguments=(False,), bars="saved-tensor hooks are on",
+            kept=Part(_saved_hooks, _pop_saved_hooks)),
+    Setting("", scope=PROCESS, kept=Part(_dual_level, _set_dual_level)),
+    Setting("torch.is_grad_enabled", "torch._C._set_grad_enabled", THREAD, HELD, NODE,
+            traced=True),
+    *(setting for device in _AUTOCAST_DEVICES for setting in _autocast(device)),
+    Setting("torch.get_autocast_gpu_dtype", scope=THREAD, guard=("autocast_dtype", "cuda")),
+    Setting("torch.get_autocast_cpu_dtype", scope=THREAD, guard=("autocast_dtype", "cpu")),
+    Setting("torch.is_autocast_cache_enabled", "torch.set_autocast_cache_enabled", THREAD, HELD,
+            ENDS, traced=True),
+    Setting("torch._C._is_any_autocast_enabled torch._C._is_autocast_available",
+            """torch.autocast_increment_nesting torch.autocast_decrement_nesting
+               torch.clear_autocast_cache""", THREAD, HELD, ENDS, kept=False),
+    Setting("""torch._C._get_deterministic_algorithms
+               torch._C._get_deterministic_algorithms_warn_only""",
+            "torch._C._set_deterministic_algorithms torch.use_deterministic_algorithms",
+            PROCESS, HELD, ENDS, kept=Part(_deterministic, _set_deterministic)),
+    Setting("torch.is_anomaly_enabled torch.is_anomaly_check_nan_enabled", scope=PROCESS,
+            guard=ASKED, kept=Part(_anomaly, lambda value: torch.set_anomaly_enabled(*value))),
+    Setting("", scope=THREAD, kept=Part(_flushes, torch.set_flush_denormal)),
+    Setting("torch._C._is_default_mobile_cpu_allocator_set", scope=PROCESS, guard=ASKED,
+            kept=Part(private.is_mobile_allocator, _set_mobile_allocator)),
+    *_KERNELS,
+    *_pairs(HELD, "", """
+        cublas_allow_fp16_reduced_precision_reduction cublas_allow_bf16_reduced_precision_reduction
+     """),
+    *_pairs(ASKED, "", """
+        cudnn_deterministic mkldnn_enabled mkldnn_deterministic nnpack_enabled qengine
+        linalg_preferred_backend blas_preferred_backend warnAlways
+        deterministic_fill_uninitialized_memory
+     """),
+    *_pairs("", "", """
+        cublas_allow_fp16_accumulation miopen_immediate math_sdp_allow_fp16_bf16_reduction
+        autograd_fallback_mode backcompat_broadcast_warn backcompat_keepdim_warn
+        cpu_allow_fp16_reduced_precision_reduction graph_executor_optimize
+     """),
+    *_pairs(ASKED, ENDS, "cudnn_enabled cudnn_benchmark float32_matmul_precision"),
+    Setting("torch._C._is_fwd_grad_enabled", "torch._C._set_fwd_grad_enabled", THREAD, ASKED),
+    Setting("torch._C._is_multithreading_enabled", "torch._C._set_multithreading_enabled", THREAD,
+            ASKED, ENDS),
+    Setting("torch._C._is_view_replay_enabled", "torch._C._set_view_replay_enabled", THREAD,
+            ASKED),
+    Setting("torch._C._is_grad_layout_enforcement_enabled",
+            "torch._C._set_grad_layout_enforcement_enabled", PROCESS),
+    Setting("torch.get_default_dtype torch.finfo",  # finfo() is that of the default
+            "torch._C._set_default_dtype torch.set_default_dtype", PROCESS, HELD, ENDS),
+    Setting("torch.get_num_threads", "torch.set_num_threads", PROCESS, HELD, ENDS),
+    *(Setting("torch._C._get_fp32_precision_getter", "torch._C._set_fp32_precision_setter",
+              PROCESS, arguments=which) for which in _PRECISIONS),
+    # The same as some of these, in an older way; torch complains where both ways are used.
+    Setting("torch._C._get_cublas_allow_tf32", "torch._C._set_cublas_allow_tf32", PROCESS, HELD,
+            ENDS, kept=False),
+    Setting("torch._C._get_cudnn_allow_tf32", "torch._C._set_cudnn_allow_tf32", PROCESS, ASKED,
+            kept=False),
+    # Generators of random numbers; `kept` knows them all.
+    Setting("", """
+        torch.manual_seed torch.seed torch.random.manual_seed torch.set_rng_state torch.random.seed
+        torch.initial_seed torch.get_rng_state torch.random.set_rng_state
+        torch.random.get_rng_state
+     """, PROCESS, change=_RANDOM),
+    # Who is there, and who watches.
+    Setting("""torch._C._get_privateuse1_backend_name torch._C._autograd._profiler_enabled
+               torch._C._accelerator_getAccelerator torch._C._get_accelerator
+               torch._C._cuda_isInBadFork torch._C._cuda_getDeviceCount
+               torch.is_vulkan_available""", scope=PROCESS, guard=ASKED),
+)  # fmt: skip
 
 
-def _told(part: Part) -> Any:
-    try:
-        return part.read()
-    except RuntimeError:  # torch complains of settings that were set by old and new functions
-        return _UNKNOWN
+# -- what becomes of calls --
 
 
-# -- random numbers --
+def _row(kind: str | Row, path: str) -> Row:
+    if isinstance(kind, str):
+        return kind, path
+    name, extra = kind
+    return name, tuple(part.replace("{}", path) for part in extra) if type(
+        extra
+    ) is tuple else extra
 
 
-def _accelerators() -> Iterator[Any]:
-    for module in (torch.cuda, torch.xpu):
-        if module.is_available() and module.is_initialized():
-            yield module
+def _questions(setting: Setting) -> Iterator[tuple[Any, Row]]:
+    for path in words(setting.asks) if setting.guard else ():
+        found, row = private.find(path), _row(setting.guard, path)
+        if row[0] != ASKED or isinstance(found, BuiltinFunctionType):
+            yield found, row
 
 
-@contextlib.contextmanager
-def _same_numbers() -> Iterator[None]:
-    """A backend that draws random numbers takes none from the program."""
-    numbers = sys.modules.get("numpy.random")
-    python, arrays = random.getstate(), numbers.get_state() if numbers else None
-    tensors = torch.default_generator.get_state()
-    devices = [(module, module.get_rng_state_all()) for module in _accelerators()]
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        if numbers:
-            numbers.set_state(arrays)
-        torch.default_generator.set_state(tensors)
-        for module, states in devices:
-            module.set_rng_state_all(states)
+def _changes(setting: Setting) -> Iterator[tuple[Any, Row]]:
+    for path in words(setting.sets) if setting.change else ():
+        kind = _NODE_KINDS[setting.scope] if setting.change == NODE else setting.change
+        if kind == "setting":  # held back: its question tells what it was
+            getter = private.find(words(setting.asks)[0])
+            yield private.find(path), (kind, getter) if getter else (ENDS, path)
+        else:
+            yield private.find(path), _row(kind, path)
 
 
-# -- around a backend --
+def rows() -> Iterator[tuple[Any, Row]]:
+    """Callables that ask for or set torch's state; and attention, whose strides depend on it."""
+    for setting in SETTINGS:
+        yield from _questions(setting)
+        yield from _changes(setting)
+    kernels = (private.find(kernel.asks) for kernel in _KERNELS)
+    yield private.attention, ("operation", tuple(filter(None, kernels)))
 
 
-@contextlib.contextmanager
-def kept(
-    save: Callable[[], tuple[Any, ...]], restore: Callable[[tuple[Any, ...]], Any]
-) -> Iterator[None]:
-    """Torch's state, and who draws random numbers, are as they were behind the block.
+def node_setters() -> list[Any]:
+    """C functions whose nodes set state."""
+    paths = (path for setting in SETTINGS if setting.change == NODE for path in words(setting.sets))
+    return [found for found in map(private.find, paths) if found is not None]
 
-    `save` and `restore` know what a trace itself sets: grad mode and autocast.
-    """
-    told = [_told(part) for part in _PARTS]
-    own = save()
-    with _same_numbers(), private.PreserveDispatchKeys():
-        try:
-            yield
-        finally:
-            for part, before in zip(_PARTS, told, strict=True):
-                if before is not _UNKNOWN and _told(part) != before:
-                    part.write(before)
-            if save()[:4] != own[:4]:
-                restore(own)
+
+# -- what is read and written --
+
+Access = tuple[Any, Any, tuple[Any, ...]]  # what tells it, what sets it, arguments before the value
+
+
+def _access(setting: Setting) -> Access | None:
+    if not setting.asks or not setting.sets:
+        return None
+    get, put = (private.find(words(paths)[0]) for paths in (setting.asks, setting.sets))
+    return (get, put, setting.arguments) if get and put else None
+
+
+def traced() -> list[Access]:
+    """What a trace sets itself."""
+    return list(filter(None, (_access(setting) for setting in SETTINGS if setting.traced)))
+
+
+def bars() -> list[tuple[Any, tuple[Any, ...], str]]:
+    """What must not be on where a trace begins: what tells, its arguments, what to say."""
+    return [(private.get(words(setting.asks)[0]), setting.arguments, setting.bars)
+            for setting in SETTINGS if setting.bars]  # fmt: skip
+
+
+def _part(setting: Setting) -> Part | None:
+    if isinstance(setting.kept, Part):
+        return setting.kept
+    access = _access(setting) if setting.kept and not setting.traced else None
+    if access is None:
+        return None
+    get, put, arguments = access
+
+    def write(value: Any) -> None:
+        put(*arguments, *(value if type(value) is tuple else (value,)))
+
+    return Part(lambda: get(*arguments), write)
+
+
+def parts() -> list[Part]:
+    """What is put back after a backend, besides what a trace sets itself."""
+    return list(filter(None, map(_part, SETTINGS)))

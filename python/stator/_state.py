@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from stator import _engine
+from stator import _engine, _settings
 from stator._rows import Row
 from stator._versions import private
 
@@ -22,40 +22,41 @@ def other_tracer() -> bool:
     )
 
 
+_BARS = _settings.bars()
+
+
 def state_refusal() -> str | None:
     """What is on that a trace could not stand."""
-    if private.peek_interpreter_stack() is not None:
-        return "a functorch transform is on"
-    if private.len_dispatch_stack() > 0:
-        return "a torch dispatch mode is on"
-    if private.get_tracing_state() is not None:
-        return "torch.jit.trace is on"
-    if private.top_saved_tensors_hooks(False) is not None:
-        return "saved-tensor hooks are on"
+    for asks, arguments, bars in _BARS:
+        if asks(*arguments) not in (None, 0):
+            return bars
     return None
 
 
-_AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "xla", "ipu", "maia",
-                     "privateuseone")  # fmt: skip
+Call = tuple[Any, tuple[Any, ...]]
+State = tuple[
+    bool, int, tuple[Call, ...]
+]  # grad mode, depth of autocast, the calls that set it all
+
+_TRACED = _settings.traced()
 
 
-def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
-    found = []
-    for device in _AUTOCAST_DEVICES:
+def _traced_calls() -> list[Call]:
+    """The calls that set what is set now."""
+    calls: list[Call] = []
+    for asks, sets, arguments in _TRACED:
         try:
-            found.append(
-                (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
-            )
-        except RuntimeError:
+            calls.append((sets, (*arguments, asks(*arguments))))
+        except RuntimeError:  # a device that this torch does not know
             continue
-    return found
+    return calls
 
 
-def autocast_dtype_in(state: tuple[Any, ...] | None, device: str) -> Any:
+def autocast_dtype_in(state: State | None, device: str) -> Any:
     """What it is in a state that `save_state` gave; None is the state as it is now."""
-    for name, _, dtype in state[1] if state else ():
-        if name == device:
-            return dtype
+    for sets, arguments in state[2] if state else ():
+        if sets is torch.set_autocast_dtype and arguments[0] == device:
+            return arguments[1]
     return torch.get_autocast_dtype(device)
 
 
@@ -89,23 +90,14 @@ def leave_inference(depth: int) -> None:
         exit_inference(_entered.contexts[-1])
 
 
-def save_state(settings: tuple[tuple[Any, Any], ...] = ()) -> tuple[Any, ...]:
-    """The state, and last the calls that set it."""
-    grad, autocast, cache = (
-        torch.is_grad_enabled(),
-        _autocast_state(),
-        torch.is_autocast_cache_enabled(),
-    )
-    setters: list[tuple[Any, tuple[Any, ...]]] = [
+def save_state(settings: tuple[tuple[Any, Any], ...] = ()) -> State:
+    """What a trace or a graph sets: the table's, and the settings that a trace has met."""
+    calls = [
         (leave_inference, (len(_entered.contexts),)),
-        (private.set_grad_enabled, (grad,)),
-        (torch.set_autocast_cache_enabled, (cache,)),
+        *_traced_calls(),
+        *((setter, (getter(),)) for setter, getter in settings),
     ]
-    for device, enabled, dtype in autocast:
-        setters.append((torch.set_autocast_enabled, (device, enabled)))
-        setters.append((torch.set_autocast_dtype, (device, dtype)))
-    setters += [(setter, (getter(),)) for setter, getter in settings]
-    return grad, autocast, cache, _engine.torch_autocast_depth(), tuple(setters)
+    return torch.is_grad_enabled(), _engine.torch_autocast_depth(), tuple(calls)
 
 
 def state_keeper(settings: tuple[tuple[Any, Any], ...]) -> tuple[Any, Any]:
@@ -116,22 +108,16 @@ def state_keeper(settings: tuple[tuple[Any, Any], ...]) -> tuple[Any, Any]:
 Switch = tuple[Any, tuple[Any, ...], Any, tuple[Any, ...]]  # a call, and the call that undoes it
 
 
-def state_switches(before: tuple[Any, ...], after: tuple[Any, ...]) -> list[Switch]:
+def state_switches(before: State, after: State) -> list[Switch]:
     """What leads from one state to the other: calls of C functions only."""
-    switches: list[Switch] = []
-
-    def switch(function: Any, old: Any, new: Any, *device: str) -> None:
-        if old != new:
-            switches.append((function, (*device, new), function, (*device, old)))
-
-    switch(private.set_grad_enabled, before[0], after[0])
-    for (device, *old), (_, *new) in zip(before[1], after[1], strict=True):
-        switch(torch.set_autocast_enabled, old[0], new[0], device)
-        switch(torch.set_autocast_dtype, old[1], new[1], device)
-    switch(torch.set_autocast_cache_enabled, before[2], after[2])
+    switches: list[Switch] = [
+        (sets, new, sets, old)
+        for (sets, old), (_, new) in zip(before[2], after[2], strict=True)
+        if old != new
+    ]
     deeper: Switch = (torch.autocast_increment_nesting, (), _engine.torch_leave_autocast, ())
-    switches += [deeper] * (after[3] - before[3])
-    switches += [deeper[2:] + deeper[:2]] * (before[3] - after[3])
+    switches += [deeper] * (after[1] - before[1])
+    switches += [deeper[2:] + deeper[:2]] * (before[1] - after[1])
     return switches
 
 
@@ -185,5 +171,10 @@ if private.fx_flag is not None:
 GLUE = (state_refusal, save_state, state_keeper, state_switches, autocast_now, autocast_dtype_in,
         leave_autocast, return_to_autocast, _exit_autocast, enter_inference, exit_inference,
         leave_inference)  # fmt: skip
-HELPERS = (_autocast_state, _set_autocast, torch.inference_mode.__enter__,
+HELPERS = (_traced_calls, _set_autocast, torch.inference_mode.__enter__,
            torch.inference_mode.__exit__)  # fmt: skip
+
+# Targets of nodes that set state and compute nothing.
+NODES = frozenset((private.enter_autocast, private.exit_autocast, _exit_autocast, leave_autocast,
+                   return_to_autocast, enter_inference, exit_inference,
+                   *_settings.node_setters()))  # fmt: skip

@@ -121,8 +121,7 @@ def _glue() -> dict[str, Any]:
         "top_saved_hooks": private.top_saved_tensors_hooks,
         "is_grad_enabled": torch.is_grad_enabled,
         "assert_async": private.assert_async,
-        "enter_autocast": private.enter_autocast,
-        "exit_autocast": private.exit_autocast,
+        "state_nodes": _state.NODES,
         "unary": {
             "neg": operator.neg,
             "pos": operator.pos,

@@ -379,8 +379,6 @@ status state_tidy(world *w, torch_trace *t);
 // Around torch's own code: what the program has set holds in it.
 void settings_on(void);
 void settings_off(void);
-// Whether this is what the program has called to set one.
-bool settings_has(const torch_trace *t, PyObject *setter);
 // The graph leaves them as it found them; the list gets what sets them behind it.
 status settings_leave(world *w, torch_trace *t, PyObject *switches);
 // New tuple of (setter, getter).

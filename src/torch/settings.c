@@ -134,10 +134,6 @@ PyObject *settings_set(world *w, const call *c) {
 
 // --- the end of a trace ---
 
-bool settings_has(const torch_trace *t, PyObject *setter) {
-    return find(t->settings, setter) != NULL;
-}
-
 static int is_changed(const setting *s) {
     return PyObject_RichCompareBool(s->before, s->now, Py_NE);
 }

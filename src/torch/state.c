@@ -230,7 +230,7 @@ static int restore_depth(PyObject *wanted) {
 
 // Of the setters one is Python code, which must not be interrupted on the way.
 static int restore_all(PyObject *state) {
-    PyObject *depth = PyTuple_GET_ITEM(state, 3), *setters = PyTuple_GET_ITEM(state, 4);
+    PyObject *depth = PyTuple_GET_ITEM(state, 1), *setters = PyTuple_GET_ITEM(state, 2);
     int failed = restore_depth(depth);
     quiet q;
     quiet_begin(&q);
@@ -246,7 +246,7 @@ static int restore_all(PyObject *state) {
 }
 
 PyObject *state_put_back(PyObject *state) {
-    if (!PyTuple_Check(state) || PyTuple_GET_SIZE(state) != 5) {
+    if (!PyTuple_Check(state) || PyTuple_GET_SIZE(state) != 3) {
         PyErr_SetString(PyExc_TypeError, "no state of torch's");
         return NULL;
     }
@@ -879,22 +879,20 @@ static status note_switches(world *w, torch_trace *t, PyObject *now) {
     return all ? ST_OK : ST_ERROR;
 }
 
-static bool is_setter(const torch_trace *t, const node *n) {
-    static const char *const names[] = {"enter_autocast", "exit_autocast",      "_exit_autocast",
-                                        "leave_autocast", "return_to_autocast", "enter_inference",
-                                        "exit_inference"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (n->target == glue_function(names[i]))
-            return true;
-    return n->target == facts.set_grad || settings_has(t, n->target);
+// The glue has all targets of nodes that set state.
+static bool is_setter(const node *n) {
+    int found = PySet_Contains(glue_function("state_nodes"), n->target);
+    if (found < 0)
+        PyErr_Clear(); // a target that has no hash
+    return found == 1;
 }
 
 // State that is set for nobody.
-static status drop_setters(world *w, const torch_trace *t) {
+static status drop_setters(world *w) {
     PyObject *nodes = w->graph->nodes;
     Py_ssize_t count = PyList_GET_SIZE(nodes), inputs = w->graph->inputs;
     for (Py_ssize_t i = inputs; i < count; i++)
-        if (!is_setter(t, (node *)PyList_GET_ITEM(nodes, i)))
+        if (!is_setter((node *)PyList_GET_ITEM(nodes, i)))
             return ST_OK;
     return PyList_SetSlice(nodes, inputs, count, NULL) < 0 ? ST_ERROR : ST_OK;
 }
@@ -908,5 +906,5 @@ status state_leave(world *w, torch_trace *t) {
     if (done == ST_OK)
         done = undo_grad(w, t, now);
     Py_XDECREF(now);
-    return done == ST_OK ? drop_setters(w, t) : done;
+    return done == ST_OK ? drop_setters(w) : done;
 }

@@ -290,7 +290,7 @@ PyMethodDef torch_methods[] = {
     {"torch_autocast_depth", autocast_depth, METH_NOARGS, "How many contexts are entered."},
     {"torch_leave_autocast", leave_autocast, METH_NOARGS,
      "One autocast context less; the last one to go takes the cache along."},
-    {"torch_restore_state", restore_state, METH_O, "Sets it as stator._torch.save_state gave it."},
+    {"torch_restore_state", restore_state, METH_O, "Sets it as stator._state.save_state gave it."},
     {"torch_ended_standin", ended_standin, METH_NOARGS,
      "A tensor stand-in as traces leave them behind: every use of it is an error."},
     {"torch_state", state_now, METH_NOARGS,

@@ -13,7 +13,6 @@ import torch.utils.deterministic
 
 import stator
 from stator import _callables, _settings, _torch
-from stator._versions import private
 from tests.tensor.helpers import assert_same, same_precisions
 
 _torch.attach()
@@ -345,13 +344,9 @@ def test_no_setter_runs_while_tracing():
 
 def test_known_settings_have_a_row_here():
     """What the glue knows to set something is tried out above."""
-    nodes = [
-        name for kind, _, names in _settings.ROWS if kind == "setter" for name in names.split()
-    ]
-    nodes += [setting.setter for setting in _settings.SETTINGS if setting.node]
+    nodes = _settings.node_setters()
     assert len(nodes) > 5
-    found = {path: private.find(path) for path in nodes}
-    assert not [path for path, setter in found.items() if setter and id(setter) not in COVERED]
+    assert not [setter for setter in nodes if id(setter) not in COVERED]
 
 
 @pytest.mark.parametrize(
