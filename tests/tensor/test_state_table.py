@@ -349,6 +349,14 @@ def test_known_settings_have_a_row_here():
     assert not [setter for setter in nodes if id(setter) not in COVERED]
 
 
+def test_the_table_says_one_thing_of_each_callable():
+    said = {}
+    for function, (kind, _) in _settings.rows():
+        if function is not None:
+            assert said.setdefault(id(function), kind) == kind, function
+    assert {"asked", "question", "setter", "setting", "state"} <= set(said.values())
+
+
 @pytest.mark.parametrize(
     "function", [C._set_nnpack_enabled, C._set_warnAlways, C._jit_set_profiling_mode]
 )
