@@ -51,5 +51,5 @@ PyMethodDef attempt_methods[] = {
 int attempt_setup(void) {
     static const rule row = {
         .path = "attempt", .kind = RULE_HANDLED, .handler = handle_attempt, .writes = W_NONE};
-    return rules_add_own(&attempt_methods[0], &row) == ST_OK ? 0 : -1;
+    return rules_add_definition(&attempt_methods[0], &row) == ST_OK ? 0 : -1;
 }
