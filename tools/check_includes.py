@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = [
     *("base", "report", "py", "code", "interp", "graph", "guard", "world"),
-    *("call", "trace", "torch", "plan", "cache", "compile", "hook"),
+    *("attr", "call", "ops", "trace", "torch", "plan", "cache", "compile", "hook"),
 ]
 INCLUDE = re.compile(r'\s*#\s*include\s+(?:"(?P<own>[^"]+)"|<(?P<system>[^>]+)>)')
 UPCALLS = "src/base/upcalls.h"

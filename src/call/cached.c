@@ -4,11 +4,12 @@
 // functools.cached_property, without the lock that it takes on some Pythons.
 #include "src/call/cached.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+#include "src/attr/words.h"
+
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
-#include "src/call/words.h"
 
 // A call: its key as the cache makes it, and what is known of it.
 typedef struct cached_call {

@@ -6,14 +6,15 @@
 #include "src/interp/errors.h"
 #include "src/interp/run.h"
 
+#include "src/attr/descr.h"
+#include "src/attr/words.h"
+
 #include "src/call/cached.h"
 #include "src/call/call.h"
-#include "src/call/descr.h"
 #include "src/call/homes.h"
 #include "src/call/marks.h"
 #include "src/call/native.h"
 #include "src/call/rules.h"
-#include "src/call/words.h"
 
 int call_setup(void) {
     return words_setup();

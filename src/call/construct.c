@@ -1,9 +1,10 @@
 // Calling classes: type.__call__ step by step, so that Python's __new__ and __init__ are
 // interpreted and the C ones below them run by their rules.
+#include "src/attr/descr.h"
+#include "src/attr/words.h"
+
 #include "src/call/call.h"
-#include "src/call/descr.h"
 #include "src/call/rules.h"
-#include "src/call/words.h"
 
 // --- __new__ ---
 

@@ -33,9 +33,6 @@ PyObject *handler_attr(world *w, PyObject *o, const char *name);
 bool handler_meets_standin(PyObject *o, int depth);
 PyObject *handler_bool(int truth); // -1: NULL
 
-// What the caller handles is hidden during a trace. That it handles nothing is guarded: then what
-// the trace sees (sys.exception(), the __context__ of an exception) is all there is.
-status raised_nothing_outside(world *w);
 // Rows that handlers_raised.c gives to Python functions.
 status raised_setup(void);
 // And those that handlers_classes.c, handlers_iterate.c, handlers_copy.c and handlers_text.c do.

@@ -1,10 +1,11 @@
 // Handlers of isinstance and issubclass: by the real MRO, by Python's own __instancecheck__, and by
 // the registry of abstract classes.
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+#include "src/attr/descr.h"
+#include "src/attr/words.h"
+
 #include "src/call/call.h"
-#include "src/call/descr.h"
 #include "src/call/handlers.h"
-#include "src/call/words.h"
 
 #define MISUSE() handler_misuse(w, c)
 

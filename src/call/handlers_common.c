@@ -1,5 +1,6 @@
 // What handlers of all families share: arguments read, iterables gathered, native calls made.
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/feed.h"
 #include "src/call/handlers.h"

@@ -1,10 +1,11 @@
 // Handlers of copying: what an object is taken apart into, so that the copy module's own code can
 // put it together again, and which values are their own copies.
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+#include "src/attr/descr.h"
+#include "src/attr/words.h"
+
 #include "src/call/call.h"
-#include "src/call/descr.h"
 #include "src/call/handlers.h"
-#include "src/call/words.h"
 
 #define MISUSE() handler_misuse(w, c)
 

@@ -1,6 +1,7 @@
 // Handlers of dict and its kin. An outside dict that is asked by key stays a lazy, and one key is
 // guarded; all else runs natively on the twin.
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/feed.h"
 #include "src/call/handlers.h"

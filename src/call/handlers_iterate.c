@@ -1,6 +1,7 @@
 // Handlers that go through iterables element by element: sums and extremes, sorting, reduce,
 // iterators.
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"

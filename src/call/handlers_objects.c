@@ -5,13 +5,14 @@
 
 #include "src/interp/run.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+#include "src/attr/descr.h"
+#include "src/attr/words.h"
+
 #include "src/call/call.h"
-#include "src/call/descr.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
 #include "src/call/special.h"
-#include "src/call/words.h"
 
 #define MISUSE() handler_misuse(w, c)
 

@@ -1,6 +1,7 @@
 // Handlers of operators: builtin functions and the operator module, by the interpreter's own
 // operations, so that stand-ins record what is done to them.
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 

@@ -2,9 +2,10 @@
 // tracebacks.
 #include "src/py/raised.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+#include "src/attr/descr.h"
+
 #include "src/call/call.h"
-#include "src/call/descr.h"
 #include "src/call/handlers.h"
 
 #define MISUSE() handler_misuse(w, c)

@@ -1,7 +1,8 @@
 // A C callable without a row breaks: turns the module that it is from into the reason that is
 // given.
+#include "src/attr/words.h"
+
 #include "src/call/homes.h"
-#include "src/call/words.h"
 
 static const struct home {
     const char *module;

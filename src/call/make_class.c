@@ -1,12 +1,13 @@
 // A class statement into a class of this trace: its body is interpreted, and type() makes the class
 // of what that leaves. Such a class does not outlive the trace: where it would, the trace breaks
 // before the statement.
+#include "src/attr/descr.h"
+#include "src/attr/words.h"
+
 #include "src/call/call.h"
-#include "src/call/descr.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
 #include "src/call/special.h"
-#include "src/call/words.h"
 
 #define MISUSE() handler_misuse(w, c)
 

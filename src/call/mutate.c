@@ -1,7 +1,6 @@
 // Changes rows of the table of rules while the process runs, for tests of the tests. Empty in a
 // build without STATOR_FAULT.
 #include "src/call/methods.h"
-
 #include "src/call/rules.h"
 
 #ifdef STATOR_FAULT

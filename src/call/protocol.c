@@ -3,7 +3,6 @@
 #include "src/py/shown.h"
 
 #include "src/call/protocol.h"
-
 #include "src/call/rules.h"
 #include "src/call/special.h"
 #include "src/call/states.h"

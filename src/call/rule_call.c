@@ -1,7 +1,8 @@
 // A call by a row: the callable is taken apart, its arguments are made ready as the row says, and
 // then the handler or the native function runs.
+#include "src/attr/descr.h"
+
 #include "src/call/call.h"
-#include "src/call/descr.h"
 #include "src/call/feed.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
@@ -453,4 +454,14 @@ PyObject *rule_call(world *w, const rule *row, const call *c) {
     PyObject *result = run_ready(&r);
     drop(&r);
     return result;
+}
+
+PyObject *rule_read_getset(world *w, PyObject *getset, PyObject *o, bool *known) {
+    const rule *row = rule_of(getset);
+    *known = row != NULL;
+    if (row == NULL)
+        return NULL;
+    if (row->kind != RULE_HANDLED)
+        return Py_TYPE(getset)->tp_descr_get(getset, o, (PyObject *)Py_TYPE(o));
+    return row->handler(w, &(call){.callable = getset, .args = &o, .given = 1});
 }

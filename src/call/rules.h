@@ -18,6 +18,8 @@
 // R_KEYWORDS. What comes out is fresh, an argument, or an element of an argument.
 #pragma once
 
+#include "src/attr/later.h"
+
 #include "src/call/protocol.h"
 
 typedef enum rule_kind {
@@ -139,5 +141,3 @@ status rule_open_frozen(world *w, const rule *row, PyObject **o);
 PyObject *trampoline_new(world *w, PyObject *callable);
 // One whose results are made ready for what native code does to them.
 PyObject *trampoline_for(world *w, PyObject *callable, unsigned protocols);
-bool is_trampoline(PyObject *o);
-PyObject *trampoline_callable(PyObject *o); // borrowed

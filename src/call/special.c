@@ -3,10 +3,11 @@
 // and object's own slots say that identity or an address matters.
 #include "src/call/special.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+#include "src/attr/descr.h"
+#include "src/attr/words.h"
+
 #include "src/call/call.h"
-#include "src/call/descr.h"
-#include "src/call/words.h"
 
 // --- names ---
 

@@ -1,6 +1,7 @@
 // Trampolines: native code calls them in place of a C callable, and they re-enter the interpreter's
 // own call, so that rules hold. Hash, ==, repr and attributes see through to the callable.
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/native.h"
 #include "src/call/rules.h"

@@ -1,10 +1,9 @@
 // Turns the raw bytes of a code object into canonical instructions and exception regions, checks
 // every index in them, and keeps the result in the code object's extra slot.
-#include "src/code/code.h"
-
 #include "src/py/codeobject.h"
 #include "src/py/opcodes.h"
 
+#include "src/code/code.h"
 #include "src/code/flow.h"
 
 // More of anything than a code object could hold; keeps sums of counts within an int.

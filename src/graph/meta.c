@@ -1,7 +1,7 @@
 // Finds the rule of a callable, and binds a call's arguments to its parameters.
-#include "src/graph/meta_inner.h"
-
 #include "src/base/mutant.h"
+
+#include "src/graph/meta_inner.h"
 
 struct meta_rule {
     const char *name;

@@ -1,11 +1,11 @@
 // A closed graph as a flat program for the `eager` backend: one step an operation, over an array of
 // values. Arguments are taken apart once; containers are rebuilt only where they hold nodes.
-#include "src/graph/graph.h"
-
 #include "src/base/arena.h"
 #include "src/base/vec.h"
 
 #include "src/py/raised.h"
+
+#include "src/graph/graph.h"
 
 #include <alloca.h>
 

@@ -1,9 +1,8 @@
 // What a trace notes of the outside, into a guard program: sources made once, loads written parent
 // first when something first needs them, checks behind the loads they look at.
-#include "src/guard/guard.h"
-
 #include "src/py/raw.h"
 
+#include "src/guard/guard.h"
 #include "src/guard/death.h"
 #include "src/guard/program.h"
 #include "src/guard/stale.h"

@@ -1,11 +1,10 @@
 // The guard pass: loads into registers and checks on them, in order, up to the first that fails.
 // Nothing here runs Python code, so references may be borrowed all the way.
-#include "src/guard/guard.h"
-
 #include "src/base/mutant.h"
 
 #include "src/py/raw.h"
 
+#include "src/guard/guard.h"
 #include "src/guard/death.h"
 #include "src/guard/program.h"
 #include "src/guard/stale.h"

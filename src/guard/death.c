@@ -1,6 +1,5 @@
 // The death of an object that a guard program holds weakly, into the end of the program.
 #include "src/guard/guard.h"
-
 #include "src/guard/death.h"
 #include "src/guard/program.h"
 

@@ -1,8 +1,7 @@
 // A guard program into readable Python: its guards with the user's lines, and why one fails now.
-#include "src/guard/guard.h"
-
 #include "src/py/raw.h"
 
+#include "src/guard/guard.h"
 #include "src/guard/program.h"
 #include "src/guard/value.h"
 

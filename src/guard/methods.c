@@ -1,9 +1,8 @@
 // This room alone, for tests: a guard program from rows of names and objects, checked against any
 // function and slots; and the raw reads by themselves.
-#include "src/guard/guard.h"
-
 #include "src/py/raw.h"
 
+#include "src/guard/guard.h"
 #include "src/guard/methods.h"
 #include "src/guard/program.h"
 

@@ -1,10 +1,9 @@
 // Places where outside objects are found: each one once, and what it holds now.
-#include "src/guard/guard.h"
-
 #include "src/base/upcalls.h"
 
 #include "src/py/raw.h"
 
+#include "src/guard/guard.h"
 #include "src/guard/program.h"
 
 // --- reads, one a kind or family ---

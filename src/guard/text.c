@@ -1,9 +1,8 @@
 // Objects and patterns into short texts. No code of the user's runs: a __repr__ may do anything,
 // and a failed guard must not change what the program does.
-#include "src/guard/guard.h"
-
 #include "src/py/raw.h"
 
+#include "src/guard/guard.h"
 #include "src/guard/program.h"
 
 enum { LONGEST = 160, MOST_ITEMS = 8, DEEPEST = 3, MOST_BITS = 2000 };

@@ -71,6 +71,7 @@ static run_end LOOP_NAME(run *r, bool throwing) {
     static const void *const main_table[OP_COUNT] = {
 #define OP_ROW(name) [OP_##name] = &&op_##name,
 #include "src/interp/op_rows.h"
+
     };
     static const void *const stop_table[OP_COUNT] = {
 #undef OP_ROW

@@ -3,4 +3,5 @@
 #undef OP
 #define OP(name, ...) OP_ROW(name)
 #include "src/code/opcodes.def"
+
 #pragma pop_macro("OP")

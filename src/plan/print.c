@@ -1,7 +1,7 @@
 // A plan as text: one readable step a line, sources as Python.
-#include "src/plan/steps.h"
-
 #include "src/py/process.h"
+
+#include "src/plan/steps.h"
 
 static const char *const step_texts[STEP_COUNT] = {
 #define STEP(name, text) [STEP_##name] = text,

@@ -1,7 +1,6 @@
 // Classes, sets, methods, functions and other C objects read field by field, where CPython has no
 // function that reads them without running code or making something.
 #include "src/py/raw.h"
-
 #include "src/py/frame.h"
 
 #include <internal/pycore_context.h>

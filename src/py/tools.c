@@ -2,7 +2,6 @@
 // which an exception arrives together with the tool. All other events are CPython's, which runs
 // watched frames.
 #include "src/py/frame.h"
-
 #include "src/py/raised.h"
 
 #if PY_VERSION_HEX >= 0x030c0000

@@ -5,6 +5,7 @@ typedef enum reason {
     REASON_NONE,
 #define REASON(id, sentence, hint) REASON_##id,
 #include "src/report/reasons.def"
+
 #undef REASON
     REASON_COUNT,
 } reason;

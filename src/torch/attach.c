@@ -1,6 +1,6 @@
 // Attaches torch: takes its types and functions from the Python glue, and turns tracing of tensors
 // on once all that is relied on was found (version.c) and tried out (the glue's `check`).
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
 
 #include "src/torch/room.h"
 

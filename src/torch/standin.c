@@ -1,8 +1,8 @@
 // The tensor stand-in: a C type on top of torch._C.TensorBase that holds torch's undefined tensor.
 // What native code does to it becomes nodes of the trace it belongs to, or breaks that trace.
-#include "src/torch/room.h"
-
 #include "src/py/operators.h"
+
+#include "src/torch/room.h"
 
 #include <opcode.h>
 

@@ -4,7 +4,7 @@
 
 #include "src/interp/run.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
 
 #include "src/torch/room.h"
 

@@ -4,7 +4,8 @@
 
 #include "src/interp/match.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/protocol.h"
 

@@ -11,7 +11,8 @@
 #include "src/interp/names.h"
 #include "src/interp/raise.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/protocol.h"
 

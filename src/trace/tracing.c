@@ -15,7 +15,8 @@
 #include "src/interp/run.h"
 #include "src/interp/unwind.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/protocol.h"
 

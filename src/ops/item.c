@@ -1,6 +1,7 @@
 // Subscripts and membership: outside dicts are asked by key as long as they are lazies, containers
 // inside and twins natively, special methods of Python classes through CPython's own slots.
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/native.h"
 #include "src/call/special.h"

@@ -2,7 +2,7 @@
 // The three files behind attr.h meet here.
 #pragma once
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
 
 // What the MRO of a type has under a name. All borrowed.
 typedef struct descr {

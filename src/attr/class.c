@@ -1,7 +1,7 @@
 // Attributes of classes, and of super objects: lookups that walk an MRO on their own.
-#include "src/call/call.h"
-#include "src/call/descr.h"
-#include "src/call/words.h"
+#include "src/attr/descr.h"
+#include "src/attr/later.h"
+#include "src/attr/words.h"
 
 // --- classes ---
 

@@ -3,11 +3,10 @@
 #include "src/py/classes.h"
 #include "src/py/raised.h"
 
-#include "src/call/attr.h"
-#include "src/call/call.h"
-#include "src/call/descr.h"
-#include "src/call/rules.h"
-#include "src/call/words.h"
+#include "src/attr/attr.h"
+#include "src/attr/descr.h"
+#include "src/attr/later.h"
+#include "src/attr/words.h"
 
 // --- what is missing ---
 

@@ -1,5 +1,5 @@
 // Interns the names of the call room and finds the types that only an import leads to.
-#include "src/call/words.h"
+#include "src/attr/words.h"
 
 words word;
 

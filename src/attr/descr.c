@@ -2,10 +2,9 @@
 // Python code is called through call_any; C descriptors are done here, each kind by one function.
 #include "src/py/classes.h"
 
-#include "src/call/call.h"
-#include "src/call/descr.h"
-#include "src/call/rules.h"
-#include "src/call/words.h"
+#include "src/attr/descr.h"
+#include "src/attr/later.h"
+#include "src/attr/words.h"
 
 // --- what the rooms around here share ---
 

@@ -3,11 +3,9 @@
 // no code; else into a break. Writes only where the object was made inside.
 #include "src/py/classes.h"
 
-#include "src/call/call.h"
-#include "src/call/descr.h"
-#include "src/call/handlers.h"
-#include "src/call/rules.h"
-#include "src/call/words.h"
+#include "src/attr/descr.h"
+#include "src/attr/later.h"
+#include "src/attr/words.h"
 
 // --- what is known to be harmless ---
 
@@ -114,12 +112,9 @@ static PyObject *read_native(const descr *d, PyObject *o) {
 
 // A row that a later room gave to the descriptor itself.
 static PyObject *read_by_rule(world *w, const descr *d, PyObject *o) {
-    const rule *row = rule_of(d->raw);
-    if (row == NULL)
-        return refuse(w, PyDescr_TYPE(d->raw), PyDescr_NAME(d->raw));
-    if (row->kind != RULE_HANDLED)
-        return read_native(d, o);
-    return row->handler(w, &(call){.callable = d->raw, .args = &o, .given = 1, .rule = row});
+    bool known;
+    PyObject *value = rule_read_getset(w, d->raw, o, &known);
+    return known ? value : refuse(w, PyDescr_TYPE(d->raw), PyDescr_NAME(d->raw));
 }
 
 // Reading these makes what is not there yet, so only what is there may be read. (A function makes a

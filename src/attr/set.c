@@ -3,10 +3,9 @@
 #include "src/py/classes.h"
 #include "src/py/raised.h"
 
-#include "src/call/call.h"
-#include "src/call/descr.h"
-#include "src/call/rules.h"
-#include "src/call/words.h"
+#include "src/attr/descr.h"
+#include "src/attr/later.h"
+#include "src/attr/words.h"
 
 static int refuse(world *w, reason why, PyObject *o, PyObject *name) {
     world_break(w, why, "writes %s.%U", Py_TYPE(o)->tp_name, name);

@@ -3,7 +3,8 @@
 #include "src/interp/errors.h"
 #include "src/interp/unpack.h"
 
-#include "src/call/attr.h"
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/feed.h"
 #include "src/call/native.h"

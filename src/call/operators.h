@@ -1,0 +1,38 @@
+// Operators, items, iteration and the building of containers during a trace. src/ops defines them,
+// a later room: rules and handlers do by operators what a C function would do, and operators are
+// calls of special methods by their rules. Operands are borrowed and may be lazies; results are new
+// references; NULL or -1 comes with an exception or a break (world.stop.broken is set then).
+#pragma once
+
+#include "src/world/world.h"
+
+PyObject *op_unary(world *w, unaryfunc function, PyObject *o);
+PyObject *op_binary(world *w, int kind, PyObject *left, PyObject *right);
+PyObject *op_compare(world *w, PyObject *left, PyObject *right, int kind);
+int op_truth(world *w, PyObject *o);
+// The same for what an instruction decides by: a tensor that is asserted becomes a node.
+int op_condition(world *w, PyObject *o);
+// isinstance(o, class): by the class's own __instancecheck__, or by its MRO.
+int op_isinstance(world *w, PyObject *o, PyObject *class);
+// Whether the innermost frame's instruction is an assertion's, with a message that can be a node's.
+bool op_asserts(world *w);
+int op_contains(world *w, PyObject *container, PyObject *value);
+PyObject *op_getitem(world *w, PyObject *container, PyObject *key);
+int op_setitem(world *w, PyObject *container, PyObject *key, PyObject *value); // NULL deletes
+PyObject *op_iter(world *w, PyObject *o);
+PyObject *op_next(world *w, PyObject *iterator); // NULL without an exception at the end
+PySendResult op_send(world *w, PyObject *receiver, PyObject *sent, PyObject **result);
+int op_unpack(world *w, PyObject *sequence, int before, int after, py_slot *top);
+PyObject *op_format(world *w, PyObject *value, int conversion, PyObject *spec);
+PyObject *op_convert(world *w, PyObject *value, int conversion); // !s, !r, !a
+int op_list_extend(world *w, PyObject *list, PyObject *iterable);
+int op_set_update(world *w, PyObject *set, PyObject *iterable);
+int op_set_add(world *w, PyObject *set, PyObject *value);
+int op_dict_update(world *w, PyObject *dict, PyObject *update, bool merge);
+int op_dict_set(world *w, PyObject *dict, PyObject *key, PyObject *value);
+int op_except_match(world *w, PyObject *exception, PyObject *type);
+PyObject *op_build_map(world *w, PyObject **keys, int key_step, PyObject **values, int value_step,
+                       Py_ssize_t count);
+PyObject *op_build_set(world *w, PyObject **items, Py_ssize_t count);
+PyObject *op_build_string(world *w, PyObject **items, Py_ssize_t count);
+PyObject *op_len(world *w, PyObject *o);
