@@ -6,10 +6,9 @@
 //   first     protocols that native code applies to the first of them, and R_ flags
 //   args      to the others
 //   elements  to the elements of self and of each argument with P_ITER; or, where a function is
-//   given
-//             (P_CALL), to what that gives. What cannot be made ready beforehand, because the
-//             argument is an iterator, comes from a feed (feed.h) if the row says R_FEED, else
-//             breaks
+//             given (P_CALL), to the function's results. Elements that cannot be made ready
+//             beforehand, because the argument is an iterator, come from a feed (feed.h) if the
+//             row says R_FEED; else the call breaks
 // Where P_NONE stands, the argument is only moved: it may stay a lazy, and is not looked at. Others
 // are opened and made ready (protocol_open), which breaks for outside objects of C types that are
 // not known to be harmless. Self is opened always, and must be inside, immutable or a twin: an
