@@ -169,16 +169,19 @@ def test_a_loop_that_is_different_each_time_uses_few_entries():
 @pytest.mark.parametrize("function", [loop, counting])
 def test_a_loop_around_the_call_is_flat_in_memory(function):
     f = same(function, (2000,), (20_000,), times=2)
-    peaks = []
+    growth = []
     tracemalloc.start()
     try:
-        for n in (2000, 20_000):
-            tracemalloc.reset_peak()
-            f(n)
-            peaks.append(tracemalloc.get_traced_memory()[1])
+        for _ in range(3):  # a table of the whole process may grow meanwhile, but not each time
+            peaks = []
+            for n in (2000, 20_000):
+                tracemalloc.reset_peak()
+                f(n)
+                peaks.append(tracemalloc.get_traced_memory()[1])
+            growth.append(peaks[1] - peaks[0])
     finally:
         tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 10_000
+    assert min(growth) < 10_000
 
 
 # -- exceptions -----------------------------------------------------------------------------------------
