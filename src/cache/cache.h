@@ -59,8 +59,8 @@ typedef struct cache {
     int drops;     // traces dropped
     bool given_up; // limit reached: the frame runs uncompiled
     bool off;      // and so does all that it calls
-    // Slots (LOCAL's index) with a number that was another one in so many entries that no more are
-    // made for it: a trace breaks where it is looked at.
+    // Slots (LOCAL's index) whose number differed in each of several entries. No further entry is
+    // made for such a number: a trace breaks where the program looks at it.
     Py_ssize_t varying[8];
     int varying_count;
 } cache;

@@ -400,8 +400,8 @@ static void force_break(compiler *c, const cache *k, world *w) {
     w->time.stop_at = 1 + (c->random >> 33) % (2 * (uint64_t)c->break_every);
 }
 
-// How many of the frames below a trace may go on in. Where a place is come to from many others, it
-// has entries of its own as well, which fit them all.
+// How many of the frames below a trace may go on in. An offset that many callers reach also gets
+// entries that end with its own frame: those fit every caller.
 static int frames_below(const compiler *c, const cache *k, const guard_frame *f) {
     int count = 0;
     if (k->reaching >= c->limit)

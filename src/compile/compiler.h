@@ -13,18 +13,18 @@ typedef struct compiler {
     PyObject *backend; // strong: called with (graph, examples), gives the graph's callable; None:
                        // replay in C
     PyObject *error;   // strong: exception class for fullgraph
-    PyObject *policy;  // strong: policy.h; None: the limit and fullgraph are all there is
+    PyObject *policy;  // strong: policy.h; None: only `limit` and `fullgraph` decide
     map caches;        // code object → cache *
     VEC(PyObject *) codes; // strong; the keys
     VEC(cache *) all;
-    uint32_t sweep_at; // when there are so many caches, code that nobody else has is let go
+    uint32_t sweep_at; // at this number of caches, code that only compilers hold is let go
     bool fullgraph, keep_empty;
     int limit; // entries a code object may have
     bool warned;
     long traces, restarts, hits, compiled;
     long longest; // instructions of the longest trace of a call
-    // For tests: calls break before this instruction of their trace (0: no), or every trace before
-    // a random one, about so many on (0: no).
+    // For tests: each call's trace breaks before this instruction (0: no); or every trace breaks
+    // before a random instruction, on average after this many (0: no).
     long break_at, break_every;
     uint64_t random;                       // state of the generator
     PyObject *drops, *breaks, *recompiles; // strong, lists of str
@@ -51,7 +51,7 @@ cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit);
 void compiler_let_go(PyObject *code);
 // Runs a call with its bound arguments, or a frame that goes on with all its slots: by an entry
 // that fits, or by a new one. Of a frame that goes on, the code must be its function's.
-// *reach: the outcome is not only the frame's, but goes on to the one so many below.
+// *reach: how many frames below this one the outcome also applies to.
 outcome compiler_run(compiler *c, cache *known, guard_frame *f, PyObject **result, int *reach);
 // One dict an entry: name, file, line, graph, guards, plan, writes, …; its break in parts (`why`),
 // and why older ones did not fit (`misfits`). New list.

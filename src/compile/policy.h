@@ -23,7 +23,7 @@ typedef enum policy_answer {
     POLICY_NEVER, // CPython runs it whenever no entry fits, and nobody need be asked
 } policy_answer;
 
-// No entry fits (there are so many that end with the frame), for these reasons.
+// No entry fits, for these reasons. `entries`: how many of this code's entries end with the frame.
 policy_answer policy_miss(compiler *c, const cache *k, PyCodeObject *co, int entries,
                           PyObject *reasons);
 // 0, or -1 with an exception: nothing is published then, and the exception is the program's.

@@ -137,7 +137,7 @@ static inline int guard_slot_level(Py_ssize_t index) {
 static inline Py_ssize_t guard_slot_number(Py_ssize_t index) {
     return index & (((Py_ssize_t)1 << GUARD_SLOT_BITS) - 1);
 }
-// The frame so many below; NULL if there are fewer.
+// The frame that is `level` frames below; NULL if there are fewer frames.
 static inline const guard_frame *guard_frame_at(const guard_frame *f, int level) {
     for (; f != NULL && level > 0; level--)
         f = f->below;

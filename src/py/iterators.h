@@ -26,7 +26,7 @@ int py_iterator_fill(PyObject *iterator, PyObject *const *fields, PyObject *numb
 bool py_iterator_is_placed(const py_iterator_form *form);
 // How many items it has left behind; -1 if what it goes through was changed meanwhile.
 Py_ssize_t py_iterator_steps(const py_iterator_form *form, PyObject *iterator);
-// Puts it behind so many items of what it holds now.
+// Moves the iterator forward by a number of items of the container it holds.
 void py_iterator_place(PyObject *iterator, Py_ssize_t steps);
 // How often a deque grew or shrank, or was rotated, and how often keys were put in, taken out of or
 // moved in an OrderedDict: their iterators notice that.

@@ -12,8 +12,8 @@ typedef enum trace_end {
 } trace_end;
 
 int trace_setup(void);
-// Traces a call: the frame's slots are the bound arguments. Or a frame that goes on: all its slots,
-// up to the top of its stack; when it has returned, so many of the frames below go on in the same
+// Traces a call, whose slots are the bound arguments; or a frame that goes on, with all its slots up
+// to the top of its stack. When that frame has returned, the next `below` frames go on in the same
 // trace. The slots must live as long as the world. The hook must be installed and call trace_eval.
 // The world stays with the caller, who builds the plan from it and frees it.
 trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result);

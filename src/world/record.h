@@ -62,7 +62,7 @@ typedef struct record {
     place content; // cells, context variables
     bool written;  // at least once, even if a later write restored the old value
     bool identity; // the program compared or hashed this object by identity
-    bool hashed;   // by its address, to be found among others: which of them are the same mattered
+    bool hashed;   // the program found this object in a dict or set by its address
     bool pinned;   // a guard on `source` lets only this very object pass
     bool ordered;  // sets: the twin iterates as the original does
 } record;

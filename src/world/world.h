@@ -188,7 +188,7 @@ static inline void record_write(world *w, PyObject *o) {
 }
 // Makes one; `inside` may be NULL. Registers both pointers. NULL with an exception.
 record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyObject *inside);
-// This object's identity mattered: guards it (IS, weakly).
+// The program compared this object by identity: guards that it is the same object (IS, weakly).
 status record_identity(world *w, record *r);
 // It is looked up by its address among what is inside, and among twins: any other object does as
 // well, if it is the same as the same others.
