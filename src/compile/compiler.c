@@ -209,6 +209,18 @@ static outcome give_up_if_forgiven(compiler *c, cache *k, PyCodeObject *co, cons
 static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f,
                          PyObject **misfits);
 
+// Whether an entry fits, which is then run. `regs` has room for any entry of the cache.
+static inline bool run_fitting(compiler *c, cache *k, guard_frame *f, PyObject **regs,
+                               PyObject **result, int *reach, outcome *how) {
+    entry *e = cache_find(k, f, regs);
+    if (e != NULL) {
+        c->hits++;
+        *how = run_entry(c, e, f, regs, result, reach);
+    }
+    Py_CLEAR(f->kept);
+    return e != NULL;
+}
+
 // Runs an entry that another thread has made meanwhile, or asks once more whether a new one is
 // wanted: OUTCOME_DONE with *fits false if so.
 static outcome ask_again(compiler *c, cache *k, product *made, guard_frame *f, PyObject **result,
@@ -217,18 +229,12 @@ static outcome ask_again(compiler *c, cache *k, product *made, guard_frame *f, P
     Py_CLEAR(f->kept);
     Py_CLEAR(made->misfits); // there are others by now
     PyObject **regs = PyMem_Calloc((size_t)k->registers + 1, sizeof(PyObject *));
-    entry *e = regs ? cache_find(k, f, regs) : NULL;
     outcome how = OUTCOME_ERROR;
-    *fits = e != NULL;
-    if (regs == NULL) {
+    *fits = regs != NULL && run_fitting(c, k, f, regs, result, reach, &how);
+    if (regs == NULL)
         PyErr_NoMemory();
-    } else if (e != NULL) {
-        c->hits++;
-        how = run_entry(c, e, f, regs, result, reach);
-    } else {
-        Py_CLEAR(f->kept);
+    else if (!*fits)
         how = may_trace(c, k, co, f, &made->misfits);
-    }
     PyMem_Free(regs);
     return how;
 }
@@ -756,14 +762,8 @@ outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result, i
         PyErr_NoMemory();
         return OUTCOME_ERROR;
     }
-    entry *e = cache_find(k, f, regs);
     outcome how;
-    if (e != NULL) {
-        c->hits++;
-        how = run_entry(c, e, f, regs, result, reach);
-        Py_CLEAR(f->kept);
-    } else {
-        Py_CLEAR(f->kept);
+    if (!run_fitting(c, k, f, regs, result, reach, &how)) {
         PyThreadState *ts = PyThreadState_Get();
         bool suspended = watch_suspend(ts, (PyCodeObject *)PyFunction_GET_CODE(f->function));
         how = compile_new(c, k, f, result, reach);
