@@ -64,7 +64,7 @@ static uint64_t recent_first(uint64_t recent, uint32_t place, uint64_t index) {
 }
 
 // Brings the array into the order of use.
-static void shelf_settle(shelf *s) {
+static void shelf_sort(shelf *s) {
     uint64_t recent = atomic_load_explicit(&s->recent, memory_order_relaxed);
     uint32_t count = recent_count(s), to = s->all.count;
     entry *first[RECENT], **all = s->all.items;
@@ -78,9 +78,9 @@ static void shelf_settle(shelf *s) {
     atomic_store_explicit(&s->recent, IN_ORDER, memory_order_relaxed);
 }
 
-void cache_settle(cache *c) {
+void cache_sort(cache *c) {
     for (int rank = 0; rank < RANKS; rank++)
-        shelf_settle(&c->shelves[rank]);
+        shelf_sort(&c->shelves[rank]);
 }
 
 entry *cache_next(const cache *c, uint32_t *at) {
@@ -102,7 +102,7 @@ static void put_aside(cache *c, entry *e) {
 static void bury(cache *c) {
     for (shelf *s = c->shelves; s < c->shelves + RANKS; s++) {
         uint32_t kept = 0;
-        shelf_settle(s);
+        shelf_sort(s);
         for (uint32_t i = 0; i < s->all.count; i++) {
             entry *e = s->all.items[i];
             if (guard_dead(e->guards))
@@ -121,7 +121,7 @@ static shelf *shelf_of(cache *c, const entry *e) {
 // There is room for it.
 static void put_in(cache *c, entry *e) {
     shelf *s = shelf_of(c, e);
-    shelf_settle(s);
+    shelf_sort(s);
     memmove(s->all.items + 1, s->all.items, s->all.count++ * sizeof(entry *));
     s->all.items[0] = e;
     c->count++;
@@ -325,7 +325,7 @@ static entry **hold_all(cache *c, const guard_frame *f) {
         return NULL;
     }
     uint32_t at = 0;
-    cache_settle(c);
+    cache_sort(c);
     for (entry *e; (e = cache_next(c, &at));) {
         if (!cache_is_place(e, f))
             continue;
@@ -377,7 +377,7 @@ void cache_find_varying(cache *c, guard_frame *f) {
     if (!regs)
         return;
     uint32_t at = 0;
-    cache_settle(c);
+    cache_sort(c);
     for (entry *e; count < (int)Py_ARRAY_LENGTH(seen) && (e = cache_next(c, &at));) {
         Py_ssize_t slot = misfit_of(e, f, regs);
         if (slot < 0 || is_varying(c, slot))

@@ -74,10 +74,10 @@ void cache_clear(cache *c);
 // The entry whose guards pass (the first to be tried next time), with its registers in `regs` (room
 // for c->registers). NULL if there is none.
 entry *cache_find(cache *c, guard_frame *f, PyObject **regs);
-// One entry after another; NULL behind the last. *at begins with 0. After cache_settle they come in
+// One entry after another; NULL behind the last. *at begins with 0. After cache_sort they come in
 // the order in which they are tried.
 entry *cache_next(const cache *c, uint32_t *at);
-void cache_settle(cache *c);
+void cache_sort(cache *c);
 // Takes over guards and plan of an entry that is otherwise set up, made by a trace of this frame.
 // -1 with an exception, and they stay the caller's.
 int cache_add(cache *c, const entry *new, const guard_frame *f, entry **added);

@@ -986,7 +986,7 @@ PyObject *compiler_describe(compiler *c) {
     for (uint32_t i = 0; list != NULL && i < c->all.count; i++) {
         cache *k = c->all.items[i];
         uint32_t at = 0;
-        cache_settle(k);
+        cache_sort(k);
         for (const entry *e; list != NULL && (e = cache_next(k, &at)) != NULL;) {
             PyObject *row = describe_entry((PyCodeObject *)c->codes.items[i], k->unit, e);
             if (row == NULL || PyList_Append(list, row) < 0)
