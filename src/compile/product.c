@@ -1,0 +1,116 @@
+// A call or a frame at rest into guards and a plan: one trace, and further ones where the first
+// cannot end where it broke.
+#include "src/py/evalhook.h"
+#include "src/py/raised.h"
+#include "src/py/shown.h"
+
+#include "src/call/marks.h"
+
+#include "src/compile/room.h"
+
+#define MOST_RESTARTS 100
+
+void product_clear(product *p) {
+    guard_program_free(p->guards);
+    plan_free(p->plan);
+    break_clear(&p->why);
+    Py_CLEAR(p->misfits);
+    *p = (product){0};
+}
+
+world *product_world(const compiler *c) {
+    world *w = world_new();
+    if (w == NULL)
+        return NULL;
+    w->terms.whole = c->fullgraph;
+    w->terms.replayed = c->backend == Py_None;
+    w->terms.handling = py_is_handling();
+    w->terms.told_before = compiler_asked;
+    w->terms.showing = py_is_showing();
+    return w;
+}
+
+bool product_is_strict(const compiler *c, world *w) {
+    return !w->terms.recovering && (c->fullgraph || mark_strict(w));
+}
+
+// The frames of a break are a result like any other. A reason not to rebuild them takes the place
+// of the one why it broke.
+static void forget_break(world *w) {
+    w->stop.broken = false;
+    w->time.again = 0;
+    Py_CLEAR(w->stop.detail);
+    Py_CLEAR(w->stop.stack);
+}
+
+static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, product *out) {
+    PyObject *result = value;
+    if (w->stop.broken) {
+        result = (PyObject *)w->stop.image;
+        out->broke = true;
+        out->why = break_of(w, co);
+        if (PyErr_Occurred()) { // a signal came while it was put in words
+            product_clear(out);
+            return TRACE_ERROR;
+        }
+        forget_break(w);
+    }
+    out->calls = w->graph->calls; // the end may add some
+    out->depth = w->inside.deepest;
+    bool fine = world_tensors == NULL || world_tensors->end(w) == ST_OK;
+    out->plan = fine ? plan_build(w, result) : NULL;
+    if (out->plan != NULL && world_finish(w) == ST_OK)
+        out->guards = guard_seal(w->guards);
+    if (out->guards != NULL)
+        return TRACE_DONE;
+    product_clear(out);
+    return w->stop.broken ? TRACE_BROKE : TRACE_ERROR;
+}
+
+static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, product *out) {
+    PyCodeObject *co = frame_code(f);
+    hook_scope before;
+    PyObject *value;
+    c->traces++;
+    hook_enter(&before, HOOK_TRACE);
+    trace_end end = trace_function(w, f, below, &value);
+    out->reach = w->roots.reached;
+    out->looked = w->roots.looked;
+    out->asked = w->facts.told;
+    if (f->unit == 0 && (long)w->time.now > c->longest)
+        c->longest = (long)w->time.now;
+    if (end == TRACE_DONE ||
+        (end == TRACE_BROKE && w->stop.image != NULL && !product_is_strict(c, w)))
+        end = make_product(w, value, co, out);
+    hook_leave(&before);
+    if (end == TRACE_ERROR && !w->stop.interrupted && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        w->time.again = 0;
+        world_break(w, REASON_RESOURCES, "MemoryError");
+        end = TRACE_BROKE; // the program itself may need less
+    }
+    if (end == TRACE_BROKE)
+        PyErr_Clear();
+    py_raised aside = py_put_aside();
+    if (value != NULL && world_keep(w, value) == NULL) // a generator in it must not end by itself
+        PyErr_Clear();
+    py_put_on(aside);
+    return end;
+}
+
+trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, product *out) {
+    trace_end end = trace_once(c, *w, f, below, out);
+    for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !product_is_strict(c, *w); i++) {
+        if ((*w)->time.again == 0 || (*w)->time.again >= (*w)->time.stop_at)
+            break;
+        world *next = world_new();
+        if (next == NULL)
+            break;
+        c->restarts++;
+        world_again(next, *w);
+        world_free(*w);
+        *w = next;
+        end = trace_once(c, *w, f, below, out);
+        out->last = true;
+    }
+    return end;
+}
