@@ -44,7 +44,7 @@ static PyObject *key_part(world *w, cached_call *c, PyObject *arg) {
     if (o == NULL)
         return NULL;
     c->fresh |= is_fresh(w, o);
-    if (is_standin(o) || strcmp(Py_TYPE(o)->tp_name, "torch.device") == 0) {
+    if (is_standin(o) || world_manner(Py_TYPE(o)) == TYPE_BY_VALUE) {
         c->unseen = true;
         return o;
     }

@@ -61,6 +61,8 @@ static reason reason_of_module(const char *name) {
     for (size_t i = 0; i < Py_ARRAY_LENGTH(homes); i++)
         if (lies_in(name, homes[i].module))
             return homes[i].reason;
+    if (world_tensors && lies_in(name, world_tensors->package))
+        return REASON_TENSOR_OPERATION;
     return is_standard(name) ? REASON_NATIVE_CALL : REASON_EXTENSION;
 }
 

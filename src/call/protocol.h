@@ -24,6 +24,8 @@ typedef enum protocol {
     P_REPR = 1 << 14,   // __repr__
     P_FORMAT = 1 << 15, // __format__
     P_TEXT = P_STR | P_REPR | P_FORMAT,
+    P_ALL = P_HASH | P_EQ | P_ORDER | P_ITER | P_TRUTH | P_LEN | P_INDEX | P_NUMBER | P_ITEM |
+        P_CONTAINS | P_TEXT | P_COPY | P_ATTR, // of a type whose slots are all harmless
     P_UNORDERED = 1 << 16, // with P_ITER: the result does not depend on the order
     P_DEEP = 1 << 30,      // the same for elements of elements, all the way down
 } protocol;

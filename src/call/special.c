@@ -29,41 +29,36 @@ PyObject *special_name(special id) {
 
 // --- slots of C types ---
 
-enum {
-    ALL = P_HASH | P_EQ | P_ORDER | P_ITER | P_TRUTH | P_LEN | P_INDEX | P_NUMBER | P_ITEM |
-        P_CONTAINS | P_TEXT | P_COPY | P_ATTR,
-    VALUES = P_HASH | P_EQ | P_ORDER | P_TRUTH | P_NUMBER | P_TEXT | P_COPY,
-};
-
-typedef enum slots_where { VALUE, HELD, INSIDE, TWIN } slots_where;
-
-typedef struct slots_row {
-    const char *name;
-    unsigned protocols;
-    slots_where where;
-} slots_row;
+enum { VALUES = P_HASH | P_EQ | P_ORDER | P_TRUTH | P_NUMBER | P_TEXT | P_COPY };
 
 static const slots_row slots_rows[] = {
-#define SLOTS(name, protocols, where) {name, protocols, where},
+#define SLOTS(name, protocols, where) {name, protocols, SLOTS_##where},
 #include "src/call/slots.def"
 #undef SLOTS
+    {0},
 };
+static const slots_row *slots_tables[] = {slots_rows, NULL};
+static map slots_known; // type → its row, or 0. Such types never die.
+
+void special_add_slots(const slots_row *rows) {
+    slots_tables[1] = rows;
+    map_clear(&slots_known);
+}
 
 // A class statement may use any name, so only C types are asked. NULL: nothing is known of it.
 static const slots_row *slots_of(PyTypeObject *type) {
-    static map known; // type → its place in the table + 1, or 0. Such types never die.
     if (raw_is_python_class(type))
         return NULL;
-    uint64_t *place = map_get(&known, map_key(type));
+    uint64_t *place = map_get(&slots_known, map_key(type));
     if (place != NULL)
-        return *place ? &slots_rows[*place - 1] : NULL;
-    size_t found = 0, count = sizeof(slots_rows) / sizeof(*slots_rows);
-    for (size_t i = 0; i < count && !found; i++)
-        if (strcmp(slots_rows[i].name, type->tp_name) == 0)
-            found = i + 1;
-    if (map_put(&known, map_key(type), found) != ST_OK)
+        return (const slots_row *)(uintptr_t)*place;
+    const slots_row *found = NULL;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(slots_tables); i++)
+        for (const slots_row *row = slots_tables[i]; !found && row && row->name; row++)
+            found = strcmp(row->name, type->tp_name) == 0 ? row : NULL;
+    if (map_put(&slots_known, map_key(type), map_key(found)) != ST_OK)
         PyErr_Clear();
-    return found ? &slots_rows[found - 1] : NULL;
+    return found;
 }
 
 #define TP(slot) ((void *)type->slot)
@@ -216,7 +211,7 @@ static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
     bool outside = record_of(w, o) != NULL;
     bool twin =
         outside || map_get(&w->made.objects, map_key(o)) != NULL; // made of what passed the door
-    if ((row->where == INSIDE && outside) || (row->where == TWIN && !twin))
+    if ((row->where == SLOTS_INSIDE && outside) || (row->where == SLOTS_TWIN && !twin))
         return refuse(w, o, id);
     return protocols & (P_HASH | P_EQ) ? identity_of_parts(w, o) : ST_OK;
 }

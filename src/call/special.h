@@ -11,6 +11,18 @@ typedef enum special {
     SPECIAL_COUNT,
 } special;
 
+// Where an object must come from so that the slots of its C type may run natively: slots.def.
+typedef enum slots_where { SLOTS_VALUE, SLOTS_HELD, SLOTS_INSIDE, SLOTS_TWIN } slots_where;
+
+typedef struct slots_row {
+    const char *name; // tp_name
+    unsigned protocols;
+    slots_where where;
+} slots_row;
+
+// The rows of an extension's C types, beside slots.def. The last one has no name.
+void special_add_slots(const slots_row *rows);
+
 // "__name__", interned; borrowed. NULL with an exception.
 PyObject *special_name(special id);
 // Prepares `o`, which is no lazy, for native code that uses this method.

@@ -42,7 +42,7 @@ raw raw_dict_get_identical(PyObject *dict, PyObject *key, raw_hint *hint, PyObje
 bool raw_key_simple(PyObject *key);
 // Whether it is hashed by its address, and equal to itself alone.
 bool raw_key_by_identity(PyObject *key);
-// One more C type whose objects can be hashed and compared without running code: torch.device.
+// One more C type whose objects can be hashed and compared without running code.
 void raw_key_type(PyTypeObject *type);
 
 // Entries in the order of iteration, an OrderedDict's own order included. All zero is the start.

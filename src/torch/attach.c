@@ -204,6 +204,7 @@ PyObject *attach(PyObject *module, PyObject *settings) {
         return NULL;
     source_read_tensor = input_attribute;
     raw_key_type(facts.device);
+    special_add_slots(types_slots);
     world_tensors = &torch_ops;
     standin_add_kind(&tensor_kind);
     Py_RETURN_NONE;

@@ -5,6 +5,7 @@
 
 #include "src/call/call.h"
 #include "src/call/rules.h"
+#include "src/call/special.h"
 
 #include "src/torch/torch.h"
 
@@ -67,6 +68,11 @@ typedef struct torch_facts {
 extern torch_facts facts;
 extern const tensor_ops torch_ops;
 extern const standin_kind tensor_kind;
+
+// --- torch's C types (types.c) ---
+
+extern const slots_row types_slots[]; // ends in an empty row
+type_manner type_manner_of(PyTypeObject *t);
 
 PyObject *attach(PyObject *module, PyObject *settings);
 // A function of the glue, by name; borrowed.

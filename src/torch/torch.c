@@ -209,6 +209,8 @@ const standin_kind tensor_kind = {
 };
 
 const tensor_ops torch_ops = {
+    .package = "torch",
+    .manner = type_manner_of,
     .is_tensor = is_tensor,
     .open = input_open,
     .sever = sever,

@@ -358,25 +358,14 @@ static bool is_value_subclass(PyObject *o) {
 
 // C types without a name here, whose objects a program makes for one use.
 static const char *const stateful[] = {
-    "_thread.lock",
-    "_thread.RLock",
-    "types.SimpleNamespace",
-    "_queue.SimpleQueue",
-    "_hashlib.HASH",
-    "re.Match",
-    "array.array",
-    "_contextvars.Context",
-    "_asyncio.Future",
-    "_asyncio.Task",
-    "torch._C.Generator",
-    "torch._C.DisableTorchFunction",
-    "torch._C.DisableTorchFunctionSubclass",
+    "_thread.lock", "_thread.RLock", "types.SimpleNamespace", "_queue.SimpleQueue", "_hashlib.HASH",
+    "re.Match",     "array.array",   "_contextvars.Context",  "_asyncio.Future",    "_asyncio.Task",
 };
 
-// Whether a C type is neither Python's own nor torch's: there are no rules for it.
+// Whether a C type is neither Python's own nor known to the extension: there are no rules for it.
 static bool is_foreign(PyTypeObject *t) {
     const char *dot = strchr(t->tp_name, '.');
-    if (dot == NULL || strncmp(t->tp_name, "torch.", 6) == 0)
+    if (dot == NULL || world_manner(t) != TYPE_UNKNOWN)
         return false;
     PyObject *known = PySys_GetObject("stdlib_module_names"); // borrowed
     PyObject *package = PyUnicode_FromStringAndSize(t->tp_name, dot - t->tp_name);
@@ -397,7 +386,7 @@ static bool is_stateful(PyObject *o) {
     for (size_t i = 0; i < Py_ARRAY_LENGTH(stateful); i++)
         if (strcmp(t->tp_name, stateful[i]) == 0)
             return true;
-    return is_foreign(t);
+    return world_manner(t) == TYPE_STATEFUL || is_foreign(t);
 }
 
 // Objects of classes that Python code made, and of C types that may change or be changed.
@@ -413,7 +402,7 @@ static PyObject *open_object(world *w, source *s, PyObject *o, bool pinned) {
         return open_value_subclass(w, s, o, pinned);
     if (raw_wrapper_descriptor(o) != NULL)
         return open_wrapper(w, s, o);
-    if (strcmp(t->tp_name, "torch.device") == 0)
+    if (world_manner(t) == TYPE_BY_VALUE)
         return check_equal(w, s, o) == ST_OK ? inside_of(record_new(w, RECORD_OBJECT, s, o, o))
                                              : NULL;
     if (raw_is_python_class(t) || PyModule_Check(o) || PyExceptionInstance_Check(o) ||

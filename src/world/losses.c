@@ -27,7 +27,7 @@ static bool begins_with(const char *name, const char *start) {
 }
 
 // C code may do anything where its objects die: a memoryview lets go of a buffer, which can be
-// resized then; torch's guards switch something back. These do nothing.
+// resized then; a guard object switches something back. These do nothing.
 static bool type_is_quiet(PyTypeObject *t) {
     static const char *const modules[] = {"collections.", "functools.", "itertools.",
                                           "operator.",    "datetime.",  "decimal.",
@@ -41,7 +41,7 @@ static bool type_is_quiet(PyTypeObject *t) {
     for (size_t i = 0; i < Py_ARRAY_LENGTH(modules); i++)
         if (begins_with(t->tp_name, modules[i]))
             return true;
-    return !heap && (begins_with(t->tp_name, "torch.") || begins_with(t->tp_name, "numpy."));
+    return !heap && (world_manner(t) != TYPE_UNKNOWN || begins_with(t->tp_name, "numpy."));
 }
 
 // A weak reference that dies before what it refers to does not call back.

@@ -293,7 +293,17 @@ status type_guard_mro(world *w, PyTypeObject *type);
 
 // --- tensors: what src/torch is asked and told, beside what stand-ins are (standin.h) ---
 
+// How the door takes the objects of a C type.
+typedef enum type_manner {
+    TYPE_UNKNOWN,  // the extension does not know the type
+    TYPE_FIXED,    // by identity: its objects never change
+    TYPE_BY_VALUE, // any equal object will do
+    TYPE_STATEFUL, // its objects change as they are used, and using one breaks
+} type_manner;
+
 typedef struct tensor_ops {
+    const char *package; // the module that all of the extension's modules lie in
+    type_manner (*manner)(PyTypeObject *t);
     bool (*is_tensor)(PyObject *o); // a real tensor of whatever class
     // Guards and makes the stand-in; new reference.
     PyObject *(*open)(world *w, source *s, PyObject *tensor);
@@ -305,6 +315,10 @@ typedef struct tensor_ops {
     status (*outputs)(world *w, node *const *nodes, uint32_t count);
 } tensor_ops;
 extern const tensor_ops *world_tensors; // NULL as long as torch is not there
+
+static inline type_manner world_manner(PyTypeObject *t) {
+    return world_tensors ? world_tensors->manner(t) : TYPE_UNKNOWN;
+}
 
 // Whether an object is a tensor, or a tuple that has one in it.
 static inline bool world_has_tensor(PyObject *o) {
