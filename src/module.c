@@ -14,11 +14,11 @@
 
 #include "src/call/call.h"
 #include "src/call/attempt.h"
-#include "src/call/marks.h"
 #include "src/call/methods.h"
 
 #include "src/trace/trace.h"
 
+#include "src/torch/marks.h"
 #include "src/torch/torch.h"
 
 #include "src/compile/compiled.h"
@@ -42,9 +42,9 @@ static const struct room {
     {.setup = call_setup},
     {.methods = call_methods},
     {.methods = mutate_methods},
-    {.setup = marks_setup, .methods = marks_methods},
     {.setup = attempt_setup, .methods = attempt_methods},
     {.setup = trace_setup},
+    {.setup = marks_setup, .methods = marks_methods},
     {.add = torch_setup, .methods = torch_methods},
     {.add = compile_setup, .methods = compile_methods},
     {.methods = watch_methods},

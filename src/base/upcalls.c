@@ -5,6 +5,7 @@ PyObject *(*image_drive)(PyThreadState *ts, struct _PyInterpreterFrame *f, struc
                          const struct image_place *at);
 PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
 PyObject *(*call_function)(struct world *w, const struct call *c);
+const struct rule *(*call_mark_rule)(struct world *w, PyObject *callable, const struct rule *row);
 PyTypeObject *call_compiled_type;
 PyObject *(*call_compiled_function)(PyObject *compiled);
 bool (*call_compiled_strict)(PyObject *compiled);

@@ -11,6 +11,7 @@ struct _PyInterpreterFrame;
 struct call;
 struct image_place;
 struct resume_request;
+struct rule;
 struct world;
 
 // From src/interp to src/compile: a frame that was put back goes on by its entries, which only the
@@ -26,6 +27,11 @@ extern PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
 // From src/call to src/trace: calls a Python function, known to the world, by PyObject_Vectorcall,
 // after telling the hook to expect its frame. Only src/trace knows frames.
 extern PyObject *(*call_function)(struct world *w, const struct call *c);
+
+// From src/call to src/torch: the row that a mark gives to a callable; NULL: it has no mark that
+// matters here, or with an exception. `row`: that of the table, or NULL.
+extern const struct rule *(*call_mark_rule)(struct world *w, PyObject *callable,
+                                            const struct rule *row);
 
 // From src/call to src/compile: objects that stand in a Python function's place. What calls one
 // calls its function (borrowed); where it is strict, its breaks are errors.

@@ -4,7 +4,7 @@
 #include "src/py/raised.h"
 #include "src/py/shown.h"
 
-#include "src/call/marks.h"
+#include "src/torch/marks.h"
 
 #include "src/compile/room.h"
 

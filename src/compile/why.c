@@ -1,5 +1,5 @@
 // A break or a drop into what people are told of it: a text, and the same in parts.
-#include "src/call/marks.h"
+#include "src/torch/marks.h"
 
 #include "src/compile/room.h"
 

@@ -7,9 +7,9 @@
 #include "src/interp/image.h"
 #include "src/interp/interp.h"
 
-#include "src/call/marks.h"
-
 #include "src/trace/trace.h"
+
+#include "src/torch/marks.h"
 
 #include "src/compile/compiled.h"
 

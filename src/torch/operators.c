@@ -4,8 +4,7 @@
 
 #include "src/interp/run.h"
 
-#include "src/call/marks.h"
-
+#include "src/torch/marks.h"
 #include "src/torch/room.h"
 
 static bool is_number(PyObject *o) {

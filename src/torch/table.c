@@ -1,9 +1,9 @@
 // Torch's callables: which of them become nodes, which are answered at once, which stop the trace.
 // The rows come from the Python glue, by object; methods of tensors are found by their descriptors.
 #include "src/call/handlers.h"
-#include "src/call/marks.h"
 #include "src/call/rules.h"
 
+#include "src/torch/marks.h"
 #include "src/torch/room.h"
 
 static const struct kind {

@@ -3,7 +3,8 @@
 // torch's sets of ids; they are read when a call is traced, and not guarded.
 #include "src/call/call.h"
 #include "src/call/handlers.h"
-#include "src/call/marks.h"
+
+#include "src/torch/marks.h"
 
 #define MARK_WORDS(X)                                                                              \
     X(disable, "_torchdynamo_disable")                                                             \
@@ -213,7 +214,7 @@ static const rule *rule_of_function(PyObject *function) {
 
 // What the engine itself knows of a callable counts more than sets of ids, and what torch's rows
 // say more than that it is allowed.
-const rule *mark_rule(world *w, PyObject *callable, const rule *row) {
+static const rule *mark_rule(world *w, PyObject *callable, const rule *row) {
     static const rule substituted = MARKED(substituted), disallowed = MARKED(disallowed);
     bool open = row == NULL || row->weak;
     if (open && has_substitute(w, callable))
@@ -353,6 +354,7 @@ PyMethodDef marks_methods[] = {
 
 int marks_setup(void) {
     static const rule asks = MARKED(graph_break), tells = MARKED(tracing);
+    call_mark_rule = mark_rule;
 #define WORD(id, text)                                                                             \
     if (marks.id == NULL && (marks.id = PyUnicode_InternFromString(text)) == NULL)                 \
         return -1;

@@ -6,9 +6,6 @@
 
 struct rule;
 
-// The row that a mark gives to a callable; NULL: it has no mark that matters here, or with an
-// exception. `row`: that of the table, or NULL.
-const struct rule *mark_rule(world *w, PyObject *callable, const struct rule *row);
 // What torch's allow_in_graph was called on becomes a node, unseen, by this row.
 void mark_allow_by(const struct rule *row);
 
