@@ -21,7 +21,7 @@ typedef struct entry {
     int held;     // runs of it now
     bool dropped; // out of its cache: the last run frees it
     bool empty;   // no operation: the frame is left to CPython, unless kept
-    bool asked;   // its trace was told that it is compiled
+    bool told;    // its trace was told that it is compiled
     bool last;    // made by a trace that had to stop early: others are tried first
     int depth;    // frames that the program has on top of each other in it, its own included
     // Frames below the first one, nearest first: they must be there, each standing on its call. Its

@@ -31,7 +31,7 @@ enum {
     OPF_SETS = 8,     // gives its local a value without looking at the old one
     OPF_CALL = 16,    // calls what lies on the stack, which may be super
     OPF_HANDLER = 32, // puts an exception handler on or takes it off
-    OPF_STEPPED = 64, // is run for real in a frame that goes on: no trace begins before it
+    OPF_REAL = 64,    // is run for real in a frame that goes on: no trace begins before it
 };
 
 // What an instruction does with its operands, counted from the top of the stack, when it only hands

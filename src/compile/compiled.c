@@ -33,13 +33,14 @@ static PyObject *chooser; // strong: asked before each compiled call; NULL as a 
 
 // --- calls ---
 
-// The function whose next frame was asked for already: CPython runs it. Borrowed.
-static __attribute__((tls_model("initial-exec"))) _Thread_local PyObject *asked;
+// The function whose next frame CPython runs: its call was decided here already. Borrowed.
+static __attribute__((tls_model("initial-exec"))) _Thread_local PyObject *native_next;
 
-static PyObject *call_asked(compiled *o, PyObject *const *args, size_t given, PyObject *keywords) {
-    asked = o->function;
+static PyObject *call_unhooked(compiled *o, PyObject *const *args, size_t given,
+                               PyObject *keywords) {
+    native_next = o->function;
     PyObject *result = PyObject_Vectorcall(o->function, args, given, keywords);
-    asked = NULL;
+    native_next = NULL;
     return result;
 }
 
@@ -48,10 +49,10 @@ static PyObject *call_natively(compiled *o, PyObject *const *args, size_t given,
     if (world_tensors == NULL)
         return PyObject_Vectorcall(o->function, args, given, keywords);
     if (drive_compiler == o->compiler)
-        return call_asked(o, args, given, keywords);
+        return call_unhooked(o, args, given, keywords);
     drive_scope before;
     drive_enter(&before, o->compiler);
-    PyObject *result = call_asked(o, args, given, keywords);
+    PyObject *result = call_unhooked(o, args, given, keywords);
     drive_leave(&before);
     return result;
 }
@@ -193,8 +194,8 @@ PyObject *compile_frame(PyThreadState *ts, py_frame *f, drive_whose *whose) {
     PyObject *function = py_frame_function(f);
     Py_ssize_t count = bind_count(co);
     *whose = DRIVE_CPYTHONS;
-    if (asked != NULL && asked == function) {
-        asked = NULL;
+    if (native_next != NULL && native_next == function) {
+        native_next = NULL;
         return NULL;
     }
     if (c == NULL || py_frame_in_generator(f) || (co->co_flags & MAKES_GENERATOR) ||

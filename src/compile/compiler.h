@@ -34,17 +34,17 @@ typedef struct compiler {
 extern compiler *all_compilers; // guarded by the GIL
 
 typedef enum outcome {
-    OUTCOME_DONE,   // the result is there
-    OUTCOME_BROKE,  // the result is the image of the innermost frame that goes on
-    OUTCOME_NATIVE, // CPython runs the frame
-    OUTCOME_OFF,    // and all that it calls
-    OUTCOME_STEP,   // a frame that goes on runs one instruction for real, and is asked again
-    OUTCOME_ERROR,  // an exception is set
+    OUTCOME_DONE,        // the result is there
+    OUTCOME_BROKE,       // the result is the image of the innermost frame that goes on
+    OUTCOME_NATIVE,      // CPython runs the frame
+    OUTCOME_OFF,         // and all that it calls
+    OUTCOME_INSTRUCTION, // a frame that goes on runs one instruction for real, and is asked again
+    OUTCOME_ERROR,       // an exception is set
 } outcome;
 
 // A piece of this thread's compiled call has run that was told that it is compiled; the call goes
 // on behind it. Forgotten when the outermost call ends.
-extern __attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_asked;
+extern __attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_told;
 
 cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit);
 // Lets go of a code object that compilers alone have, with its entries. Runs code.

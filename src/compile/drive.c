@@ -25,7 +25,7 @@ void drive_leave(const drive_scope *before) {
     compiler *ended = drive_compiler;
     drive_compiler = before->outer;
     if (drive_compiler == NULL)
-        compiler_asked = false;
+        compiler_told = false;
     py_raised aside = py_put_aside();
     Py_DECREF(ended);
     py_put_on(aside);
@@ -50,11 +50,11 @@ typedef struct drive {
     PyThreadState *ts;
     py_frame *frame;
     code *code;
-    waiting *below;   // or NULL
-    bool steps;       // its next instruction is run for real
-    bool native;      // and then CPython runs it
-    long failing;     // the unit at which the current exception is to be raised, or -1
-    PyObject *result; // strong, once it has ended; NULL with an exception
+    waiting *below;    // or NULL
+    bool next_is_real; // its next instruction is run for real
+    bool native;       // and then CPython runs it
+    long failing;      // the unit at which the current exception is to be raised, or -1
+    PyObject *result;  // strong, once it has ended; NULL with an exception
 } drive;
 
 typedef enum progress { GOES_ON, ENDED } progress;
@@ -87,7 +87,7 @@ static progress hand_over_off(drive *d) {
 }
 
 // One instruction, or the way of an exception to its handler.
-static progress step(drive *d) {
+static progress run_instruction(drive *d) {
     bool throwing = d->failing >= 0;
     long countdown = throwing ? 1 : 2; // the boundary it stands at counts
     run r = {.ts = d->ts,
@@ -100,7 +100,7 @@ static progress step(drive *d) {
         py_frame_set_executing(d->frame, py_frame_units(d->frame) + d->failing);
     r.pc = code_at(d->code, throwing ? d->failing : py_frame_next(d->frame));
     r.sp = py_frame_stack_pointer(d->frame);
-    d->steps = false;
+    d->next_is_real = false;
     d->failing = -1;
     if (py_enter(d->ts, d->frame, &r.entry, false) < 0) {
         d->result = interp_end_frame(&r);
@@ -134,7 +134,7 @@ static progress throw_there(drive *d) {
     while (cannot_fail(pc)) {
         py_raised aside = py_put_aside();
         d->failing = -1;
-        if (step(d) == ENDED) { // CPython has taken over, or the stack is used up
+        if (run_instruction(d) == ENDED) { // CPython has taken over, or the stack is used up
             py_forget(aside);
             return ENDED;
         }
@@ -142,7 +142,7 @@ static progress throw_there(drive *d) {
         pc = code_at(d->code, py_frame_next(d->frame));
     }
     d->failing = pc->at;
-    return step(d);
+    return run_instruction(d);
 }
 
 static progress raise_here(drive *d, const insn *pc) {
@@ -169,8 +169,8 @@ static bool has_cells(const drive *d) {
     return false;
 }
 
-static bool must_step(const drive *d, const insn *pc) {
-    return (op_flags(pc->op) & OPF_STEPPED) || has_cells(d);
+static bool must_be_real(const drive *d, const insn *pc) {
+    return (op_flags(pc->op) & OPF_REAL) || has_cells(d);
 }
 
 static bool is_replaced(const drive *d) {
@@ -213,18 +213,18 @@ static progress pass(drive *d, waiting *me, PyObject *value) {
     return p;
 }
 
-// Whether the instruction that was stepped ended in an exception.
+// Whether the instruction that was run for real ended in an exception.
 static bool has_raised(const drive *d, progress p) {
     return p == ENDED ? d->result == NULL
                       : code_at(d->code, py_frame_next(d->frame))->op == OP_PUSH_EXC_INFO;
 }
 
 // The frame stands before an operator: run for real, it calls the frame above.
-static progress step_into(drive *d, resume_request *q, const image_place *at) {
+static progress run_into_operator(drive *d, resume_request *q, const image_place *at) {
     waiting me = {.frame = view(d, at->unit), .below = d->below};
     q->waiting = &me;
     image_expect(q);
-    progress p = step(d);
+    progress p = run_instruction(d);
     if (image_came(q) || has_raised(d, p)) // the stack may be used up just now
         return p;
     if (p == ENDED)
@@ -236,8 +236,8 @@ static progress step_into(drive *d, resume_request *q, const image_place *at) {
 
 // The frame stands on a call, of which the frames above are still to be put back.
 static progress wait(drive *d, resume_request *q, const image_place *at) {
-    if (at->glue)
-        return step_into(d, q, at);
+    if (at->by_operator)
+        return run_into_operator(d, q, at);
     waiting me = {.frame = view(d, at->unit), .below = d->below};
     me.frame.init = at->init;
     me.open = !d->code->skip && !has_cells(d) && !root_ends_for_real(d->code, at->unit) &&
@@ -275,7 +275,7 @@ static void give_context(PyObject *exception) {
 // A frame that was put back: the instruction it stands before is run for real, or raises.
 static progress begin(drive *d, resume_request *q, const image_place *at) {
     d->native = at->native;
-    d->steps = !at->awaiting && !at->raises;
+    d->next_is_real = !at->awaiting && !at->raises;
     if (at->awaiting)
         return wait(d, q, at);
     if (at->raises != NULL) {
@@ -357,8 +357,8 @@ static progress enter_cache(drive *d, cache *k, const insn *pc) {
         return hand_over_off(d);
     if (how == OUTCOME_ERROR)
         return raise_here(d, pc);
-    if (how == OUTCOME_STEP) {
-        d->steps = true;
+    if (how == OUTCOME_INSTRUCTION) {
+        d->next_is_real = true;
         return GOES_ON;
     }
     if (reach > 0)
@@ -379,8 +379,8 @@ static progress go_on(drive *d) {
         return raise_here(d, pc);
     if (is_replaced(d) || py_tools_on(d->ts, d->code->py) || is_looked_at(d, pc))
         return hand_over(d);
-    if (must_step(d, pc)) {
-        d->steps = true;
+    if (must_be_real(d, pc)) {
+        d->next_is_real = true;
         return GOES_ON;
     }
     cache *k = compiler_cache(drive_compiler, d->code->py, insn_start(pc));
@@ -391,10 +391,10 @@ static progress go_on(drive *d) {
 
 static PyObject *drive_on(drive *d, progress p) {
     while (p == GOES_ON)
-        p = d->failing >= 0 ? throw_there(d)
-            : d->steps      ? step(d)
-            : d->native     ? hand_over(d)
-                            : go_on(d);
+        p = d->failing >= 0   ? throw_there(d)
+            : d->next_is_real ? run_instruction(d)
+            : d->native       ? hand_over(d)
+                              : go_on(d);
     return d->result;
 }
 

@@ -216,7 +216,7 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
                  .number = c->compiled,
                  .why = made->why.row,
                  .misfits = made->misfits,
-                 .asked = made->asked,
+                 .told = made->told,
                  .last = made->last,
                  .depth = made->depth,
                  .reach = made->reach,
@@ -283,7 +283,7 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
         count_drop(c, k, REASON_NONE);
         Py_XDECREF(why);
         Py_XDECREF(text);
-        how = k->unit > 0 ? OUTCOME_STEP : OUTCOME_NATIVE;
+        how = k->unit > 0 ? OUTCOME_INSTRUCTION : OUTCOME_NATIVE;
     } else if (give_graph(c, made->plan, regs) < 0) {
         how = give_up_if_forgiven(c, k, co, "backend");
     } else if (!is_outrun(c, k, made, f, result, reach, &how) &&

@@ -25,7 +25,7 @@ world *product_world(const compiler *c) {
     w->terms.whole = c->fullgraph;
     w->terms.replayed = c->backend == Py_None;
     w->terms.handling = py_is_handling();
-    w->terms.told_before = compiler_asked;
+    w->terms.told_before = compiler_told;
     w->terms.showing = py_is_showing();
     return w;
 }
@@ -76,7 +76,7 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     trace_end end = trace_function(w, f, below, &value);
     out->reach = w->roots.reached;
     out->looked = w->roots.looked;
-    out->asked = w->facts.told;
+    out->told = w->facts.told;
     if (f->unit == 0 && (long)w->time.now > c->longest)
         c->longest = (long)w->time.now;
     if (end == TRACE_DONE ||

@@ -11,7 +11,7 @@ typedef struct product {
     guard_program *guards;
     plan *plan;
     bool broke;
-    bool asked;        // see entry
+    bool told;         // see entry
     bool last;         // the trace had to stop early
     int reach, looked; // see entry
     int calls;         // recorded by the program itself

@@ -6,7 +6,7 @@
 
 #define REGISTERS_ON_STACK 128
 
-__attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_asked;
+__attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_told;
 
 outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, PyObject **result,
                   int *reach) {
@@ -14,8 +14,8 @@ outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, 
     if (e->empty && !c->keep_empty)
         return OUTCOME_NATIVE;
     graph_failure failure = {0};
-    if (e->asked && (hook_here == HOOK_COMPILE || plan_breaks(e->plan)))
-        compiler_asked = true;
+    if (e->told && (hook_here == HOOK_COMPILE || plan_breaks(e->plan)))
+        compiler_told = true;
     cache_hold(e);
     hook_mode before = hook_swap(HOOK_OFF); // torch's own Python code is not the program's
     *result = plan_run(e->plan, regs, &failure);

@@ -23,7 +23,7 @@ static image *image_new(PyCodeObject *code, Py_ssize_t slots) {
     i->object = NULL;
     i->caller = NULL;
     i->unit = 0;
-    i->awaiting = i->spent = i->init = i->glue = i->native = false;
+    i->awaiting = i->spent = i->init = i->by_operator = i->native = false;
     i->raises = NULL;
     i->outer_handled = -1;
     memset(i->slots, 0, (size_t)slots * sizeof(PyObject *));
@@ -35,7 +35,7 @@ static void copy_plain(image *to, const image *from) {
     to->unit = from->unit;
     to->awaiting = from->awaiting;
     to->init = from->init;
-    to->glue = from->glue;
+    to->by_operator = from->by_operator;
     to->state = from->state;
     to->outer_handled = from->outer_handled;
 }

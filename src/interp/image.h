@@ -21,7 +21,7 @@ struct image {
     uint32_t unit;         // awaiting: unit of the call; else where the next instruction starts
     bool awaiting;         // the instruction's operands are gone, its value is to come
     bool init;             // what it awaits is an __init__'s None; its value lies on the stack
-    bool glue;             // it stands before an operator, which calls the frame that it awaits
+    bool by_operator;      // it stands before an operator, which calls the frame that it awaits
     bool spent;            // what it held was put back
     bool native;           // CPython runs it from the next instruction on
     PyObject *raises;      // strong: the instruction raises this instead of being run; or NULL
@@ -51,11 +51,11 @@ typedef struct resume_request {
 // Where a frame was put back.
 typedef struct image_place {
     uint32_t unit;
-    bool awaiting, init, glue, native; // see image
-    PyObject *raises;                  // borrowed from the image
+    bool awaiting, init, by_operator, native; // see image
+    PyObject *raises;                         // borrowed from the image
 } image_place;
 static inline image_place image_place_of(const image *i) {
-    return (image_place){i->unit, i->awaiting, i->init, i->glue, i->native, i->raises};
+    return (image_place){i->unit, i->awaiting, i->init, i->by_operator, i->native, i->raises};
 }
 
 extern PyTypeObject image_type;

@@ -49,7 +49,7 @@ static PyObject *compare(PyObject *left, PyObject *right, int kind) {
 }
 
 // Built-in functions that take an array are called directly, as CPython's specialised calls do: the
-// glue would count a level of recursion.
+// general call would count a level of recursion.
 static PyObject *call(PyThreadState *ts, PyObject *callable, PyObject *const *args, size_t given,
                       PyObject *keywords) {
     if (!PyCFunction_CheckExact(callable))

@@ -74,7 +74,7 @@ typedef struct run {
     run_result result;
     PyObject *made_object; // RUN_INIT: borrowed from the caller's C stack
     int level;             // of a frame that was there before the trace: how far below; else -1
-    image *ready;          // strong: where it goes on if the trace breaks in what RUN_GLUE calls
+    image *ready; // strong: where it goes on if the trace breaks in what RUN_OPERATOR calls
     PyObject *ready_outer; // borrowed: and what the frame below handles
     bool waits;            // it stands on its call, and the trace has not come back to it
     bool real_end;         // the trace breaks before it returns

@@ -472,7 +472,7 @@ status record_modules(world *w, node *n) {
 // lived that is gone.
 static bool is_within_native(const world *w) {
     for (const run *r = w->run; r && r->below; r = r->below)
-        if (r->result <= RUN_GLUE)
+        if (r->result <= RUN_OPERATOR)
             return true;
     return false;
 }

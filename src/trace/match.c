@@ -9,11 +9,11 @@
 #include "src/call/call.h"
 #include "src/call/protocol.h"
 
-#include "src/trace/steps.h"
+#include "src/trace/instructions.h"
 
 // Keys that are no constants come from a tuple made before, and that may have been in another
 // trace.
-PyObject *step_match_keys(world *w, PyObject *subject, PyObject *keys) {
+PyObject *do_match_keys(world *w, PyObject *subject, PyObject *keys) {
     PyObject *opened = Py_NewRef(subject), *wanted = Py_NewRef(keys), *values = NULL;
     if (protocol_open(w, &opened, P_ITEM) == ST_OK && protocol_open(w, &wanted, P_NONE) == ST_OK &&
         protocol_open_elements(w, &wanted, P_HASH | P_EQ) == ST_OK) {
@@ -92,8 +92,8 @@ static int take_positional(world *w, PyObject *list, PyObject *subject, PyObject
     return found;
 }
 
-PyObject *step_match_class(world *w, PyObject *subject, PyObject *type, Py_ssize_t positional,
-                           PyObject *keywords) {
+PyObject *do_match_class(world *w, PyObject *subject, PyObject *type, Py_ssize_t positional,
+                         PyObject *keywords) {
     type = door_open(w, type);
     if (type == NULL)
         return NULL;

@@ -7,7 +7,7 @@
 #include "src/call/call.h"
 
 #include "src/trace/roots.h"
-#include "src/trace/steps.h"
+#include "src/trace/instructions.h"
 #include "src/trace/trace.h"
 
 // What a thread has while it traces, and had before: no cyclic collection, and an exception state
@@ -150,5 +150,5 @@ trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result)
 
 int trace_setup(void) {
     call_function = call_expected;
-    return step_setup();
+    return instructions_setup();
 }

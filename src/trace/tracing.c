@@ -20,9 +20,9 @@
 #include "src/call/call.h"
 #include "src/call/protocol.h"
 
-#include "src/trace/glue.h"
+#include "src/trace/operator.h"
 #include "src/trace/roots.h"
-#include "src/trace/steps.h"
+#include "src/trace/instructions.h"
 #include "src/trace/trace.h"
 
 // --- operations ---
@@ -42,7 +42,7 @@
 #define DO_GETMETHOD(o, name, value) attr_get_method(W, o, name, value)
 #define DO_SETATTR(o, name, value) attr_set(W, o, name, value)
 #define DO_SUPER_ATTR(super, type, self, name, two, method)                                        \
-    step_super_attr(W, super, type, self, name, two, method)
+    do_super_attr(W, super, type, self, name, two, method)
 #define DO_UNARY(function, o) op_unary(W, function, o)
 #define DO_BINARY(kind, left, right) op_binary(W, kind, left, right)
 #define DO_COMPARE(left, right, kind) op_compare(W, left, right, kind)
@@ -64,57 +64,56 @@
 #define DO_UNPACK(sequence, before, after, top) op_unpack(W, sequence, before, after, top)
 #define DO_FORMAT(value, conversion, spec) op_format(W, value, conversion, spec)
 #define DO_ITER(o) op_iter(W, o)
-#define DO_ITERNEXT(iterator) step_next(W, iterator)
-#define DO_SEND(receiver, sent, result) step_send(W, receiver, sent, result)
-#define DO_LOAD_GLOBAL(globals, builtins, name) step_load_global(r, name)
-#define DO_STORE_GLOBAL(globals, name, value) step_store_global(r, name, value)
-#define DO_DELETE_GLOBAL(globals, name) step_store_global(r, name, NULL)
-#define DO_LOAD_NAME(locals, globals, builtins, name) step_load_name(r, locals, name)
-#define DO_STORE_NAME(locals, name, value) step_store_name(W, locals, name, value)
-#define DO_DELETE_NAME(locals, name) step_store_name(W, locals, name, NULL)
-#define DO_LOAD_DICT_OR_CELL(dict, cell, code, index) step_load_cell_name(r, dict, cell, index)
-#define DO_LOAD_DICT_OR_GLOBAL(dict, globals, builtins, name) step_load_name(r, dict, name)
-#define DO_LOAD_LOCALS(locals) step_load_locals(W, locals)
+#define DO_ITERNEXT(iterator) do_next(W, iterator)
+#define DO_SEND(receiver, sent, result) do_send(W, receiver, sent, result)
+#define DO_LOAD_GLOBAL(globals, builtins, name) do_load_global(r, name)
+#define DO_STORE_GLOBAL(globals, name, value) do_store_global(r, name, value)
+#define DO_DELETE_GLOBAL(globals, name) do_store_global(r, name, NULL)
+#define DO_LOAD_NAME(locals, globals, builtins, name) do_load_name(r, locals, name)
+#define DO_STORE_NAME(locals, name, value) do_store_name(W, locals, name, value)
+#define DO_DELETE_NAME(locals, name) do_store_name(W, locals, name, NULL)
+#define DO_LOAD_DICT_OR_CELL(dict, cell, code, index) do_load_cell_name(r, dict, cell, index)
+#define DO_LOAD_DICT_OR_GLOBAL(dict, globals, builtins, name) do_load_name(r, dict, name)
+#define DO_LOAD_LOCALS(locals) do_load_locals(W, locals)
 #define DO_SETUP_ANNOTATIONS(locals) step_setup_annotations(W, locals)
 #define DO_EXCEPT_MATCH(exception, type) op_except_match(W, exception, type)
 #define DO_EXCEPT_STAR_MATCH(exception, type, match, rest)                                         \
-    step_except_star_match(W, exception, type, match, rest)
-#define DO_PREP_RERAISE_STAR(original, raised) step_prep_reraise_star(W, original, raised)
-#define DO_RAISE(exception, cause) step_raise(W, ts, exception, cause)
-#define DO_WITH_LOOKUP(manager, async, enter, leave)                                               \
-    step_with_lookup(W, manager, async, enter, leave)
-#define DO_WITH_EXIT(leave, exception) step_with_exit(W, leave, exception)
+    do_except_star_match(W, exception, type, match, rest)
+#define DO_PREP_RERAISE_STAR(original, raised) do_prep_reraise_star(W, original, raised)
+#define DO_RAISE(exception, cause) do_raise(W, ts, exception, cause)
+#define DO_WITH_LOOKUP(manager, async, enter, leave) do_with_lookup(W, manager, async, enter, leave)
+#define DO_WITH_EXIT(leave, exception) do_with_exit(W, leave, exception)
 #define DO_CELL_GET(cell) cell_get(W, cell)
-#define DO_CELL_SET(cell, value) step_set_cell(W, cell, value)
+#define DO_CELL_SET(cell, value) do_set_cell(W, cell, value)
 #define DO_STORED(index, value) note_stored(r, index, value)
 #define DO_DROPPED(value) note_dropped(W, value)
 #define DO_BUILD_SET(items, count) op_build_set(W, items, count)
 #define DO_BUILD_MAP(keys, key_step, values, value_step, count)                                    \
     op_build_map(W, keys, key_step, values, value_step, count)
-#define DO_BUILD_SLICE(parts, count) step_build_slice(W, parts, count)
+#define DO_BUILD_SLICE(parts, count) do_build_slice(W, parts, count)
 #define DO_BUILD_STRING(parts, count) op_build_string(W, parts, count)
 #define DO_CONVERT(value, conversion) op_convert(W, value, conversion)
 #define DO_LENGTH(o) op_len(W, o)
 #define DO_TYPE(o) door_type(W, o)
-#define DO_MATCH_KEYS(subject, keys) step_match_keys(W, subject, keys)
+#define DO_MATCH_KEYS(subject, keys) do_match_keys(W, subject, keys)
 #define DO_MATCH_CLASS(subject, type, positional, names)                                           \
-    step_match_class(W, subject, type, positional, names)
-#define DO_PREPARE_STAR(callable, args, keywords) step_prepare_star(W, callable, args, keywords)
-#define DO_SET_FUNCTION_ATTRIBUTE(sp) step_set_function_attribute(W, sp)
-#define DO_MAKE_FUNCTION(globals, sp, flags) step_make_function(r, sp, flags)
-#define DO_BUILD_CLASS(builtins) step_build_class(r)
+    do_match_class(W, subject, type, positional, names)
+#define DO_PREPARE_STAR(callable, args, keywords) do_prepare_star(W, callable, args, keywords)
+#define DO_SET_FUNCTION_ATTRIBUTE(sp) do_set_function_attribute(W, sp)
+#define DO_MAKE_FUNCTION(globals, sp, flags) do_make_function(r, sp, flags)
+#define DO_BUILD_CLASS(builtins) do_build_class(r)
 #define DO_PRINT_EXPR(value) REFUSE("an expression statement of an interactive session")
 #define DO_INTRINSIC_1(number, value) REFUSE("a type parameter or alias")
 #define DO_INTRINSIC_2(number, first, second) REFUSE("a type parameter or alias")
 #define DO_IMPORT_NAME(globals, builtins, locals, name, fromlist, level)                           \
-    step_import_name(r, name, fromlist, level)
-#define DO_IMPORT_FROM(module, name) step_import_from(W, module, name)
+    do_import_name(r, name, fromlist, level)
+#define DO_IMPORT_FROM(module, name) do_import_from(W, module, name)
 #define DO_IMPORT_STAR(module, locals) REFUSE_INT("import *")
-#define DO_YIELD_FROM_ITER(o, flags) step_yield_from_iter(W, o)
+#define DO_YIELD_FROM_ITER(o, flags) do_yield_from_iter(W, o)
 #define DO_AWAITABLE(o, how) REFUSE("await")
 #define DO_AITER(o) REFUSE("async for")
 #define DO_ANEXT(o) REFUSE("async for")
-#define DO_POLL() step_poll(r)
+#define DO_POLL() poll_signals(r)
 #define DO_RETURN() may_return(r)
 #define DO_CAUGHT(exception) note_caught(W, exception)
 #define DO_RERAISE(exception, lasti) reraise(W, exception, lasti)
@@ -388,8 +387,8 @@ static PyObject *make_generator(world *w, PyThreadState *ts, py_frame *f) {
 }
 
 // What native code gets must be what it looks like.
-static PyObject *give(world *w, PyObject *value, bool asked) {
-    if (!asked && protocol_handed_over(w, &value) != ST_OK)
+static PyObject *give(world *w, PyObject *value, bool wanted) {
+    if (!wanted && protocol_handed_over(w, &value) != ST_OK)
         Py_CLEAR(value);
     return value;
 }
@@ -437,20 +436,20 @@ static bool closes_badly(const run *r, run_end how, bool closing) {
            !r->world->stop.interrupted;
 }
 
-static PyObject *run_frame(run *r, bool throwing, bool asked) {
-    bool closing = throwing && !asked && PyErr_ExceptionMatches(PyExc_GeneratorExit);
+static PyObject *run_frame(run *r, bool throwing, bool wanted) {
+    bool closing = throwing && !wanted && PyErr_ExceptionMatches(PyExc_GeneratorExit);
     run_end how = tracing_loop(r, throwing);
     if (UNLIKELY(closes_badly(r, how, closing)))
         return refuse_close(r, how);
     switch (how) {
     case RUN_YIELD:
         py_leave_suspended(r->ts, r->frame, &r->entry, r->sp, r->how);
-        return give(r->world, r->value, asked);
+        return give(r->world, r->value, wanted);
     case RUN_RETURN:
         if (r->level >= 0)
             root_leave(r);
         py_leave_ended(r->ts, r->frame, &r->entry, r->sp);
-        return give(r->world, r->value, asked);
+        return give(r->world, r->value, wanted);
     case RUN_ERROR:
         if (r->level >= 0)
             root_leave(r);
@@ -515,7 +514,7 @@ static PyObject *run_waiting(run *r) {
             world_break(w, REASON_RESOURCES, "MemoryError");
         return leave_abandoned(r);
     }
-    if (value != NULL && g->init) // whether it is None is asked
+    if (value != NULL && g->init) // whether it is None is looked at
         Py_SETREF(value, Py_XNewRef(door_open(w, value)));
     if (value == NULL && is_abandoned(w, true))
         return leave_abandoned(r);
@@ -530,7 +529,7 @@ static PyObject *run_waiting(run *r) {
 
 // Signal handlers, audit hooks (which CPython calls as it calls tools): no part of the program.
 static bool comes_from_outside(const world *w, PyThreadState *ts, py_frame *f) {
-    return step_handles_signal(w, f) || ts->tracing > w->terms.watching;
+    return is_signal_handler(w, f) || ts->tracing > w->terms.watching;
 }
 
 // What it raises is the user's.
@@ -558,11 +557,11 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
         py_frame_in_generator(f) ? (PyObject *)py_frame_generator(f) : py_frame_function(f);
     expectation expected = w->expected;
     w->expected.of = NULL;
-    bool asked = expected.of == what;
-    if (!asked)
+    bool wanted = expected.of == what;
+    if (!wanted)
         expected = (expectation){.level = -1};
-    if (expected.result == RUN_NATIVE && !py_frame_in_generator(f) && glue_calls(w, what))
-        expected.result = RUN_GLUE;
+    if (expected.result == RUN_NATIVE && !py_frame_in_generator(f) && operator_calls(w, what))
+        expected.result = RUN_OPERATOR;
     lent_slots lent = interp_here.lent; // what comes first, in the call itself, is not the callee
     interp_here.lent.callee = NULL;
     py_raised thrown = {0}; // on its way into a generator
@@ -581,7 +580,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
              .result = expected.result,
              .level = expected.level,
              .made_object = expected.call ? expected.call->made : NULL};
-    if (py_enter(ts, f, &r.entry, !asked && !py_frame_in_generator(f)) < 0)
+    if (py_enter(ts, f, &r.entry, !wanted && !py_frame_in_generator(f)) < 0)
         return interp_end_frame(&r);
     note_depth(w, ts);
     if (checked != ST_OK) {
@@ -598,7 +597,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     if (throwing)
         py_put_on(thrown);
     world_touch(w);
-    if (r.result > RUN_GLUE && lent.callee == what)
+    if (r.result > RUN_OPERATOR && lent.callee == what)
         for (Py_ssize_t i = 0; i < lent.count; i++)
             py_slot_set(&lent.slots[i], NULL);
     r.code = code_of(py_frame_code(f));
@@ -618,7 +617,7 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     if (root)
         w->root = &r;
     w->run = &r;
-    PyObject *result = r.level > 0 ? run_waiting(&r) : run_frame(&r, throwing, asked);
+    PyObject *result = r.level > 0 ? run_waiting(&r) : run_frame(&r, throwing, wanted);
     w->run = r.below;
     if (root)
         w->root = NULL;

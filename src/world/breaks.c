@@ -82,7 +82,7 @@ static run *lowest_native(world *w) {
     run *found = NULL;
     for (run *r = w->run; r != NULL && r->below != NULL; r = r->below)
         if (r->result == RUN_NATIVE ||
-            (r->result == RUN_GLUE && is_found_by_now(w, r->below, py_frame_function(r->frame))))
+            (r->result == RUN_OPERATOR && is_found_by_now(w, r->below, py_frame_function(r->frame))))
             found = r->below;
     return found;
 }
@@ -132,13 +132,13 @@ static status look_at_operator(world *w, run *r) {
         sp ? image_look(r->frame, (code *)r->code, pc, sp, NULL, false, &r->ready_outer) : NULL;
     if (r->ready == NULL || (r->ready_outer && world_keep(w, Py_NewRef(r->ready_outer)) == NULL))
         return ST_ERROR;
-    r->ready->awaiting = r->ready->glue = true;
+    r->ready->awaiting = r->ready->by_operator = true;
     return ST_OK;
 }
 
 static status look_at_operators(world *w) {
     for (const run *r = w->run; r->below != NULL; r = r->below)
-        if (r->result == RUN_GLUE && !r->below->waits)
+        if (r->result == RUN_OPERATOR && !r->below->waits)
             TRY(look_at_operator(w, r->below));
     return ST_OK;
 }
@@ -209,7 +209,7 @@ void world_leave_frame(world *w, run *r) {
 
 bool world_nobody_handles(const world *w) {
     for (const run *r = w->run; r != NULL; r = r->below)
-        if (r->result <= RUN_GLUE && r->below != NULL)
+        if (r->result <= RUN_OPERATOR && r->below != NULL)
             return false;
         else if (executing(r) == NULL || code_region(r->code, executing(r)) != NULL)
             return false;

@@ -8,4 +8,4 @@
 
 // Whether a fresh frame of `function` is the first that the current instruction of the innermost
 // frame calls, and would be called the same way if that instruction were begun once more.
-bool glue_calls(const world *w, PyObject *function);
+bool operator_calls(const world *w, PyObject *function);

@@ -1,5 +1,5 @@
 // Which instructions only hand their operands to an object's own method.
-#include "src/trace/glue.h"
+#include "src/trace/operator.h"
 
 #include "src/py/raw.h"
 
@@ -45,7 +45,7 @@ static bool is_accessor(PyObject *o, PyObject *name, int asks, PyObject *functio
     return found && Py_IS_TYPE(found, &PyProperty_Type) && raw_field_get(field, found) == function;
 }
 
-static bool operator_calls(const run *r, const flow *fl, const insn *pc, PyObject *function) {
+static bool instruction_calls(const run *r, const flow *fl, const insn *pc, PyObject *function) {
     int asks = op_asks(pc->op, pc->extra);
     bool own = false;
     if (((asks & ASKS_NO_EQ) && is_called(function, "__eq__")) ||
@@ -62,7 +62,7 @@ static bool operator_calls(const run *r, const flow *fl, const insn *pc, PyObjec
     return is_accessor(operand_at(r, fl, pc, 0), name, asks, function);
 }
 
-bool glue_calls(const world *w, PyObject *function) {
+bool operator_calls(const world *w, PyObject *function) {
     const run *r = w->run;
     if (r == NULL || w->time.touched >= r->started || py_frame_in_generator(r->frame))
         return false;
@@ -70,5 +70,5 @@ bool glue_calls(const world *w, PyObject *function) {
     const flow *fl = pc ? code_flow((code *)r->code) : NULL;
     if (fl == NULL || !(pc->flags & INSN_BOUNDARY) || fl->depth[pc - r->code->insns] < 0)
         return false;
-    return operator_calls(r, fl, pc, function);
+    return instruction_calls(r, fl, pc, function);
 }

@@ -16,7 +16,7 @@
 #include "src/call/call.h"
 #include "src/call/protocol.h"
 
-#include "src/trace/steps.h"
+#include "src/trace/instructions.h"
 
 #include <signal.h>
 
@@ -50,7 +50,7 @@ static names *builtins_of(run *r) {
     return r->builtins;
 }
 
-PyObject *step_load_global(run *r, PyObject *name) {
+PyObject *do_load_global(run *r, PyObject *name) {
     names *globals = globals_of(r);
     if (globals == NULL)
         return NULL;
@@ -66,7 +66,7 @@ PyObject *step_load_global(run *r, PyObject *name) {
     return value;
 }
 
-int step_store_global(run *r, PyObject *name, PyObject *value) {
+int do_store_global(run *r, PyObject *name, PyObject *value) {
     world *w = r->world;
     names *globals = globals_of(r);
     if (globals == NULL)
@@ -83,7 +83,7 @@ int step_store_global(run *r, PyObject *name, PyObject *value) {
     return names_set(w, globals, name, value) == ST_OK ? 0 : -1;
 }
 
-PyObject *step_build_class(run *r) {
+PyObject *do_build_class(run *r) {
     names *builtins = builtins_of(r);
     PyObject *value = builtins ? names_get(r->world, builtins, py_name.build_class) : NULL;
     if (value == NULL && !PyErr_Occurred())
@@ -101,16 +101,16 @@ static bool is_namespace(world *w, PyObject *dict) {
     return own;
 }
 
-PyObject *step_load_name(run *r, PyObject *dict, PyObject *name) {
+PyObject *do_load_name(run *r, PyObject *dict, PyObject *name) {
     if (!is_namespace(r->world, dict))
         return NULL;
     PyObject *value = PyDict_GetItemWithError(dict, name);
     if (value != NULL || PyErr_Occurred())
         return Py_XNewRef(value);
-    return step_load_global(r, name);
+    return do_load_global(r, name);
 }
 
-PyObject *step_load_cell_name(run *r, PyObject *dict, PyObject *cell, int index) {
+PyObject *do_load_cell_name(run *r, PyObject *dict, PyObject *cell, int index) {
     PyCodeObject *co = r->code->py;
     if (!is_namespace(r->world, dict))
         return NULL;
@@ -124,14 +124,14 @@ PyObject *step_load_cell_name(run *r, PyObject *dict, PyObject *cell, int index)
     return value;
 }
 
-int step_store_name(world *w, PyObject *dict, PyObject *name, PyObject *value) {
+int do_store_name(world *w, PyObject *dict, PyObject *name, PyObject *value) {
     if (!is_namespace(w, dict))
         return -1;
     world_touch(w);
     return value ? store_name(dict, name, value) : delete_name(dict, name);
 }
 
-PyObject *step_load_locals(world *w, PyObject *dict) {
+PyObject *do_load_locals(world *w, PyObject *dict) {
     return is_namespace(w, dict) ? Py_NewRef(dict) : NULL;
 }
 
@@ -142,7 +142,7 @@ int step_setup_annotations(world *w, PyObject *dict) {
     return setup_annotations(dict);
 }
 
-int step_set_cell(world *w, PyObject *cell, PyObject *value) {
+int do_set_cell(world *w, PyObject *cell, PyObject *value) {
     return cell_set(w, cell, value) == ST_OK ? 0 : -1;
 }
 
@@ -158,8 +158,8 @@ static source *module_source(world *w, PyObject *name, PyObject *module) {
     return all ? guard_source(w->guards, SOURCE_ITEM, all, name, 0) : NULL;
 }
 
-static PyObject *load_module(world *w, PyObject *asked, PyObject *module) {
-    source *s = module_source(w, asked, module);
+static PyObject *load_module(world *w, PyObject *imported, PyObject *module) {
+    source *s = module_source(w, imported, module);
     PyObject *own = s == NULL && PyModule_Check(module) ? PyModule_GetNameObject(module) : NULL;
     if (own != NULL)
         s = module_source(w, own, module);
@@ -217,9 +217,9 @@ static PyObject *first_part(PyObject *name) {
 static PyObject *load_imported(world *w, PyObject *name, bool whole, PyObject *module) {
     if (guard_imported(w, name) != ST_OK)
         return NULL;
-    PyObject *asked = whole ? Py_NewRef(name) : first_part(name);
-    PyObject *loaded = asked ? load_module(w, asked, module) : NULL;
-    Py_XDECREF(asked);
+    PyObject *imported = whole ? Py_NewRef(name) : first_part(name);
+    PyObject *loaded = imported ? load_module(w, imported, module) : NULL;
+    Py_XDECREF(imported);
     return loaded;
 }
 
@@ -248,7 +248,7 @@ static int is_quiet_import(world *w, PyObject *name, PyObject *module, PyObject 
     return package;
 }
 
-PyObject *step_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *level) {
+PyObject *do_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *level) {
     world *w = r->world;
     py_frame *f = r->frame;
     names *builtins = builtins_of(r);
@@ -315,7 +315,7 @@ static PyObject *import_submodule(world *w, PyObject *module, PyObject *name) {
 }
 
 // A submodule that is no attribute of its package yet is found in sys.modules.
-PyObject *step_import_from(world *w, PyObject *module, PyObject *name) {
+PyObject *do_import_from(world *w, PyObject *module, PyObject *name) {
     PyObject *value = attr_get(w, module, name);
     if (value != NULL || w->stop.broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return value;
@@ -340,7 +340,7 @@ static int open_slot(world *w, py_slot *slot) {
     return 0;
 }
 
-PyObject *step_make_function(run *r, py_slot *sp, int flags) {
+PyObject *do_make_function(run *r, py_slot *sp, int flags) {
     world *w = r->world;
     for (int i = 1; i <= 1 + __builtin_popcount((unsigned)flags); i++)
         if (open_slot(w, sp - i) < 0)
@@ -355,7 +355,7 @@ PyObject *step_make_function(run *r, py_slot *sp, int flags) {
 }
 
 // Of a frame that goes on, the function is one from outside.
-int step_set_function_attribute(world *w, py_slot *sp) {
+int do_set_function_attribute(world *w, py_slot *sp) {
     PyObject *function = py_slot_get(sp - 1);
     if (is_lazy(function) || record_of(w, function) != NULL) {
         world_break(w, REASON_ATTRIBUTE, "a function that is still being made");
@@ -383,7 +383,7 @@ static int star_tuple(world *w, PyObject *callable, py_slot *slot) {
     return 0;
 }
 
-int step_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *slot) {
+int do_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *slot) {
     if (star_tuple(w, callable, args) < 0)
         return -1;
     if (slot == NULL)
@@ -406,8 +406,8 @@ int step_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *slot
     return 0;
 }
 
-PyObject *step_super_attr(world *w, PyObject *super, PyObject *type, PyObject *self, PyObject *name,
-                          bool two, PyObject **method) {
+PyObject *do_super_attr(world *w, PyObject *super, PyObject *type, PyObject *self, PyObject *name,
+                        bool two, PyObject **method) {
     if (method != NULL)
         *method = NULL;
     super = door_open(w, super);
@@ -424,7 +424,7 @@ PyObject *step_super_attr(world *w, PyObject *super, PyObject *type, PyObject *s
     return value;
 }
 
-PyObject *step_build_slice(world *w, py_slot *parts, int count) {
+PyObject *do_build_slice(world *w, py_slot *parts, int count) {
     for (int i = 0; i < count; i++)
         if (open_slot(w, &parts[i]) < 0)
             return NULL;
@@ -461,7 +461,7 @@ static PyObject *handled_here(PyThreadState *ts) {
     return info->exc_value;
 }
 
-bool step_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause) {
+bool do_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause) {
     if (exception == NULL) {
         PyObject *handled = handled_here(ts);
         if (handled != NULL && handled != Py_None && record_of(w, handled) != NULL) {
@@ -498,7 +498,7 @@ static bool refuse_group(world *w, PyObject *exception) {
     return true;
 }
 
-PyObject *step_prep_reraise_star(world *w, PyObject *original, PyObject *raised) {
+PyObject *do_prep_reraise_star(world *w, PyObject *original, PyObject *raised) {
     if (refuse_group(w, original))
         return NULL;
     PyObject *opened = door_open(w, raised);
@@ -513,8 +513,8 @@ PyObject *step_prep_reraise_star(world *w, PyObject *original, PyObject *raised)
     return py_prep_reraise_star(original, opened);
 }
 
-int step_except_star_match(world *w, PyObject *exception, PyObject *type, PyObject **match,
-                           PyObject **rest) {
+int do_except_star_match(world *w, PyObject *exception, PyObject *type, PyObject **match,
+                         PyObject **rest) {
     *match = *rest = NULL;
     if (refuse_group(w, exception))
         return -1;
@@ -531,7 +531,7 @@ int step_except_star_match(world *w, PyObject *exception, PyObject *type, PyObje
     return -1;
 }
 
-int step_with_lookup(world *w, PyObject *manager, bool async, PyObject **enter, PyObject **leave) {
+int do_with_lookup(world *w, PyObject *manager, bool async, PyObject **enter, PyObject **leave) {
     *enter = *leave = NULL;
     if (async) {
         world_break(w, REASON_GENERATOR, "async with");
@@ -551,7 +551,7 @@ int step_with_lookup(world *w, PyObject *manager, bool async, PyObject **enter, 
     return -1;
 }
 
-PyObject *step_with_exit(world *w, PyObject *leave, PyObject *exception) {
+PyObject *do_with_exit(world *w, PyObject *leave, PyObject *exception) {
     PyObject *traceback = PyException_GetTraceback(exception);
     PyObject *args[] = {(PyObject *)Py_TYPE(exception), exception, traceback ? traceback : Py_None};
     PyObject *result = call_with(w, leave, args, 3);
@@ -561,7 +561,7 @@ PyObject *step_with_exit(world *w, PyObject *leave, PyObject *exception) {
 
 // --- generators ---
 
-PyObject *step_yield_from_iter(world *w, PyObject *o) {
+PyObject *do_yield_from_iter(world *w, PyObject *o) {
     PyObject *opened = door_open(w, o);
     if (opened == NULL)
         return NULL;
@@ -571,14 +571,14 @@ PyObject *step_yield_from_iter(world *w, PyObject *o) {
 }
 
 // A generator that an instruction resumes gives its value to that instruction, not to native code.
-PyObject *step_next(world *w, PyObject *iterator) {
+PyObject *do_next(world *w, PyObject *iterator) {
     w->expected = expect_generator(iterator);
     PyObject *item = op_next(w, iterator);
     w->expected.of = NULL;
     return item;
 }
 
-PySendResult step_send(world *w, PyObject *receiver, PyObject *sent, PyObject **result) {
+PySendResult do_send(world *w, PyObject *receiver, PyObject *sent, PyObject **result) {
     w->expected = expect_generator(receiver);
     PySendResult how = op_send(w, receiver, sent, result);
     w->expected.of = NULL;
@@ -588,7 +588,7 @@ PySendResult step_send(world *w, PyObject *receiver, PyObject *sent, PyObject **
 // --- signals ---
 
 // A signal's handler is not the program's: it runs in CPython, and what it raises is the user's.
-int step_poll(run *r) {
+int poll_signals(run *r) {
     world *w = r->world;
     w->inside.quiet++;
     int failed = py_poll(r->ts);
@@ -600,7 +600,7 @@ int step_poll(run *r) {
 
 static PyObject *getsignal; // strong, for good
 
-int step_setup(void) {
+int instructions_setup(void) {
     PyObject *module = PyImport_ImportModule("_signal");
     if (module != NULL && getsignal == NULL)
         getsignal = PyObject_GetAttrString(module, "getsignal");
@@ -618,7 +618,7 @@ static bool is_handler(int number, PyObject *function) {
     return behind == function;
 }
 
-bool step_handles_signal(const world *w, py_frame *f) {
+bool is_signal_handler(const world *w, py_frame *f) {
     PyObject *function = py_frame_function(f);
     if (w->stop.broken || py_frame_in_generator(f) ||
         map_get(&w->made.objects, map_key(function)) != NULL || record_of(w, function) != NULL)
