@@ -40,7 +40,8 @@ PyObject *attr_missing(world *w, PyObject *o, PyObject *name, getattrofunc nativ
 
 // --- the generic order ---
 
-PyObject *instance_get(world *w, PyObject *o, PyObject *name) {
+// The instance dict's half; new reference, NULL without an exception if it has no such name.
+static PyObject *instance_get(world *w, PyObject *o, PyObject *name) {
     record *r = is_lazy(o) ? ((lazy *)o)->record : record_of(w, o);
     if (r != NULL) {
         names *n = names_of_object(w, r);
@@ -229,6 +230,16 @@ static PyObject *open_for_attributes(world *w, PyObject *o, PyTypeObject **type)
     return o;
 }
 
+// Opens *o, or sets it to NULL with an exception or a break. True: there is nothing more to do,
+// since *o cannot be opened, or is a stand-in whose kind has given *value.
+static bool is_answered(world *w, PyObject **o, PyTypeObject **type, PyObject *name,
+                        PyObject **value) {
+    *o = open_for_attributes(w, *o, type);
+    const standin_kind *kind = *o ? standin_kind_of(*o) : NULL;
+    *value = kind ? kind->get(w, *o, name) : NULL;
+    return *o == NULL || kind != NULL;
+}
+
 PyObject *attr_behind_proxy(world *w, PyObject *proxy) {
     PyObject *there = raw_proxy_get(proxy);
     if (there != Py_None && world_holds(w, there))
@@ -246,18 +257,15 @@ static PyObject *get_proxied(world *w, PyObject *proxy, PyObject *name) {
 
 static PyObject *get(world *w, PyObject *o, PyObject *name, bool *method) {
     PyTypeObject *type;
-    if ((o = open_for_attributes(w, o, &type)) == NULL)
-        return NULL;
-    const standin_kind *kind = standin_kind_of(o);
-    if (kind != NULL)
-        return kind->get(w, o, name);
+    PyObject *value;
+    if (is_answered(w, &o, &type, name, &value))
+        return value;
     if (is_trampoline(o))
         return get(w, trampoline_callable(o), name, method);
     if (is_own_proxy(w, o))
         return get_proxied(w, o, name);
-    PyObject *value = raw_is_python_class(type)
-                          ? get_hooked(w, o, type, name, method)
-                          : get_by_native(w, o, type, name, type->tp_getattro, method);
+    value = raw_is_python_class(type) ? get_hooked(w, o, type, name, method)
+                                      : get_by_native(w, o, type, name, type->tp_getattro, method);
     if (w->stop.broken)
         Py_CLEAR(value);
     else if (value == NULL && (o = door_open(w, o)) != NULL)
@@ -279,23 +287,16 @@ int attr_get_method(world *w, PyObject *o, PyObject *name, PyObject **value) {
 
 PyObject *attr_get_generic(world *w, PyObject *o, PyObject *name) {
     PyTypeObject *type;
-    if ((o = open_for_attributes(w, o, &type)) == NULL)
-        return NULL;
-    const standin_kind *kind = standin_kind_of(o);
-    if (kind != NULL)
-        return kind->get(w, o, name);
-    return get_generic(w, o, type, name, NULL);
+    PyObject *value;
+    return is_answered(w, &o, &type, name, &value) ? value : get_generic(w, o, type, name, NULL);
 }
 
 PyObject *attr_special(world *w, PyObject *o, PyObject *name) {
     PyTypeObject *type;
+    PyObject *value;
     descr d;
-    if ((o = open_for_attributes(w, o, &type)) == NULL)
-        return NULL;
-    const standin_kind *kind = standin_kind_of(o);
-    if (kind != NULL) {
-        PyObject *value = kind->get(w, o, name);
-        if (value == NULL && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (is_answered(w, &o, &type, name, &value)) {
+        if (o && !value && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
             PyErr_Clear();
         return value;
     }

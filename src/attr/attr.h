@@ -26,6 +26,5 @@ PyObject *attr_special(world *w, PyObject *o, PyObject *name);
 // attributes.
 PyObject *attr_get_generic(world *w, PyObject *o, PyObject *name);
 int attr_set_generic(world *w, PyObject *o, PyObject *name, PyObject *value); // NULL deletes
-// type.__getattribute__ and type.__setattr__.
+// type.__getattribute__.
 PyObject *attr_get_class(world *w, PyObject *class, PyObject *name);
-int attr_set_class(world *w, PyObject *class, PyObject *name, PyObject *value); // NULL deletes

@@ -40,8 +40,9 @@ static int has_own(world *w, PyTypeObject *class, PyObject *name) {
     return 1;
 }
 
-status descr_find_after(world *w, PyTypeObject *type, PyTypeObject *after, PyObject *name,
-                        descr *d) {
+// What the classes behind `after` in the MRO of a class have; as descr_find.
+static status find_after(world *w, PyTypeObject *type, PyTypeObject *after, PyObject *name,
+                         descr *d) {
     *d = (descr){0};
     if (raw_is_python_class(type))
         TRY(type_guard_mro(w, type));
@@ -86,7 +87,7 @@ PyObject *attr_super(world *w, PyTypeObject *type, PyObject *self, PyObject *nam
     descr d = {0};
     if (start == NULL)
         return NULL;
-    if (name != word.class_ && descr_find_after(w, start, type, name, &d) != ST_OK)
+    if (name != word.class_ && find_after(w, start, type, name, &d) != ST_OK)
         return NULL;
     if (d.found != NULL)
         return descr_get(w, &d, self == (PyObject *)start ? NULL : self, start);

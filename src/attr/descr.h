@@ -49,12 +49,7 @@ PyObject *load_field(world *w, record *r, source_kind kind, PyObject *key, Py_ss
 PyObject *field_get(world *w, const descr *d, PyObject *o, PyTypeObject *type);
 int field_set(world *w, const descr *d, PyObject *o, PyObject *value);
 
-// --- attr.c, attr_class.c ---
+// --- attr.c ---
 
-// The instance dict's half; new reference, NULL without an exception if it has no such name.
-PyObject *instance_get(world *w, PyObject *o, PyObject *name);
-// What a class, from its own namespace or of those behind `after` in its MRO, has; as descr_find.
-status descr_find_after(world *w, PyTypeObject *type, PyTypeObject *after, PyObject *name,
-                        descr *d);
 // The AttributeError of a missing attribute, in CPython's own words. Always NULL.
 PyObject *attr_missing(world *w, PyObject *o, PyObject *name, getattrofunc native);

@@ -91,7 +91,7 @@ static int set_made(world *w, PyObject *class, PyObject *name, PyObject *value) 
 
 // Data of an outside class is held back like an instance's; whatever else would change what the
 // class does.
-int attr_set_class(world *w, PyObject *class, PyObject *name, PyObject *value) {
+static int set_class(world *w, PyObject *class, PyObject *name, PyObject *value) {
     descr of_meta, now;
     if (descr_find(w, Py_TYPE(class), name, &of_meta) != ST_OK)
         return -1;
@@ -124,7 +124,7 @@ static int set_by_native(world *w, PyObject *o, PyObject *name, PyObject *value,
     if (native == PyObject_GenericSetAttr)
         return set_generic(w, o, name, value);
     if (native == PyType_Type.tp_setattro)
-        return attr_set_class(w, o, name, value);
+        return set_class(w, o, name, value);
     if (native == NULL) // nothing can be written: CPython says so
         return PyObject_SetAttr(o, name, value);
     return refuse(w, REASON_ATTRIBUTE, o, name);

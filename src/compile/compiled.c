@@ -297,7 +297,7 @@ static PyGetSetDef compiled_getset[] = {
     {0},
 };
 
-PyTypeObject compiled_type = {
+static PyTypeObject compiled_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.Compiled",
     .tp_doc = "A function whose calls are looked up among compiled entries.",
     .tp_basicsize = sizeof(compiled),
@@ -391,7 +391,7 @@ static PyGetSetDef compiler_getset[] = {
     {0},
 };
 
-PyTypeObject compiler_type = {
+static PyTypeObject compiler_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.Compiler",
     .tp_doc = "The settings of one call of stator.compile, with all that was compiled under them.",
     .tp_basicsize = sizeof(compiler),

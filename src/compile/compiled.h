@@ -3,7 +3,6 @@
 
 #include "src/py/frame.h"
 
-extern PyTypeObject compiler_type, compiled_type;
 int compile_setup(PyObject *module);
 extern PyMethodDef compile_methods[];
 

@@ -218,8 +218,6 @@ PyObject *standin_again(world *w, node *argument, node *n);
 node *standin_node(world *w, standin *s);
 // What an operation gave back, and was one of its arguments, was dropped at once.
 void standin_dropped(world *w, standin *s);
-// NULL and an exception if its trace has ended.
-world *standin_world(PyObject *o);
 void standins_sever(torch_trace *t);
 // Of a tensor from outside that no operation has given back since.
 static inline bool is_as_it_came(const standin *s) {

@@ -6,7 +6,8 @@
 
 #include <opcode.h>
 
-world *standin_world(PyObject *o) {
+// NULL and an exception if its trace has ended.
+static world *standin_world(PyObject *o) {
     world *w = ((standin *)o)->world;
     if (!w)
         PyErr_SetString(PyExc_RuntimeError,
