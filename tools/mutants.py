@@ -2,6 +2,7 @@
 
     make mutants                                       all of them, going on where it was left
     make mutants ARGS='--table rules --row list.append'
+    make mutants ARGS='--minutes 9'                    as many as can be tried until then
     make mutants ARGS='--list'                         what there is, and what came of it
 
 Nothing is built for a mutant: the test build can change its tables while it runs. One run of the
@@ -24,6 +25,7 @@ import hashlib
 import importlib
 import itertools
 import json
+import math
 import os
 import re
 import resource
@@ -593,11 +595,11 @@ class Trial:
 
 
 class Hunt:
-    """Runs trials, some at a time."""
+    """Runs trials, some at a time, until there are none left or the time is over."""
 
-    def __init__(self, results: Results, jobs: int, total: int) -> None:
+    def __init__(self, results: Results, jobs: int, total: int, until: float) -> None:
         self.results = results
-        self.jobs = jobs
+        self.jobs, self.until = jobs, until
         self.total, self.done, self.alive = total, 0, 0
         self.sound: dict[str, bool] = {}  # tests that pass without a mutant, or do not
         self.began = time.monotonic()
@@ -636,7 +638,7 @@ class Hunt:
     def run(self, trials: list[Trial]) -> None:
         waiting, running = trials[::-1], dict[int, tuple[Trial, Child]]()
         try:
-            while waiting or running:
+            while (waiting or running) and time.monotonic() < self.until:
                 while waiting and len(running) < self.jobs:
                     self.launch(waiting.pop(), running)
                 self.listen(running, waiting)
@@ -716,6 +718,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--row", help="only of rows in whose name this is; a rule by its full path")
     parser.add_argument("--names", action="store_true", help="rules name by name, not by line")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after this time")
     parser.add_argument("--fresh", action="store_true", help="forget results")
     parser.add_argument("--list", action="store_true", help="try nothing, tell what is known")
     return parser.parse_args()
@@ -736,6 +739,7 @@ def chosen(options: argparse.Namespace) -> list[Mutant]:
 
 def main() -> int:
     options = parse()
+    until = time.monotonic() + 60 * options.minutes
     os.chdir(ROOT)
     mutants = chosen(options)
     tests = hashlib.sha256(json.dumps(test_folders()).encode()).hexdigest()[:16]
@@ -748,7 +752,8 @@ def main() -> int:
         load_libraries()
         todo = [m for m in mutants if m.name not in results.verdicts]
         print(f"-- {len(mutants)} mutants, {len(todo)} to try, {len(uses.tests)} tests", flush=True)
-        Hunt(results, options.jobs, len(todo)).run([Trial(m, uses.of(m)) for m in todo])
+        hunt = Hunt(results, options.jobs, len(todo), until)
+        hunt.run([Trial(m, uses.of(m)) for m in todo])
     there = {mutant.name for mutant in all_mutants(options.names)}
     return tell(mutants, there, results.verdicts)
 
