@@ -11,7 +11,9 @@
 // and bools are trees as the program wrote them: rounding, -0.0 and NaN forbid algebra.
 #pragma once
 
+#include "src/base/map.h"
 #include "src/base/status.h"
+#include "src/base/vec.h"
 
 #include "src/py/py.h"
 
@@ -43,43 +45,14 @@ static inline number number_bool(bool value) {
     return (number){.kind = NUMBER_BOOL, .hint.i = value};
 }
 
-// Python's operators and functions, with Python's meaning: `//` and `%` round down. Unary ones have
-// no second operand.
+// Python's operators and functions, with Python's meaning. Unary ones have no second operand.
 typedef enum number_op {
-    // NUMBER(name, python text)
-    NUMBER_ADD,
-    NUMBER_SUB,
-    NUMBER_MUL,
-    NUMBER_FLOORDIV,
-    NUMBER_MOD,
-    NUMBER_TRUEDIV,
-    NUMBER_POW,
-    NUMBER_LSHIFT,
-    NUMBER_RSHIFT,
-    NUMBER_AND, // & of ints and bools
-    NUMBER_OR,
-    NUMBER_XOR,
-    NUMBER_MIN,
-    NUMBER_MAX,
-    NUMBER_EQ, // comparisons give a bool
-    NUMBER_NE,
-    NUMBER_LT,
-    NUMBER_LE,
-    NUMBER_GT,
-    NUMBER_GE,
-    NUMBER_NEG, // unary from here on
-    NUMBER_ABS,
-    NUMBER_INVERT,
-    NUMBER_NOT,
-    NUMBER_TO_INT,   // int(): rounds towards zero
-    NUMBER_TO_FLOAT, // float()
-    NUMBER_TO_BOOL,  // bool()
-    NUMBER_FLOOR,    // math.floor
-    NUMBER_CEIL,
-    NUMBER_ROUND, // round() without digits: to even
-    NUMBER_SQRT,  // math.sqrt
+#define NUMBER(name, text) NUMBER_##name,
+#include "src/graph/numbers.def"
+#undef NUMBER
     NUMBER_OPS,
 } number_op;
+extern const char *const number_op_names[NUMBER_OPS]; // the texts
 static inline bool number_is_unary(number_op op) {
     return op >= NUMBER_NEG;
 }
@@ -94,7 +67,9 @@ bool sizes_symbol(sizes *s, void *place, number hint, int64_t low, int64_t high,
 
 // What a op b is. False, without an exception: there is no expression for it (the hint overflows 64
 // bits, it would raise, or Python's result is of a kind that is none of these); or with one. The
-// caller then settles its operands and computes as Python does.
+// caller then settles its operands and computes as Python does. Where another value of the symbols
+// would raise, or would give a result of another kind (a divisor of 0, an int too large to be a
+// float), that it does not is decided: a condition is noted.
 bool number_apply(sizes *s, number_op op, number a, number b, number *result);
 
 // Whether a bool is true for all values that the symbols can have: 1; for none: 0; -1: it depends.
@@ -129,3 +104,49 @@ void *expr_place(const expr *symbol);
 number expr_number(const expr *e); // with its hint and kind
 // Bounds of an INT.
 void expr_bounds(const expr *e, int64_t *low, int64_t *high);
+
+// --- guards ---
+
+// Expressions as a flat program: step i computes value i from the values of earlier steps. What
+// expressions have in common is computed once.
+enum { CODE_CONSTANT = NUMBER_OPS, CODE_LEAF };
+typedef struct expr_code {
+    uint8_t op;      // of number_op, or one of the two above
+    int32_t a, b;    // operands: numbers of earlier steps; of CODE_LEAF a is the leaf's number
+    number constant; // of CODE_CONSTANT
+} expr_code;
+
+typedef struct expr_leaf {
+    void *place; // of the symbol
+    number_kind kind;
+} expr_leaf;
+
+// All zero is an empty program.
+typedef struct expr_program {
+    VEC(expr_code) code;
+    VEC(expr_leaf) leaves; // in the order in which they were first met
+    map steps;             // of an expression → the number of its step
+} expr_program;
+// Adds what computes `n` (a plain number too); *step is where its value will be. False with an
+// exception.
+bool expr_flatten(expr_program *p, number n, int *step);
+void expr_program_free(expr_program *p);
+
+// Runs the steps from `from` up to `to`, of a program whose earlier steps have been run: values[i]
+// is what step i gives. `leaves` are of the kinds that the program says. False, without an
+// exception: a step has no value in int64 or double: an overflow, a division by zero, an int that
+// no double is equal to, or whatever raises in Python. A guard then fails.
+bool number_evaluate(const expr_code *code, int from, int to, const number *leaves, number *values);
+// One operation on plain numbers, as above.
+bool number_compute(number_op op, number a, number b, number *result);
+
+// --- as Python objects ---
+
+// A plain number is an int, float or bool; a symbol ("symbol", what the callback gives); anything
+// else (text of the operation, operand[, operand]). New reference, NULL with an exception.
+typedef PyObject *(*expr_name)(void *data, void *place); // new reference
+PyObject *expr_to_object(number n, expr_name name, void *data);
+// The reverse: the operations are applied anew, and so are in canonical form. False: there is no
+// such expression; or with an exception.
+typedef bool (*expr_named)(void *data, PyObject *name, number *symbol); // false: no such symbol
+bool expr_from_object(sizes *s, PyObject *o, expr_named named, void *data, number *n);
