@@ -112,6 +112,7 @@ WRITES_NOTHING = 1  # W_NONE
 UNDONE = {"setattr", "__setattr__", "__setitem__", "setitem", "reverse", "rotate", "sort"}
 UNDONE |= {"move_to_end", "symmetric_difference_update", "__ixor__", "ixor"}
 KINDS = ("pure", "struct", "handled", "opaque")
+MANY = 2**32 - 1
 
 
 def bits_of(mask: int) -> Iterator[tuple[str, int]]:
@@ -141,6 +142,14 @@ def laxer_rules(kind: str, masks: dict[str, int]) -> Iterator[tuple[str, dict[st
     for column, mask in masks.items():
         for name, left in bits_of(mask):
             yield f"{column} without {name}", {column: left}
+
+
+def laxer_counts(takes: tuple[int, int, bool] | None) -> Iterator[tuple[str, dict[str, int]]]:
+    """A handler that is called with one argument fewer than it takes, or with one more."""
+    if takes and takes[0] > 0:
+        yield "takes one fewer", {"least": takes[0] - 1}
+    if takes and takes[1] < MANY:
+        yield "takes one more", {"most": takes[1] + 1}
 
 
 def change_rules(numbers: Iterable[int], columns: dict[str, int]) -> Callable[[], None]:
@@ -208,12 +217,12 @@ def rule_mutants(by_name: bool) -> Iterator[Mutant]:
         if line >= 0:
             lines[(line, number) if by_name else line].append(number)
     for numbers in lines.values():
-        path, kind, first, args, elements, *_ = rows[numbers[0]]
+        path, kind, first, args, elements, takes, *_ = rows[numbers[0]]
         row = path if len(numbers) == 1 else f"{path} and {len(numbers) - 1} more"
         masks = {"first": first, "args": args, "elements": elements}
         if kind == "pure" and all(looks_at_values_only(rows[n][0]) for n in numbers):
             continue
-        for change, columns in laxer_rules(kind, masks):
+        for change, columns in [*laxer_rules(kind, masks), *laxer_counts(takes)]:
             yield Mutant(RULES, row, change, tuple(numbers), change_rules(numbers, columns))
     yield from state_mutants(rows)
     yield from write_mutants(rows)
@@ -235,7 +244,7 @@ def write_mutants(rows: list[Any]) -> Iterator[Mutant]:
     left out: the engine asks nothing of that word, which only tells the reader who sees to it."""
     owners: dict[str, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
-        if row[6] in ("self", "first"):
+        if row[-2] in ("self", "first"):
             owners[row[0].rpartition(".")[0]].append(number)
             if row[0].rpartition(".")[2] in UNDONE:
                 change = change_rules([number], {"writes": WRITES_NOTHING})

@@ -49,7 +49,10 @@ PyMethodDef attempt_methods[] = {
 };
 
 int attempt_setup(void) {
-    static const rule row = {
-        .path = "attempt", .kind = RULE_HANDLED, .handler = handle_attempt, .writes = W_NONE};
+    static const rule row = {.path = "attempt",
+                             .kind = RULE_HANDLED,
+                             .handler = handle_attempt,
+                             .takes = ARGS(2, 2),
+                             .writes = W_NONE};
     return rules_add_definition(&attempt_methods[0], &row) == ST_OK ? 0 : -1;
 }

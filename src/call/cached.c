@@ -308,6 +308,7 @@ status cached_setup(void) {
     static const rule row = {.path = "functools.cached_property.__get__",
                              .kind = RULE_HANDLED,
                              .handler = handle_cached_property_get,
+                             .takes = ANY,
                              .writes = W_NONE};
     PyObject *module = PyImport_ImportModule("functools");
     PyObject *class = module ? PyObject_GetAttrString(module, "cached_property") : NULL;

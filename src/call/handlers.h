@@ -6,17 +6,14 @@
 
 #define HANDLER(name) PyObject *handle_##name(world *w, const call *c)
 
-#define HANDLED(owners, names, handler, writes, state) HANDLER(handler);
+#define HANDLED(owners, names, handler, takes, writes, state) HANDLER(handler);
 #include "src/call/rules.def"
 
 // --- what handlers share (handlers_common.c) ---
 
-// The callable does not take these arguments: the native function says so itself.
+// The callable does not take these arguments: the native function says so itself. (A handler is
+// not asked for more or fewer than its row takes.)
 PyObject *handler_misuse(world *w, const call *c);
-// Whether between `least` and `most` arguments were given, and no keywords.
-static inline bool handler_takes(const call *c, size_t least, size_t most) {
-    return c->given >= least && c->given <= most && c->keywords == NULL;
-}
 // A keyword argument; borrowed, or NULL.
 PyObject *handler_keyword(const call *c, const char *name);
 // An opened exact str; borrowed, or NULL with an exception or a break.

@@ -7,8 +7,6 @@
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 
-#define MISUSE() handler_misuse(w, c)
-
 // The question being asked: of an instance, or of a class.
 typedef struct question {
     bool of_class;
@@ -164,13 +162,10 @@ int op_isinstance(world *w, PyObject *o, PyObject *class) {
 }
 
 HANDLER(isinstance) {
-    return handler_takes(c, 2, 2) ? handler_bool(op_isinstance(w, c->args[0], c->args[1]))
-                                  : MISUSE();
+    return handler_bool(op_isinstance(w, c->args[0], c->args[1]));
 }
 
 HANDLER(issubclass) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     question q = {true, "__subclasscheck__", door_open(w, c->args[0])};
     return q.asked ? handler_bool(ask(w, &q, c->args[1])) : NULL;
 }
@@ -187,11 +182,11 @@ static PyObject *plainly(world *w, PyObject *const *args, bool of_class) {
 }
 
 HANDLER(type_instancecheck) {
-    return handler_takes(c, 2, 2) ? plainly(w, c->args, false) : MISUSE();
+    return plainly(w, c->args, false);
 }
 
 HANDLER(type_subclasscheck) {
-    return handler_takes(c, 2, 2) ? plainly(w, c->args, true) : MISUSE();
+    return plainly(w, c->args, true);
 }
 
 // --- abstract classes ---
@@ -331,8 +326,6 @@ static PyObject *registry_says(world *w, PyObject *of, PyObject *type) {
 }
 
 HANDLER(abc_instancecheck) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *of = door_open(w, c->args[0]);
     PyTypeObject *type = of ? door_type(w, c->args[1]) : NULL;
     if (!type)
@@ -344,8 +337,6 @@ HANDLER(abc_instancecheck) {
 }
 
 HANDLER(abc_subclasscheck) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *of = door_open(w, c->args[0]), *type = of ? door_open(w, c->args[1]) : NULL;
     return type ? registry_says(w, of, type) : NULL;
 }
@@ -354,9 +345,7 @@ HANDLER(abc_subclasscheck) {
 
 // Nothing is done to what it is made of: it is only kept, so no lazy may be in there.
 HANDLER(generic_alias) {
-    PyObject *ready[3] = {NULL}, *result = NULL;
-    if (!handler_takes(c, 2, 3))
-        return MISUSE();
+    PyObject *ready[4] = {NULL}, *result = NULL;
     status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < c->given; i++) {
         ready[i] = Py_NewRef(c->args[i]);
@@ -387,7 +376,8 @@ static status add_maker(const char *module, const char *name, const rule *row) {
     return PyErr_Occurred() ? ST_ERROR : st;
 }
 
-#define MAKER(path) {path, RULE_HANDLED, .handler = handle_class_statement, .writes = W_NONE}
+#define MAKER(path)                                                                                \
+    {path, RULE_HANDLED, .handler = handle_class_statement, .takes = ANY, .writes = W_NONE}
 
 // They compile text and write to functions and classes: one break in place of one for each.
 status classes_setup(void) {

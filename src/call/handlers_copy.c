@@ -7,8 +7,6 @@
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 
-#define MISUSE() handler_misuse(w, c)
-
 static PyObject *new_object; // copyreg.__newobj__
 
 static PyObject *refuse(world *w, PyObject *o) {
@@ -197,8 +195,6 @@ static PyObject *reduce_set(world *w, PyObject *o) {
 }
 
 HANDLER(reduce_ex) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *o = door_open(w, c->args[0]), *protocol = o ? door_open(w, c->args[1]) : NULL;
     if (!protocol)
         return NULL;
@@ -261,6 +257,7 @@ status copy_setup(void) {
     static const rule row = {.path = "copy.deepcopy",
                              .kind = RULE_HANDLED,
                              .handler = handle_deepcopy,
+                             .takes = ANY,
                              .writes = W_NONE};
     if (!new_object && !(new_object = find("copyreg", "__newobj__")))
         return ST_ERROR;

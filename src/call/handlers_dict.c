@@ -10,8 +10,6 @@
 
 #include <opcode.h>
 
-#define MISUSE() handler_misuse(w, c)
-
 static bool went_wrong(const world *w) {
     return w->stop.broken || PyErr_Occurred();
 }
@@ -57,8 +55,6 @@ static PyObject *natively(world *w, const call *c, bool writes) {
 }
 
 HANDLER(dict_get) {
-    if (!handler_takes(c, 2, 3))
-        return MISUSE();
     names *n;
     PyObject *key;
     int by_key = keyed(w, c->args[0], c->args[1], &n, &key);
@@ -72,8 +68,6 @@ HANDLER(dict_get) {
 }
 
 HANDLER(dict_setdefault) {
-    if (!handler_takes(c, 2, 3))
-        return MISUSE();
     names *n;
     PyObject *key;
     int by_key = keyed(w, c->args[0], c->args[1], &n, &key);
@@ -90,8 +84,6 @@ HANDLER(dict_setdefault) {
 }
 
 HANDLER(dict_pop) {
-    if (!handler_takes(c, 2, 3))
-        return MISUSE();
     names *n;
     PyObject *key;
     int by_key = keyed(w, c->args[0], c->args[1], &n, &key);
@@ -116,8 +108,6 @@ static int is_plain(world *w, PyObject *dict) {
 }
 
 HANDLER(dict_getitem) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     int plain = is_plain(w, c->args[0]);
     if (plain)
         return plain < 0 ? NULL : op_getitem(w, c->args[0], c->args[1]);
@@ -128,8 +118,6 @@ HANDLER(dict_getitem) {
 }
 
 HANDLER(dict_contains) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     int plain = is_plain(w, c->args[0]);
     if (plain)
         return plain < 0 ? NULL : handler_bool(op_contains(w, c->args[0], c->args[1]));
@@ -137,8 +125,6 @@ HANDLER(dict_contains) {
 }
 
 HANDLER(dict_setitem) {
-    if (!handler_takes(c, 3, 3))
-        return MISUSE();
     int plain = is_plain(w, c->args[0]);
     if (plain <= 0)
         return plain < 0 ? NULL : natively(w, c, true);
@@ -146,8 +132,6 @@ HANDLER(dict_setitem) {
 }
 
 HANDLER(dict_delitem) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     int plain = is_plain(w, c->args[0]);
     if (plain <= 0)
         return plain < 0 ? NULL : natively(w, c, true);
@@ -155,8 +139,6 @@ HANDLER(dict_delitem) {
 }
 
 HANDLER(dict_len) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     int plain = is_plain(w, c->args[0]);
     if (plain)
         return plain < 0 ? NULL : op_len(w, c->args[0]);
@@ -250,8 +232,6 @@ static int fill(world *w, PyObject *dict, const call *c, size_t first) {
 }
 
 HANDLER(dict) {
-    if (c->given > 1)
-        return MISUSE();
     PyObject *dict = PyDict_New();
     if (dict && fill(w, dict, c, 0) < 0)
         Py_CLEAR(dict);
@@ -268,8 +248,6 @@ static PyObject *open_dict(world *w, PyObject *o) {
 }
 
 HANDLER(dict_update) {
-    if (c->given < 1 || c->given > 2)
-        return MISUSE();
     PyObject *dict = open_dict(w, c->args[0]);
     return dict && fill(w, dict, c, 1) == 0 ? Py_NewRef(Py_None) : NULL;
 }
@@ -285,8 +263,6 @@ static status open_operands(world *w, PyObject *callable, PyObject *const *args,
 
 HANDLER(dict_or) {
     PyObject *left, *right;
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     if (open_operands(w, c->callable, c->args, &left, &right) != ST_OK)
         return NULL;
     if (!PyDict_Check(left) || !PyDict_Check(right))
@@ -298,8 +274,6 @@ HANDLER(dict_or) {
 }
 
 HANDLER(dict_ior) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *dict = open_dict(w, c->args[0]);
     return dict && update(w, dict, c->args[1]) == 0 ? Py_NewRef(dict) : NULL;
 }
@@ -366,8 +340,6 @@ static int update_ordered(world *w, PyObject *dict, PyObject *other) {
 HANDLER(ordered_update) {
     bool new = PyType_Check(c->callable);
     size_t first = new ? 0 : 1;
-    if (c->given < first || c->given > first + 1)
-        return MISUSE();
     PyObject *dict = new ? PyObject_CallNoArgs(c->callable) : Py_XNewRef(door_open(w, c->args[0]));
     int failed = dict ? 0 : -1;
     if (dict && !PyODict_Check(dict)) {
@@ -389,8 +361,6 @@ HANDLER(ordered_update) {
 // odict_or: what is no dict is somebody else's. A class of the program's may have its own |.
 HANDLER(ordered_or) {
     PyObject *left, *right;
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     if (open_operands(w, c->callable, c->args, &left, &right) != ST_OK)
         return NULL;
     if (!PyDict_Check(left) || !PyDict_Check(right))
@@ -402,11 +372,9 @@ HANDLER(ordered_or) {
 }
 
 HANDLER(ordered_ior) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *dict = door_open(w, c->args[0]);
     if (!dict || !PyODict_Check(dict))
-        return !dict ? NULL : MISUSE();
+        return !dict ? NULL : handler_misuse(w, c);
     return update_ordered(w, dict, c->args[1]) == 0 ? Py_NewRef(dict) : NULL;
 }
 
@@ -444,8 +412,6 @@ static PyObject *start_default(world *w, const call *c) {
 HANDLER(defaultdict_update) {
     bool new = PyType_Check(c->callable);
     size_t first = new ? 1 : 2;
-    if (c->given > first + 1 || (!new && c->given == 0))
-        return MISUSE();
     PyObject *dict = start_default(w, c);
     if (dict && fill(w, dict, c, first) < 0)
         Py_CLEAR(dict);
@@ -455,8 +421,6 @@ HANDLER(defaultdict_update) {
 }
 
 HANDLER(defaultdict_missing) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *dict = door_open(w, c->args[0]), *key = dict ? door_open(w, c->args[1]) : NULL;
     PyObject *factory = key ? raw_field_get(RAW_DEFAULT_FACTORY, dict) : NULL;
     if (!key)
@@ -479,8 +443,6 @@ HANDLER(defaultdict_missing) {
 // door: int.__dict__.
 HANDLER(mapping_proxy) {
     size_t at = PyType_Check(c->callable) ? 0 : 1;
-    if (!handler_takes(c, at + 1, at + 1))
-        return MISUSE();
     PyObject *both[] = {at ? door_open(w, c->args[0]) : NULL, door_open(w, c->args[at])};
     if ((at && !both[0]) || !both[1])
         return NULL;
@@ -519,23 +481,14 @@ static PyObject *fill_from_keys(world *w, PyObject *class, PyObject *keys, PyObj
     return dict;
 }
 
-static bool takes_names(PyObject *callable) {
-    return Py_IS_TYPE(callable, &PyClassMethodDescr_Type) &&
-           PyDescr_TYPE(callable) == &PyODict_Type;
-}
-
+// OrderedDict's own also takes value=.
 HANDLER(dict_fromkeys) {
-    if (c->given == 0)
-        return MISUSE();
+    PyObject *named = handler_keyword(c, "value");
+    if (c->keywords && (!named || call_count(c) != 3))
+        return handler_misuse(w, c);
     PyObject *class = door_open(w, c->args[0]);
     if (!class)
         return NULL;
-    PyObject *named = NULL;
-    if (c->given == 2 && c->keywords && PyTuple_GET_SIZE(c->keywords) == 1 &&
-        takes_names(c->callable))
-        named = handler_keyword(c, "value");
-    if (!named && !handler_takes(c, 2, 3))
-        return MISUSE();
     PyObject *value = named ? named : c->given == 3 ? c->args[2] : Py_None;
     if (PyType_Check(class) && class != (PyObject *)&PyDict_Type &&
         PyType_IsSubtype((PyTypeObject *)class, &PyDict_Type))
@@ -565,8 +518,6 @@ static int counts_as_dict(world *w, PyObject *mapping) {
 }
 
 HANDLER(count_elements) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *mapping = native_open(w, c->args[0], P_NONE), *items = NULL, *result = NULL;
     int plain = mapping && PyDict_Check(mapping) ? counts_as_dict(w, mapping) : 0;
     if (mapping && plain == 0)

@@ -8,8 +8,6 @@
 
 #include <opcode.h>
 
-#define MISUSE() handler_misuse(w, c)
-
 // Whether op_next's NULL was not the end.
 static bool went_wrong(const world *w) {
     return w->stop.broken || PyErr_Occurred();
@@ -31,11 +29,11 @@ static PyObject *find_truth(world *w, PyObject *iterable, int wanted) {
 }
 
 HANDLER(any) {
-    return handler_takes(c, 1, 1) ? find_truth(w, c->args[0], 1) : MISUSE();
+    return find_truth(w, c->args[0], 1);
 }
 
 HANDLER(all) {
-    return handler_takes(c, 1, 1) ? find_truth(w, c->args[0], 0) : MISUSE();
+    return find_truth(w, c->args[0], 0);
 }
 
 // --- sum ---
@@ -124,9 +122,8 @@ static PyObject *sum_from(world *w, PyObject *function, PyObject *iterator, PyOb
 // The iterator is asked for before the start is looked at.
 HANDLER(sum) {
     PyObject *named = handler_keyword(c, "start"), *result = NULL;
-    size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0;
-    if (c->given < 1 || c->given + extra > 2 || extra != (named != NULL))
-        return MISUSE();
+    if (c->keywords && (!named || call_count(c) != 2))
+        return handler_misuse(w, c);
     PyObject *zero = PyLong_FromLong(0), *iterator = zero ? op_iter(w, c->args[0]) : NULL;
     if (iterator)
         result = sum_from(w, c->callable, iterator,
@@ -183,10 +180,9 @@ static PyObject *nothing_to_compare(PyObject *callable) {
 static PyObject *extreme(world *w, const call *c, int kind) {
     PyObject *key = handler_keyword(c, "key");
     PyObject *otherwise = handler_keyword(c, "default");
-    Py_ssize_t extra = c->keywords ? PyTuple_GET_SIZE(c->keywords) : 0;
-    if (c->given == 0 || extra != (key != NULL) + (otherwise != NULL) ||
-        (c->given > 1 && otherwise))
-        return MISUSE();
+    bool known = call_count(c) == c->given + (key != NULL) + (otherwise != NULL);
+    if (!known || (c->given > 1 && otherwise))
+        return handler_misuse(w, c);
     int none = key ? door_is(w, key, Py_None) : 1, failed = none < 0 ? -1 : 0;
     best b = {.key = none ? NULL : key, .kind = kind};
     if (!failed && c->given == 1)
@@ -285,8 +281,8 @@ static bool knows_keywords(const call *c, PyObject **key, PyObject **reverse) {
 
 HANDLER(sorted) {
     PyObject *key, *reverse;
-    if (c->given != 1 || !knows_keywords(c, &key, &reverse))
-        return MISUSE();
+    if (!knows_keywords(c, &key, &reverse))
+        return handler_misuse(w, c);
     PyObject *items = handler_gather(w, c->args[0]);
     if (items && sort_items(w, items, key, reverse) < 0)
         Py_CLEAR(items);
@@ -295,13 +291,12 @@ HANDLER(sorted) {
 
 // While list.sort runs, the list is empty to whoever looks.
 HANDLER(list_sort) {
-    PyObject *key, *reverse, *list = c->given == 1 ? Py_XNewRef(door_open(w, c->args[0])) : NULL;
-    if (c->given != 1 || !knows_keywords(c, &key, &reverse))
-        return MISUSE();
-    if (!list || !PyList_Check(list)) {
-        Py_XDECREF(list);
-        return went_wrong(w) ? NULL : MISUSE();
-    }
+    PyObject *key, *reverse, *list = door_open(w, c->args[0]);
+    if (!list)
+        return NULL;
+    if (!PyList_Check(list) || !knows_keywords(c, &key, &reverse))
+        return handler_misuse(w, c);
+    Py_INCREF(list);
     PyObject *items = PyList_GetSlice(list, 0, PyList_GET_SIZE(list)), *type, *value, *traceback;
     int failed = items ? PyList_SetSlice(list, 0, PyList_GET_SIZE(list), NULL) : -1;
     if (!failed) {
@@ -330,8 +325,6 @@ static PyObject *iterator_to_reduce(world *w, PyObject *iterable) {
 }
 
 HANDLER(reduce) {
-    if (!handler_takes(c, 2, 3))
-        return MISUSE();
     PyObject *iterator = iterator_to_reduce(w, c->args[1]), *item;
     if (!iterator)
         return NULL;
@@ -355,7 +348,7 @@ HANDLER(reduce) {
 // --- iterators ---
 
 HANDLER(len) {
-    return handler_takes(c, 1, 1) ? op_len(w, c->args[0]) : MISUSE();
+    return op_len(w, c->args[0]);
 }
 
 // iter(function, sentinel): what the function gives is compared with the sentinel.
@@ -377,8 +370,6 @@ static PyObject *iterate_calls(world *w, PyObject *iter, PyObject *const *args) 
 }
 
 HANDLER(iter) {
-    if (!handler_takes(c, 1, 2))
-        return MISUSE();
     return c->given == 1 ? op_iter(w, c->args[0]) : iterate_calls(w, c->callable, c->args);
 }
 
@@ -439,8 +430,6 @@ static PyObject *next_or_stop(world *w, PyObject *iterator) {
 }
 
 HANDLER(next) {
-    if (!handler_takes(c, 1, 2))
-        return MISUSE();
     PyObject *item = next_or_stop(w, c->args[0]);
     if (item || c->given == 1 || w->stop.broken || !PyErr_ExceptionMatches(PyExc_StopIteration))
         return item;
@@ -449,12 +438,10 @@ HANDLER(next) {
 }
 
 HANDLER(iterator_next) {
-    return handler_takes(c, 1, 1) ? next_or_stop(w, c->args[0]) : MISUSE();
+    return next_or_stop(w, c->args[0]);
 }
 
 HANDLER(generator_send) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *item = NULL;
     PySendResult how = op_send(w, c->args[0], c->args[1], &item);
     if (how != PYGEN_RETURN)
@@ -469,8 +456,6 @@ HANDLER(generator_send) {
 
 // What is thrown gets a traceback, so it must not be an outside object.
 HANDLER(generator_throw) {
-    if (!handler_takes(c, 2, 4))
-        return MISUSE();
     PyObject *opened[4];
     for (size_t i = 0; i < c->given; i++) {
         opened[i] = door_open(w, c->args[i]);
@@ -486,8 +471,6 @@ HANDLER(generator_throw) {
 
 // The program asks for it, so what the generator raises or yields then is the program's, too.
 HANDLER(generator_close) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *o = door_open(w, c->args[0]);
     if (!o)
         return NULL;
@@ -526,6 +509,7 @@ static bool moves_outside(world *w, const call *c) {
 static const rule manager_row = {.path = "contextlib._GeneratorContextManager",
                                  .kind = RULE_HANDLED,
                                  .handler = handle_manager,
+                                 .takes = ANY,
                                  .writes = W_NONE, // it breaks
                                  .applies = moves_outside};
 
@@ -556,8 +540,6 @@ static bool reverses_natively(PyObject *o) {
 }
 
 HANDLER(reversed) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *o = native_open(w, c->args[0], P_NONE), *result = NULL;
     if (!o)
         return NULL;

@@ -14,8 +14,6 @@
 #include "src/call/native.h"
 #include "src/call/special.h"
 
-#define MISUSE() handler_misuse(w, c)
-
 // --- attributes ---
 
 static bool is_missing(const world *w) {
@@ -23,8 +21,6 @@ static bool is_missing(const world *w) {
 }
 
 HANDLER(getattr) {
-    if (!handler_takes(c, 2, 3))
-        return MISUSE();
     PyObject *name = handler_name(w, c->args[1]);
     PyObject *value = name ? attr_get(w, c->args[0], name) : NULL;
     if (value || !name || c->given == 2 || !is_missing(w))
@@ -34,8 +30,6 @@ HANDLER(getattr) {
 }
 
 HANDLER(hasattr) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *name = handler_name(w, c->args[1]);
     PyObject *value = name ? attr_get(w, c->args[0], name) : NULL;
     if (!value && (!name || !is_missing(w)))
@@ -63,27 +57,24 @@ static int set_interned(world *w, PyObject *o, PyObject *name, PyObject *value) 
 }
 
 HANDLER(setattr) {
-    return handler_takes(c, 3, 3) ? set_attribute(w, c->args, c->args[2], set_interned) : MISUSE();
+    return set_attribute(w, c->args, c->args[2], set_interned);
 }
 
 HANDLER(delattr) {
-    return handler_takes(c, 2, 2) ? set_attribute(w, c->args, NULL, attr_set) : MISUSE();
+    return set_attribute(w, c->args, NULL, attr_set);
 }
 
 HANDLER(generic_setattr) {
-    return handler_takes(c, 3, 3) ? set_attribute(w, c->args, c->args[2], attr_set_generic)
-                                  : MISUSE();
+    return set_attribute(w, c->args, c->args[2], attr_set_generic);
 }
 
 HANDLER(generic_delattr) {
-    return handler_takes(c, 2, 2) ? set_attribute(w, c->args, NULL, attr_set_generic) : MISUSE();
+    return set_attribute(w, c->args, NULL, attr_set_generic);
 }
 
 // T.__getattribute__(o, name) of a C type T. Where the type of o does the same, attr_get knows what
 // that is; from below a Python __getattribute__ only object's own is known.
 HANDLER(getattribute) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *name = handler_name(w, c->args[1]);
     PyTypeObject *type = name ? door_type(w, c->args[0]) : NULL;
     if (!type)
@@ -99,12 +90,10 @@ HANDLER(getattribute) {
 }
 
 HANDLER(type_getattribute) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *name = handler_name(w, c->args[1]), *class = name ? door_open(w, c->args[0]) : NULL;
     if (!class)
         return NULL;
-    return PyType_Check(class) ? attr_get_class(w, class, name) : MISUSE();
+    return PyType_Check(class) ? attr_get_class(w, class, name) : handler_misuse(w, c);
 }
 
 static PyObject *set_on_class(world *w, PyObject *callable, PyObject *const *args,
@@ -119,11 +108,11 @@ static PyObject *set_on_class(world *w, PyObject *callable, PyObject *const *arg
 }
 
 HANDLER(type_setattr) {
-    return handler_takes(c, 3, 3) ? set_on_class(w, c->callable, c->args, c->args[2]) : MISUSE();
+    return set_on_class(w, c->callable, c->args, c->args[2]);
 }
 
 HANDLER(type_delattr) {
-    return handler_takes(c, 2, 2) ? set_on_class(w, c->callable, c->args, NULL) : MISUSE();
+    return set_on_class(w, c->callable, c->args, NULL);
 }
 
 // One variable of a function's frame; new reference, NULL without an exception if it is unbound.
@@ -181,14 +170,13 @@ static PyObject *frame_locals(world *w) {
 }
 
 HANDLER(locals) {
-    return handler_takes(c, 0, 0) ? frame_locals(w) : MISUSE();
+    (void)c;
+    return frame_locals(w);
 }
 
 HANDLER(vars) {
-    if (handler_takes(c, 0, 0))
+    if (c->given == 0)
         return frame_locals(w);
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *value = attr_get(w, c->args[0], word.dict);
     if (!value && is_missing(w))
         PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
@@ -196,8 +184,7 @@ HANDLER(vars) {
 }
 
 HANDLER(globals) {
-    if (!handler_takes(c, 0, 0))
-        return MISUSE();
+    (void)c;
     py_frame *frame = py_current_frame(PyThreadState_Get());
     PyObject *dict = py_frame_globals(frame);
     record *known = record_of(w, dict);
@@ -225,9 +212,8 @@ static PyObject *thread_text(const char *source, void *data) {
 }
 
 HANDLER(thread_ident) {
+    (void)c;
     static const guard_custom guard = {.name = "thread", .check = thread_is, .text = thread_text};
-    if (!handler_takes(c, 0, 0))
-        return MISUSE();
     unsigned long ident = PyThread_get_thread_ident();
     if (guard_add_custom(w->guards, NULL, &guard, (void *)(uintptr_t)ident) != ST_OK)
         return NULL;
@@ -249,8 +235,6 @@ static bool is_lasting(const record *r) {
 // The number itself where a guard makes it the same in every call; what was made inside is only
 // told apart from others. A value may be one object or another, and nobody guards which.
 HANDLER(id) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *o = door_open(w, c->args[0]);
     if (!o)
         return NULL;
@@ -289,9 +273,7 @@ static status guard_makers(world *w, PyTypeObject *type) {
 
 // object.__init__ looks at how many arguments there are, and at the type's __new__ and __init__.
 HANDLER(object_init) {
-    PyObject *self = c->given ? door_open(w, c->args[0]) : NULL;
-    if (c->given == 0)
-        return MISUSE();
+    PyObject *self = door_open(w, c->args[0]);
     if (!self)
         return NULL;
     if (is_standin(self))
@@ -300,28 +282,23 @@ HANDLER(object_init) {
         return Py_NewRef(Py_None);
     if (guard_makers(w, Py_TYPE(self)) != ST_OK)
         return NULL;
-    size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0;
-    PyObject **all = PyMem_New(PyObject *, c->given + extra);
+    PyObject **all = PyMem_New(PyObject *, call_count(c));
     if (!all)
         return PyErr_NoMemory();
     all[0] = self;
-    memcpy(all + 1, c->args + 1, (c->given + extra - 1) * sizeof(PyObject *));
+    memcpy(all + 1, c->args + 1, (call_count(c) - 1) * sizeof(PyObject *));
     PyObject *result = call_native(w, c->callable, all, c->given, c->keywords, false);
     PyMem_Free(all);
     return result;
 }
 
 HANDLER(object_eq) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     int same = door_is(w, c->args[0], c->args[1]);
     return same < 0 ? NULL : Py_NewRef(same ? Py_True : Py_NotImplemented);
 }
 
 // The inverse of what the type's own == says.
 HANDLER(object_ne) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *name = PyUnicode_InternFromString("__eq__");
     PyObject *method = name ? attr_special(w, c->args[0], name) : NULL;
     PyObject *equal = method ? call_with(w, method, &c->args[1], 1) : NULL;
@@ -350,12 +327,10 @@ static PyObject *call_special(world *w, PyObject *o, const char *special) {
 }
 
 HANDLER(object_str) {
-    return handler_takes(c, 1, 1) ? call_special(w, c->args[0], "__repr__") : MISUSE();
+    return call_special(w, c->args[0], "__repr__");
 }
 
 HANDLER(object_format) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *spec = door_open(w, c->args[1]), *self = spec ? door_open(w, c->args[0]) : NULL;
     if (!self)
         return NULL;
@@ -400,7 +375,7 @@ static PyObject *hash_by_method(world *w, PyObject *function, PyObject *o) {
 }
 
 // How many objects are looked at: sets of sets of sets are large.
-enum { MANY = 1000 };
+enum { LOOKED_AT = 1000 };
 
 static bool hash_lasts(world *w, PyObject *o, int *left);
 
@@ -440,7 +415,7 @@ static bool hash_lasts(world *w, PyObject *o, int *left) {
 // The number, by C code alone. `lasts` says whether it is the same in every call.
 static PyObject *hash_natively(world *w, PyObject *function, PyObject *o,
                                bool (*lasts)(world *, PyObject *, int *)) {
-    int left = MANY;
+    int left = LOOKED_AT;
     bool never = Py_TYPE(o)->tp_hash == PyObject_HashNotImplemented;
     if (!never && world_pin_hashed(w) != ST_OK)
         return NULL;
@@ -450,8 +425,6 @@ static PyObject *hash_natively(world *w, PyObject *function, PyObject *o,
 }
 
 HANDLER(hash) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *o = native_open(w, c->args[0], P_NONE), *result = NULL;
     if (!o)
         return NULL;
@@ -467,8 +440,6 @@ HANDLER(hash) {
 
 // tuple.__hash__ and its like.
 HANDLER(hash_of_parts) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *o = native_open(w, c->args[0], P_NONE), *result = NULL;
     if (o && protocol_open_elements(w, &o, P_HASH) == ST_OK)
         result = hash_natively(w, c->callable, o, hashes_last);
@@ -477,8 +448,6 @@ HANDLER(hash_of_parts) {
 }
 
 HANDLER(callable) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyTypeObject *type = door_type(w, c->args[0]);
     if (!type)
         return NULL;
@@ -498,13 +467,11 @@ HANDLER(type) {
 }
 
 HANDLER(type_call) {
-    PyObject *class = c->given ? door_open(w, c->args[0]) : NULL;
-    if (c->given == 0)
-        return MISUSE();
+    PyObject *class = door_open(w, c->args[0]);
     if (!class)
         return NULL;
     if (!PyType_Check(class))
-        return MISUSE();
+        return handler_misuse(w, c);
     call rest = *c;
     rest.callable = class;
     rest.args++;
@@ -514,8 +481,6 @@ HANDLER(type_call) {
 
 // "<class 'module.name'>", from names that are read through the door.
 HANDLER(type_repr) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *module = attr_get(w, c->args[0], word.module);
     PyObject *name = module ? attr_get(w, c->args[0], word.qualname) : NULL;
     PyObject *m = name ? door_open(w, module) : NULL, *n = m ? door_open(w, name) : NULL;
@@ -570,8 +535,8 @@ static PyObject *make_super(world *w, PyObject *type, PyObject *self) {
 
 HANDLER(super) {
     PyObject *type = NULL, *self = NULL, *result = NULL;
-    if (c->given == 1 || !handler_takes(c, 0, 2))
-        return c->given == 1 ? world_break(w, REASON_NATIVE_CALL, "super(type)") : MISUSE();
+    if (c->given == 1)
+        return world_break(w, REASON_NATIVE_CALL, "super(type)");
     if (c->given == 2)
         return make_super(w, c->args[0], c->args[1]);
     if (find_super(w, py_current_frame(PyThreadState_Get()), &type, &self) == 0)
@@ -596,8 +561,6 @@ static PyObject *call_accessor(world *w, PyObject *property, const char *which,
 }
 
 HANDLER(property_get) {
-    if (!handler_takes(c, 2, 3))
-        return MISUSE();
     int none = door_is(w, c->args[1], Py_None);
     if (none)
         return none < 0 ? NULL : Py_NewRef(c->args[0]);
@@ -605,8 +568,6 @@ HANDLER(property_get) {
 }
 
 HANDLER(property_set) {
-    if (!handler_takes(c, 3, 3))
-        return MISUSE();
     PyObject *result = call_accessor(w, c->args[0], "fset", c->args + 1, 2, "a setter");
     if (result)
         Py_SETREF(result, Py_NewRef(Py_None));
@@ -614,8 +575,6 @@ HANDLER(property_set) {
 }
 
 HANDLER(property_delete) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *result = call_accessor(w, c->args[0], "fdel", c->args + 1, 1, "a deleter");
     if (result)
         Py_SETREF(result, Py_NewRef(Py_None));
@@ -635,8 +594,6 @@ static PyObject *get_of_standin(world *w, const standin_kind *kind, PyObject *ra
 
 // What is found on a type does this by itself; here the program asks for it.
 HANDLER(descriptor_get) {
-    if (!handler_takes(c, 2, 3))
-        return MISUSE();
     PyObject *raw = door_open(w, c->args[0]);
     int none = raw ? door_is(w, c->args[1], Py_None) : -1;
     PyObject *o = none == 0 ? door_open(w, c->args[1]) : NULL;
@@ -660,29 +617,24 @@ HANDLER(descriptor_get) {
 
 // A partial of a partial takes the inner one apart natively.
 HANDLER(partial) {
-    size_t at = PyType_Check(c->callable) ? 0 : 1,
-           all = c->given + (c->keywords ? PyTuple_GET_SIZE(c->keywords) : 0);
-    PyObject **opened = PyMem_New(PyObject *, all + 1), *result = NULL;
+    size_t at = PyType_Check(c->callable) ? 0 : 1, all = call_count(c);
+    PyObject **opened = PyMem_New(PyObject *, all), *result = NULL;
     if (!opened)
         return PyErr_NoMemory();
     memcpy(opened, c->args, all * sizeof(PyObject *));
     bool ready = true;
-    for (size_t i = 0; i <= at && i < c->given && ready; i++)
+    for (size_t i = 0; i <= at && ready; i++)
         ready = (opened[i] = door_open(w, c->args[i])) != NULL;
-    if (ready && c->given > at && PyObject_TypeCheck(opened[at], word.partial) &&
-        record_itself(w, opened[at]))
+    if (ready && PyObject_TypeCheck(opened[at], word.partial) && record_itself(w, opened[at]))
         world_break(w, REASON_NATIVE_CALL, "a partial of a partial from outside");
     else if (ready)
-        result = call_native(w, c->callable, opened, c->given, c->keywords,
-                             c->given > at && is_standin(opened[at]));
+        result = call_native(w, c->callable, opened, c->given, c->keywords, is_standin(opened[at]));
     PyMem_Free(opened);
     return result;
 }
 
 HANDLER(weakref_call) {
-    PyObject *self = c->given == 1 && !c->keywords ? door_open(w, c->args[0]) : NULL;
-    if (c->given != 1 || c->keywords)
-        return MISUSE();
+    PyObject *self = door_open(w, c->args[0]);
     record *r = self ? record_of(w, self) : NULL;
     PyObject *object = r ? raw_weakref_get(self) : NULL;
     if (!object)
@@ -694,9 +646,7 @@ HANDLER(weakref_call) {
 
 // A proxy of something made inside; its attributes are those of what it stands for (attr.c).
 HANDLER(weakref_proxy) {
-    if (c->given == 0)
-        return MISUSE();
-    PyObject *o = handler_takes(c, 1, 1) ? door_open(w, c->args[0]) : NULL;
+    PyObject *o = c->given == 1 ? door_open(w, c->args[0]) : NULL;
     if (w->stop.broken || PyErr_Occurred())
         return NULL;
     if (!o || record_of(w, o) || is_standin(o) || !raw_is_python_class(Py_TYPE(o)) ||
@@ -721,8 +671,6 @@ static PyObject *context_default(world *w, PyObject *variable) {
 }
 
 HANDLER(context_get) {
-    if (!handler_takes(c, 1, 2))
-        return MISUSE();
     PyObject *variable = door_open(w, c->args[0]);
     PyObject *value = variable ? context_get(w, variable) : NULL;
     if (value || w->stop.broken || PyErr_Occurred())
@@ -780,8 +728,6 @@ static bool is_our_token(PyObject *token) {
 }
 
 HANDLER(context_set) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *variable = door_open(w, c->args[0]);
     PyObject *old = variable ? context_get(w, variable) : NULL;
     if (!old && (!variable || w->stop.broken || PyErr_Occurred()))
@@ -795,8 +741,6 @@ HANDLER(context_set) {
 
 // Of another token, or of another variable: CPython decides.
 HANDLER(context_reset) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *variable = door_open(w, c->args[0]),
              *token = variable ? door_open(w, c->args[1]) : NULL;
     if (!token)
@@ -821,8 +765,6 @@ HANDLER(context_reset) {
 
 // What the text of an exception shows of its arguments is opened first.
 HANDLER(exception_text) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *self = door_open(w, c->args[0]);
     if (!self)
         return NULL;

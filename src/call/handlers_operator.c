@@ -7,8 +7,6 @@
 
 #include <opcode.h>
 
-#define MISUSE() handler_misuse(w, c)
-
 static const char *name_of(PyObject *callable) {
     return ((PyCFunctionObject *)callable)->m_ml->ml_name;
 }
@@ -24,8 +22,6 @@ HANDLER(unary) {
                 {"pos", PyNumber_Positive},
                 {"invert", PyNumber_Invert},
                 {"inv", PyNumber_Invert}};
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     for (size_t i = 0; i < Py_ARRAY_LENGTH(rows); i++)
         if (strcmp(rows[i].name, name_of(c->callable)) == 0)
             return op_unary(w, rows[i].function, c->args[0]);
@@ -72,8 +68,6 @@ static int binary_kind(const char *name) {
 
 HANDLER(binary) {
     int kind = binary_kind(name_of(c->callable));
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     if (kind < 0)
         return world_break(w, REASON_NATIVE_CALL, "operator.%s", name_of(c->callable));
     return op_binary(w, kind, c->args[0], c->args[1]);
@@ -96,16 +90,14 @@ static PyObject *power_modulo(world *w, PyObject *callable, PyObject *const *arg
 HANDLER(pow) {
     static const char *const names[] = {"base", "exp", "mod"};
     PyObject *all[3] = {NULL, NULL, Py_None};
-    size_t extra = c->keywords ? (size_t)PyTuple_GET_SIZE(c->keywords) : 0, found = c->given;
-    if (c->given + extra < 2 || c->given + extra > 3)
-        return MISUSE();
+    size_t found = c->given;
     for (size_t i = 0; i < 3; i++) {
         PyObject *named = i < c->given ? c->args[i] : handler_keyword(c, names[i]);
         found += named && i >= c->given;
         all[i] = named ? named : all[i];
     }
-    if (found != c->given + extra || !all[0] || !all[1])
-        return MISUSE();
+    if (found != call_count(c) || !all[0] || !all[1])
+        return handler_misuse(w, c);
     int none = door_is(w, all[2], Py_None);
     if (none < 0)
         return NULL;
@@ -117,8 +109,6 @@ HANDLER(pow) {
 HANDLER(compare) {
     static const char *const names[] = {[Py_LT] = "lt", [Py_LE] = "le", [Py_EQ] = "eq",
                                         [Py_NE] = "ne", [Py_GT] = "gt", [Py_GE] = "ge"};
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     for (int kind = 0; kind < (int)Py_ARRAY_LENGTH(names); kind++)
         if (strcmp(names[kind], name_of(c->callable)) == 0)
             return op_compare(w, c->args[0], c->args[1], kind);
@@ -126,46 +116,37 @@ HANDLER(compare) {
 }
 
 HANDLER(truth) {
-    if (c->given == 0 && PyType_Check(c->callable) && handler_takes(c, 0, 0))
+    if (c->given == 0) // bool()
         Py_RETURN_FALSE;
-    return handler_takes(c, 1, 1) ? handler_bool(op_truth(w, c->args[0])) : MISUSE();
+    return handler_bool(op_truth(w, c->args[0]));
 }
 
 HANDLER(not) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     int truth = op_truth(w, c->args[0]);
     return truth < 0 ? NULL : PyBool_FromLong(!truth);
 }
 
 HANDLER(is) {
     bool negated = strncmp(name_of(c->callable), "is_not", 6) == 0;
-    bool none = strstr(name_of(c->callable), "none") != NULL;
-    if (!handler_takes(c, none ? 1 : 2, none ? 1 : 2))
-        return MISUSE();
-    int same = door_is(w, c->args[0], none ? Py_None : c->args[1]);
+    int same = door_is(w, c->args[0], c->given == 1 ? Py_None : c->args[1]);
     return same < 0 ? NULL : PyBool_FromLong(same != negated);
 }
 
 // --- subscripts ---
 
 HANDLER(contains) {
-    return handler_takes(c, 2, 2) ? handler_bool(op_contains(w, c->args[0], c->args[1])) : MISUSE();
+    return handler_bool(op_contains(w, c->args[0], c->args[1]));
 }
 
 HANDLER(getitem) {
-    return handler_takes(c, 2, 2) ? op_getitem(w, c->args[0], c->args[1]) : MISUSE();
+    return op_getitem(w, c->args[0], c->args[1]);
 }
 
 HANDLER(setitem) {
-    if (!handler_takes(c, 3, 3))
-        return MISUSE();
     return op_setitem(w, c->args[0], c->args[1], c->args[2]) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 HANDLER(delitem) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     return op_setitem(w, c->args[0], c->args[1], NULL) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
@@ -173,8 +154,6 @@ HANDLER(delitem) {
 
 // o.__call__(...) of functions and methods, operator.call.
 HANDLER(call) {
-    if (c->given == 0)
-        return MISUSE();
     call rest = {.callable = c->args[0],
                  .args = c->args + 1,
                  .given = c->given - 1,
@@ -209,9 +188,7 @@ typedef PyObject *(*picker)(world *w, PyObject *o, PyObject *what);
 
 // One result for one key, else a tuple of them.
 static PyObject *get_all(world *w, const call *c, picker get) {
-    PyObject *self = c->given == 2 ? door_open(w, c->args[0]) : NULL;
-    if (c->given != 2 || c->keywords)
-        return MISUSE();
+    PyObject *self = door_open(w, c->args[0]);
     PyObject *reduced = self ? taken_apart(w, self) : NULL;
     if (!reduced)
         return NULL;
@@ -276,8 +253,6 @@ static PyObject *call_by_partial(world *w, PyObject *o, PyObject *partial, PyObj
 
 // methodcaller reduces to (methodcaller, (name, *args)), with keywords to (partial, args).
 HANDLER(methodcaller_call) {
-    if (c->given != 2 || c->keywords)
-        return MISUSE();
     PyObject *self = door_open(w, c->args[0]);
     PyObject *reduced = self ? taken_apart(w, self) : NULL;
     if (!reduced)

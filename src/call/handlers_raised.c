@@ -8,8 +8,6 @@
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 
-#define MISUSE() handler_misuse(w, c)
-
 // --- the exception being handled ---
 
 static bool nothing_handled(PyObject *object, void *data) {
@@ -42,13 +40,7 @@ static bool is_handled_here(world *w) {
 }
 
 HANDLER(exc_info) {
-    if (!handler_takes(c, 0, 0))
-        return MISUSE();
     return is_handled_here(w) ? call_native(w, c->callable, NULL, 0, NULL, false) : NULL;
-}
-
-HANDLER(exception) {
-    return handle_exc_info(w, c);
 }
 
 // --- the recursion limit ---
@@ -67,8 +59,7 @@ static const guard_custom limit_guard = {
     .name = "recursion limit", .check = limit_is, .text = limit_text};
 
 HANDLER(recursion_limit) {
-    if (!handler_takes(c, 0, 0))
-        return MISUSE();
+    (void)c;
     int limit = Py_GetRecursionLimit();
     if (guard_add_custom(w->guards, NULL, &limit_guard, (void *)(intptr_t)limit) != ST_OK)
         return NULL;
@@ -79,8 +70,6 @@ HANDLER(recursion_limit) {
 
 // An exception of this trace gets a traceback of this trace, or none.
 HANDLER(with_traceback) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *self = door_open(w, c->args[0]), *traceback = self ? door_open(w, c->args[1]) : NULL;
     if (traceback == NULL)
         return NULL;
@@ -93,8 +82,6 @@ HANDLER(with_traceback) {
 // Frames of this trace that have ended: their locals are inside objects, without finalizers, so
 // when they die cannot be seen.
 static HANDLER(clear_frames) {
-    if (!handler_takes(c, 1, 1))
-        return MISUSE();
     PyObject *traceback = door_open(w, c->args[0]);
     if (traceback == NULL)
         return NULL;
@@ -108,6 +95,7 @@ status raised_setup(void) {
     static const rule row = {.path = "traceback.clear_frames",
                              .kind = RULE_HANDLED,
                              .handler = handle_clear_frames,
+                             .takes = ARGS(1, 1),
                              .writes = W_NONE};
     PyObject *module = PyImport_ImportModule("traceback");
     PyObject *function = module ? PyObject_GetAttrString(module, "clear_frames") : NULL;

@@ -5,14 +5,10 @@
 #include "src/call/native.h"
 #include "src/call/states.h"
 
-#define MISUSE() handler_misuse(w, c)
-
 // --- list ---
 
 // A slice takes any iterable, an index takes anything.
 HANDLER(list_setitem) {
-    if (!handler_takes(c, 3, 3))
-        return MISUSE();
     PyObject *ready[] = {Py_NewRef(c->args[0]), Py_NewRef(c->args[1]), Py_NewRef(c->args[2])},
              *result = NULL;
     status st = protocol_open(w, &ready[0], P_NONE);
@@ -43,23 +39,21 @@ static PyObject *on_set(world *w, PyObject *callable, PyObject *const *args, uns
 }
 
 HANDLER(set_iter) {
-    return handler_takes(c, 1, 1) ? on_set(w, c->callable, c->args, P_ITER, true) : MISUSE();
+    return on_set(w, c->callable, c->args, P_ITER, true);
 }
 
 HANDLER(set_repr) {
-    return handler_takes(c, 1, 1) ? on_set(w, c->callable, c->args, P_REPR, true) : MISUSE();
+    return on_set(w, c->callable, c->args, P_REPR, true);
 }
 
 // Which one comes first depends on how the table was filled, which no guard sees.
 HANDLER(set_pop) {
-    return handler_takes(c, 1, 1) ? on_set(w, c->callable, c->args, P_ITER, false) : MISUSE();
+    return on_set(w, c->callable, c->args, P_ITER, false);
 }
 
 // --- formatting ---
 
 HANDLER(format) {
-    if (!handler_takes(c, 1, 2))
-        return MISUSE();
     PyObject *spec = c->given == 2 ? door_open(w, c->args[1]) : NULL;
     if (c->given == 2 && !spec)
         return NULL;
@@ -70,8 +64,6 @@ HANDLER(format) {
 }
 
 HANDLER(number_format) {
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
     PyObject *both[] = {Py_NewRef(c->args[0]), Py_NewRef(c->args[1])}, *text = NULL;
     status st = protocol_open(w, &both[0], P_NONE);
     if (st == ST_OK)
@@ -137,9 +129,7 @@ static status open_for_format(world *w, PyObject **o, const fields *f) {
 }
 
 HANDLER(str_format) {
-    PyObject *text = c->given ? door_open(w, c->args[0]) : NULL;
-    if (c->given == 0)
-        return MISUSE();
+    PyObject *text = door_open(w, c->args[0]);
     if (!text)
         return NULL;
     fields f = PyUnicode_Check(text)
@@ -230,7 +220,7 @@ static bool compiles_quietly(PyObject *text, PyObject *flags) {
 }
 
 static HANDLER(re_compile) {
-    PyObject *text = handler_takes(c, 2, 2) ? door_open(w, c->args[0]) : NULL;
+    PyObject *text = c->given == 2 && !c->keywords ? door_open(w, c->args[0]) : NULL;
     PyObject *flags = text ? door_open(w, c->args[1]) : NULL, *pattern = NULL;
     if (w->stop.broken || PyErr_Occurred())
         return NULL;
@@ -253,6 +243,7 @@ status text_setup(void) {
     static const rule row = {.path = "re._compile",
                              .kind = RULE_HANDLED,
                              .handler = handle_re_compile,
+                             .takes = ANY,
                              .writes = W_NONE};
     PyObject *module = PyImport_ImportModule("re");
     PyObject *function = module ? PyObject_GetAttrString(module, "_compile") : NULL;

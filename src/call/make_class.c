@@ -9,8 +9,6 @@
 #include "src/call/native.h"
 #include "src/call/special.h"
 
-#define MISUSE() handler_misuse(w, c)
-
 static status refuse(world *w, const char *what, PyObject *o) {
     return world_break_status(w, REASON_CLASS_STATEMENT, "%s %s", what,
                               PyType_Check(o) ? ((PyTypeObject *)o)->tp_name : Py_TYPE(o)->tp_name);
@@ -110,8 +108,6 @@ static PyObject *build(world *w, PyObject *callable, PyObject **items, size_t gi
 }
 
 HANDLER(build_class) {
-    if (c->given < 2)
-        return MISUSE();
     if (c->keywords != NULL && PyTuple_GET_SIZE(c->keywords) > 0)
         return world_break(w, REASON_CLASS_STATEMENT, "%U=", PyTuple_GET_ITEM(c->keywords, 0));
     PyObject **items = PyMem_New(PyObject *, c->given + 1), *class = NULL;
@@ -153,15 +149,13 @@ static PyObject *wrap(world *w, const call *c) {
 
 // staticmethod(f), property(f, g): of functions that were made here.
 HANDLER(wrap_function) {
-    bool plain = handler_takes(c, 1, 4) && PyType_Check(c->callable);
-    return plain ? wrap(w, c) : world_break(w, REASON_NATIVE_CALL, "%s", c->rule->path);
+    return c->given > 0 && !c->keywords ? wrap(w, c)
+                                        : world_break(w, REASON_NATIVE_CALL, "%s", c->rule->path);
 }
 
 // @name.setter
 HANDLER(property_copy) {
-    PyObject *self = c->given ? door_open(w, c->args[0]) : NULL;
-    if (!handler_takes(c, 2, 2))
-        return MISUSE();
+    PyObject *self = door_open(w, c->args[0]);
     if (self == NULL)
         return NULL;
     if (!Py_IS_TYPE(self, &PyProperty_Type) || record_of(w, self) != NULL)

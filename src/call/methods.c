@@ -12,12 +12,21 @@ static const char *kind_name(rule_kind kind) {
     return names[kind];
 }
 
+// What has no handler takes what the C function takes.
+static PyObject *takes_as_tuple(const rule *row) {
+    if (row->kind != RULE_HANDLED)
+        return Py_NewRef(Py_None);
+    const rule_takes *t = &row->takes;
+    return Py_BuildValue("(IIN)", t->least, t->most, PyBool_FromLong(t->how == TAKES_NAMES));
+}
+
 static PyObject *row_as_tuple(const rule *row) {
-    PyObject *state = rule_state_names(row->state);
-    return state
-               ? Py_BuildValue("(ssIIIzsN)", row->path, kind_name(row->kind), row->first, row->args,
-                               row->elements, row->why, rule_writes_name(row->writes), state)
-               : NULL;
+    PyObject *takes = takes_as_tuple(row), *state = takes ? rule_state_names(row->state) : NULL;
+    if (state)
+        return Py_BuildValue("(ssIIINzsN)", row->path, kind_name(row->kind), row->first, row->args,
+                             row->elements, takes, row->why, rule_writes_name(row->writes), state);
+    Py_XDECREF(takes);
+    return NULL;
 }
 
 static PyObject *method_rules(PyObject *module, PyObject *none) {
@@ -46,7 +55,8 @@ static PyObject *method_rule_for(PyObject *module, PyObject *callable) {
 
 PyMethodDef call_methods[] = {
     {"rules", method_rules, METH_NOARGS,
-     "All rows: (path, kind, first, args, elements, why, writes, state)."},
+     "All rows: (path, kind, first, args, elements, takes, why, writes, state). `takes` is None or "
+     "(least, most, whether keywords too)."},
     {"rule_for", method_rule_for, METH_O, "(path, kind) of the row of a callable, or None."},
     {NULL, NULL, 0, NULL},
 };

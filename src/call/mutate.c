@@ -10,9 +10,10 @@ static const struct column {
     const char *name;
     size_t offset;
 } columns[] = {
-    {"kind", offsetof(rule, kind)},     {"first", offsetof(rule, first)},
-    {"args", offsetof(rule, args)},     {"elements", offsetof(rule, elements)},
-    {"writes", offsetof(rule, writes)}, {"state", offsetof(rule, state)},
+    {"kind", offsetof(rule, kind)},         {"first", offsetof(rule, first)},
+    {"args", offsetof(rule, args)},         {"elements", offsetof(rule, elements)},
+    {"writes", offsetof(rule, writes)},     {"state", offsetof(rule, state)},
+    {"least", offsetof(rule, takes.least)}, {"most", offsetof(rule, takes.most)},
 };
 static_assert(sizeof(rule_kind) == sizeof(unsigned) && sizeof(rule_writes) == sizeof(unsigned),
               "columns are unsigned numbers");

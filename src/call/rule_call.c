@@ -393,9 +393,15 @@ static void doubt_text(ready *c) {
                 Py_TYPE(c->items[shown])->tp_name);
 }
 
+static bool takes(const rule_takes *t, const call *c) {
+    return c->given >= t->least && c->given <= t->most && (t->how == TAKES_NAMES || !c->keywords);
+}
+
 // As CPython's own calls of C functions, it counts: handlers may lead to one another for ever.
 static PyObject *handle(world *w, const call *c) {
     const rule *row = c->rule;
+    if (!takes(&row->takes, c))
+        return handler_misuse(w, c);
     if (Py_EnterRecursiveCall(" while calling a Python object"))
         return NULL;
     PyObject *result = row->handler(w, c);

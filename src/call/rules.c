@@ -35,11 +35,12 @@ static const line lines[] = {
       .elements = (elements_),                                                                     \
       .writes = (writes_),                                                                         \
       .state = (state_)}},
-#define HANDLED(owners, names, function, writes_, state_)                                          \
+#define HANDLED(owners, names, function, takes_, writes_, state_)                                  \
     {owners,                                                                                       \
      names,                                                                                        \
      {.kind = RULE_HANDLED,                                                                        \
       .handler = handle_##function,                                                                \
+      .takes = takes_,                                                                             \
       .writes = (writes_),                                                                         \
       .state = (state_)}},
 #define OPAQUE(owners, names, why_)                                                                \
@@ -156,8 +157,9 @@ PyObject *rule_unbound(const rule *row, PyObject *callable) {
 // Two names of one C function, or two types that share one, must agree.
 static bool agree(const rule *a, const rule *b) {
     return a->kind == b->kind && a->first == b->first && a->args == b->args &&
-           a->elements == b->elements && a->handler == b->handler && a->writes == b->writes &&
-           a->state == b->state;
+           a->elements == b->elements && a->handler == b->handler &&
+           a->takes.least == b->takes.least && a->takes.most == b->takes.most &&
+           a->takes.how == b->takes.how && a->writes == b->writes && a->state == b->state;
 }
 
 static status put(map *m, const void *key, const rule *row) {
@@ -172,9 +174,11 @@ static status put(map *m, const void *key, const rule *row) {
 
 // Rows that are not in the table say as much as those that are.
 static status check_said(const rule *row) {
-    if (row->writes != W_UNSAID)
+    bool counted = row->kind != RULE_HANDLED || row->takes.how != TAKES_UNSAID;
+    if (counted && row->writes != W_UNSAID)
         return ST_OK;
-    PyErr_Format(PyExc_SystemError, "the row of %s does not say what it writes", row->path);
+    PyErr_Format(PyExc_SystemError, "the row of %s does not say what it %s", row->path,
+                 counted ? "writes" : "takes");
     return ST_ERROR;
 }
 

@@ -44,6 +44,18 @@ enum {
         R_FEW | R_MOVED | R_SHOWN,
 };
 
+// How many arguments a handler takes, self among them. For other numbers the handler is not called:
+// the native function says what is wrong. (0 is no answer.)
+typedef struct rule_takes {
+    unsigned least, most; // by position
+    enum { TAKES_UNSAID, TAKES_PLACES, TAKES_NAMES } how;
+} rule_takes;
+
+#define MANY UINT_MAX
+#define ARGS(least, most) {least, most, TAKES_PLACES} // and no keywords
+#define NAMED(least, most) {least, most, TAKES_NAMES} // and keywords, which the handler looks at
+#define ANY NAMED(0, MANY)
+
 // What the C function changes by itself: an outside object that was written to is guarded to be no
 // other than it was, even where a later write restores it. A row says it (0 is no answer).
 typedef enum rule_writes {
@@ -78,8 +90,9 @@ typedef struct rule {
     rule_kind kind;
     unsigned first, args, elements; // STRUCT
     rule_writes writes;
-    unsigned state; // S_…: what is read of the process
-    rule_handler handler;
+    unsigned state;       // S_…: what is read of the process
+    rule_handler handler; // HANDLED
+    rule_takes takes;     // HANDLED
     // Whether this call goes by the row (not where there is a break or an exception); NULL: all do
     bool (*applies)(world *w, const call *c);
     const struct rule *otherwise; // what counts where `applies` says no; NULL: nothing

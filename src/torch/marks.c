@@ -200,7 +200,7 @@ static HANDLER(substituted) {
 // --- rows ---
 
 #define MARKED(name)                                                                               \
-    {.path = #name, .kind = RULE_HANDLED, .handler = handle_##name, .writes = W_NONE}
+    {.path = #name, .kind = RULE_HANDLED, .handler = handle_##name, .takes = ANY, .writes = W_NONE}
 
 static const rule *rule_of_function(PyObject *function) {
     static const rule disabled = MARKED(disabled), forbidden = MARKED(forbidden),
@@ -320,8 +320,12 @@ static PyObject *refuse(PyObject *module, PyObject *args) {
     rule *row = path_text && why_text ? PyMem_Malloc(sizeof(rule)) : NULL;
     if (row == NULL)
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    *row = (rule){
-        .path = path_text, .kind = RULE_OPAQUE, .why = why_text, .reason = found, .writes = W_NONE};
+    *row = (rule){.path = path_text,
+                  .kind = RULE_OPAQUE,
+                  .why = why_text,
+                  .reason = found,
+                  .takes = ANY,
+                  .writes = W_NONE};
     if (found == REASON_GRAPH_BREAK)
         row->handler = handle_graph_break;
     if (found == REASON_STEP)

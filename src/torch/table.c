@@ -47,6 +47,7 @@ static int add_row(PyObject *callable, PyObject *value) {
     *r = (rule){.path = kind->name,
                 .kind = RULE_HANDLED,
                 .handler = kind->handler,
+                .takes = ANY,
                 .writes = W_HANDLER,
                 .weak = true,
                 .object = Py_NewRef(callable),
@@ -377,6 +378,7 @@ static status add_number(rule *row, PyTypeObject *type, const char *method) {
     *row = (rule){.path = type->tp_name,
                   .kind = RULE_HANDLED,
                   .handler = call_number,
+                  .takes = ARGS(1, 1),
                   .writes = W_NONE,
                   .applies = is_of_tensor,
                   .otherwise = rule_of((PyObject *)type),
@@ -389,11 +391,13 @@ static int add_others(void) {
     static const rule overload = {.path = "torch.ops",
                                   .kind = RULE_HANDLED,
                                   .handler = call_overload,
+                                  .takes = ANY,
                                   .writes = W_HANDLER,
                                   .weak = true};
     static const rule allowed = {.path = "allow_in_graph",
                                  .kind = RULE_HANDLED,
                                  .handler = call_allowed,
+                                 .takes = ANY,
                                  .writes = W_HANDLER,
                                  .weak = true};
     mark_allow_by(&allowed);

@@ -11,12 +11,12 @@ PAGE = ROOT / "docs" / "rules.md"
 COLUMNS = {
     "PURE": ("owners", "names", "state"),
     "STRUCT": ("owners", "names", "first", "args", "elements", "writes", "state"),
-    "HANDLED": ("owners", "names", "handler", "writes", "state"),
+    "HANDLED": ("owners", "names", "handler", "takes", "writes", "state"),
     "OPAQUE": ("owners", "names", "why"),
     "REFUSED": ("owners", "names", "reason", "why"),
 }
 KINDS = ("pure", "struct", "handled", "opaque")
-TOKEN = re.compile(r'"[^"]*"|[A-Za-z_][A-Za-z_0-9]*|[(),|]')
+TOKEN = re.compile(r'"[^"]*"|[A-Z]+\([^)]*\)|[A-Za-z_][A-Za-z_0-9]*|[(),|]')
 
 
 class Line(NamedTuple):
@@ -74,8 +74,8 @@ def table(rows: list[tuple]) -> str:
     """Counts of a Python's rows, in Markdown; `rows` as _engine.rules() gives them."""
     sections = {path: line.section for line in lines() for path in line.paths()}
     counts = Counter((sections[row[0]], row[1]) for row in rows)
-    writing = Counter(sections[row[0]] for row in rows if row[6] != "none")
-    reading = Counter(sections[row[0]] for row in rows if row[7])
+    writing = Counter(sections[row[0]] for row in rows if row[-2] != "none")
+    reading = Counter(sections[row[0]] for row in rows if row[-1])
     names = list(dict.fromkeys(line.section for line in lines()))
     out = [
         "| | " + " | ".join(KINDS) + " | that write | that read state |",

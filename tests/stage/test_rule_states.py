@@ -279,7 +279,7 @@ TEXT = 1 << 10 | 1 << 14 | 1 << 15
 @pytest.mark.parametrize("change", CHANGES)
 def test_rows_name_the_state_they_read(change: str) -> None:
     name = CHANGES[change][0]
-    said = {row[0] for row in ROWS if name in row[7]}
+    said = {row[0] for row in ROWS if name in row[-1]}
     texts = {row[0] for row in ROWS if name == "DIGITS" and (row[2] | row[4]) & TEXT}
     with codecs_for_tests():
         read = set(differing(change))
@@ -566,7 +566,7 @@ HANDLED = {
 
 
 def test_every_handled_row_that_reads_state_is_shown() -> None:
-    said = {(row[0], name) for row in _engine.rules() if row[1] == "handled" for name in row[7]}
+    said = {(row[0], name) for row in _engine.rules() if row[1] == "handled" for name in row[-1]}
     local = {(path, name) for path, name in said if name == "LOCALE"}
     assert said - local == {key for key in HANDLED if key[0] != "sys.exception"} | {
         key for key in HANDLED if key[0] == "sys.exception" and hasattr(sys, "exception")

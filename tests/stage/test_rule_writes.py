@@ -284,7 +284,7 @@ def cases_of(path: str, known: dict[str, Any]) -> list[Case]:
     return found
 
 
-WRITING = [row[0] for row in _engine.rules() if row[6] != "none"]
+WRITING = [row[0] for row in _engine.rules() if row[-2] != "none"]
 KNOWN = owners()
 CASES = [case for path in WRITING for case in cases_of(path, KNOWN)]
 

@@ -87,9 +87,10 @@ def test_only_what_can_change_is_written() -> None:
 
 def test_opaque_rules_say_why() -> None:
     assert len(_engine.rules()) > 2000
-    for path, kind, first, args, elements, why, *_ in _engine.rules():
+    for path, kind, first, args, elements, takes, why, *_ in _engine.rules():
         assert (kind == "opaque") == (why is not None), path
         assert kind == "struct" or not first | args | elements, path
+        assert (kind == "handled") == (takes is not None), path
 
 
 @pytest.mark.parametrize(
