@@ -125,7 +125,7 @@ static PyObject *call_flat(world *w, const call *c, PyObject *args, PyObject *ke
     if (flat.items == NULL)
         return NULL;
     call all = *c;
-    all.args = flat.items;
+    all.args = py_slots_objects(flat.items);
     all.given = flat.given;
     all.keywords = flat.names;
     PyObject *result = call_any(w, &all);

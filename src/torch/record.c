@@ -503,16 +503,12 @@ static bool is_handling_own(const world *w) {
 
 // Of the calls since inference mode was entered: the program cannot go on in the middle of it.
 static int effects_in_inference(const world *w) {
-    const node *entered = inference_entered(w->torch);
-    int effects = 0;
-    for (const graph *g = w->scope; entered && g; g = g->outer) {
-        for (Py_ssize_t i = PyList_GET_SIZE(g->nodes) - 1; i >= 0; i--) {
-            const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
-            if (n == entered)
-                return effects;
-            effects |= n->effects;
-        }
-    }
+    const torch_trace *t = w->torch;
+    if (!t->inference_scope)
+        return 0;
+    int effects = t->inference_effects;
+    for (const graph *g = w->scope; g && g != t->inference_scope; g = g->outer)
+        effects |= g->effects; // a body that was begun since then
     return effects;
 }
 
@@ -554,6 +550,7 @@ static node *add_call(world *w, node_op op, PyObject *target, PyObject *args, Py
     if (n) {
         n->effects = t->pending;
         w->scope->effects |= t->pending;
+        t->inference_effects |= w->scope == t->inference_scope ? t->pending : 0;
     }
     t->pending = 0;
     if (n && record_modules(w, n) != ST_OK)

@@ -167,8 +167,10 @@ typedef struct torch_trace {
     uint64_t asserted;   // when the first assertion became a node, see operators.c; 0: never
     PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL
     PyObject *inference; // strong: list of inference modes entered and not left, or NULL
-    PyObject *device;    // strong: the default device that is on, or NULL
-    struct settings *settings; // what the program has set for all threads, or NULL
+    const graph *inference_scope; // where the outermost of them was entered, or NULL
+    int inference_effects;        // of the calls in that scope since then
+    PyObject *device;             // strong: the default device that is on, or NULL
+    struct settings *settings;    // what the program has set for all threads, or NULL
 } torch_trace;
 
 // The world's, made at first need together with the guard of torch's state. NULL with an exception
@@ -359,8 +361,6 @@ status state_answers(world *w, PyObject *question, PyObject *answer);
 status state_matters(world *w, PyObject *questions);
 // The state is about to be set: it is put back at the end.
 status state_save(torch_trace *t);
-// The node that enters the outermost inference mode the trace is in; borrowed, or NULL.
-const node *inference_entered(const torch_trace *t);
 // Whether torch's state is as it was when the trace began.
 bool state_unchanged(torch_trace *t);
 // The end of a trace that has set the state: the graph gets nodes that put it back, and the world

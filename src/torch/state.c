@@ -754,6 +754,10 @@ PyObject *autocast_exit(world *w, const call *c) {
 static status inference_push(world *w, torch_trace *t, PyObject *self, PyObject *context, node *n) {
     if (!t->inference && !(t->inference = PyList_New(0)))
         return ST_ERROR;
+    if (PyList_GET_SIZE(t->inference) == 0) {
+        t->inference_scope = w->scope;
+        t->inference_effects = 0;
+    }
     PyObject *entry = PyTuple_Pack(3, self, context, n);
     int failed = entry ? PyList_Append(t->inference, entry) : -1;
     Py_XDECREF(entry);
@@ -763,10 +767,6 @@ static status inference_push(world *w, torch_trace *t, PyObject *self, PyObject 
 static PyObject *inference_top(const torch_trace *t) {
     Py_ssize_t count = t->inference ? PyList_GET_SIZE(t->inference) : 0;
     return count ? PyList_GET_ITEM(t->inference, count - 1) : NULL;
-}
-
-const node *inference_entered(const torch_trace *t) {
-    return inference_top(t) ? (node *)PyTuple_GET_ITEM(PyList_GET_ITEM(t->inference, 0), 2) : NULL;
 }
 
 // What __enter__ keeps in the object is torch's own guard, which nobody could make again: a trace
@@ -818,6 +818,8 @@ PyObject *inference_exit(world *w, const call *c) {
     node *n = args ? record_setter(w, r->extra, args) : NULL;
     Py_ssize_t count = PyList_GET_SIZE(t->inference);
     bool fine = n && PyList_SetSlice(t->inference, count - 1, count, NULL) == 0;
+    if (count == 1)
+        t->inference_scope = NULL;
     Py_XDECREF(context);
     Py_XDECREF(done);
     Py_XDECREF(args);
