@@ -1,4 +1,4 @@
-// Open addressing with linear probing, at most three quarters full; nothing is ever taken out.
+// Open addressing with linear probing, at most three quarters full. No key is ever removed.
 #include <Python.h> // must come before any other header
 
 #include "src/base/map.h"

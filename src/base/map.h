@@ -1,4 +1,4 @@
-// A hash map from 64-bit keys, which pointers are too, to 64-bit values. It holds no references.
+// A hash map from 64-bit keys, such as pointers, to 64-bit values. The map holds no references.
 #pragma once
 
 #include "src/base/status.h"
@@ -18,10 +18,10 @@ typedef struct map {
     uint32_t room; // a power of two, or 0
 } map;
 
-// The value's place, until the next map_put; NULL if the key is not there.
+// A pointer to the value, valid until the next map_put; NULL if the map does not have the key.
 uint64_t *map_get(const map *m, uint64_t key);
 
-// Sets the value, whether the key was there or not. ST_ERROR with MemoryError, and nothing changed.
+// Sets the value of a key, new or not. On ST_ERROR (MemoryError) the map is unchanged.
 status map_put(map *m, uint64_t key, uint64_t value);
 
 void map_clear(map *m);

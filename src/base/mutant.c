@@ -1,4 +1,4 @@
-// The mutant of the process, and which rows were used.
+// The mutant of the process, and a note for each row that was used.
 #include "src/base/mutant.h"
 
 #ifdef STATOR_FAULT

@@ -1,6 +1,6 @@
-// Mutants, for tests of the tests: in a build with STATOR_FAULT one row of a table can be made
-// laxer while the process runs, and every row notes that it was used. In other builds nothing of
-// this is left.
+// Mutants test the tests. In a build with STATOR_FAULT a test can make one row of a table laxer
+// while the process runs, and every row notes that it was used. Other builds compile all of this
+// away.
 #pragma once
 
 #include <stdbool.h>
@@ -8,19 +8,19 @@
 
 // The tables, by the .def files that hold them.
 typedef enum mutant_table {
-    MUTANT_RULE,   // call/rules.def, whose rows are changed by call/mutate.c; here they are noted
-    MUTANT_GUARD,  // guard/kinds.def: the check passes always
-    MUTANT_SOURCE, // guard/sources.def: the place is read once, and never again
-    MUTANT_STEP,   // plan/steps.def: the step does nothing, what it should make is None
-    MUTANT_META,   // graph/meta_rules.def: what meta_infer says is changed
+    MUTANT_RULE,   // call/rules.def: call/mutate.c changes the rows, this file notes their use
+    MUTANT_GUARD,  // guard/kinds.def: the check always passes
+    MUTANT_SOURCE, // guard/sources.def: the place is read once and never again
+    MUTANT_STEP,   // plan/steps.def: the step does nothing, and its result is None
+    MUTANT_META,   // graph/meta_rules.def: the answer of meta_infer is changed
     MUTANT_TABLES,
 } mutant_table;
 
 #ifdef STATOR_FAULT
 enum { MUTANT_MOST_ROWS = 8192 };
 
-// The one mutant; `change` is 0 if there is none, else says what is changed (1 where there is only
-// one way).
+// The one mutant of the process. `change` is 0 if there is none; else it is the way in which the
+// row is changed (1 if there is only one way).
 typedef struct mutant {
     mutant_table table;
     size_t row;
@@ -29,7 +29,7 @@ typedef struct mutant {
 extern mutant mutant_now;
 extern unsigned char mutant_used[MUTANT_TABLES][MUTANT_MOST_ROWS];
 
-// Notes that a row is used; what is changed about it, or 0.
+// Notes that a row is used. Returns the way in which the row is changed, or 0.
 static inline int mutant_of(mutant_table table, size_t row) {
     if (row < MUTANT_MOST_ROWS)
         mutant_used[table][row] = 1;

@@ -1,4 +1,5 @@
-// The three ways a step of the engine can end, and the one macro that hands a bad end upwards.
+// The three ways in which a function of the engine can end, and the one macro that returns a bad
+// end to the caller.
 #pragma once
 
 typedef enum status {

@@ -1,4 +1,4 @@
-// The pointers themselves: NULL until the later room is set up.
+// The pointers themselves. Each is NULL until the later room is set up.
 #include "src/base/upcalls.h"
 
 PyObject *(*image_drive)(PyThreadState *ts, struct _PyInterpreterFrame *f, struct resume_request *q,

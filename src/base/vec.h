@@ -15,8 +15,8 @@
         uint32_t count, room;                                                                      \
     }
 
-// Room for `more` items behind `count`; `array` is where the pointer to the items stands, of
-// whatever type (hence the copies). ST_ERROR with MemoryError, and nothing changed.
+// Makes room for `more` items behind `count`. `array` is the address of the pointer to the items,
+// which may be of any type (hence the copies). On ST_ERROR (MemoryError) the array is unchanged.
 static inline status vec_grow(void *array, uint32_t count, uint32_t *room, size_t more,
                               size_t size) {
     size_t needed = count + more, doubled = *room ? 2 * (size_t)*room : 8;

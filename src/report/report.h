@@ -1,4 +1,4 @@
-// Break reasons: one row each, with the sentence and the hint that people see.
+// Break reasons. Each has one row: its id, and the sentence and the hint that people see.
 #pragma once
 
 typedef enum reason {
@@ -14,6 +14,6 @@ typedef struct reason_row {
     const char *id, *sentence, *hint;
 } reason_row;
 
-// By its id; REASON_COUNT if there is none.
+// Finds a reason by its id. REASON_COUNT if no reason has it.
 reason reason_by_id(const char *id);
 extern const reason_row reason_rows[REASON_COUNT];
