@@ -1,4 +1,4 @@
-// Classes, where reading them differs by version.
+// Facts about classes that differ by version.
 #pragma once
 
 #include "src/py/py.h"

@@ -1,4 +1,5 @@
-// The extra slot on code objects: one pointer of ours on each, freed with it.
+// The extra slot of code objects: Stator keeps one pointer in each code object, and CPython frees
+// it with the code object.
 #pragma once
 
 #include "src/py/py.h"
@@ -8,7 +9,8 @@
 #define PyUnstable_Code_SetExtra _PyCode_SetExtra
 #endif
 
-// As in Objects/codeobject.c, the same in all versions; the functions that read it cost a call.
+// The struct of Objects/codeobject.c, the same in all versions. Reading it directly saves a call of
+// CPython's function.
 typedef struct py_code_extras {
     Py_ssize_t size;
     void *extras[];
@@ -36,7 +38,7 @@ static inline int py_code_slot_set(PyCodeObject *code, Py_ssize_t slot, void *va
     return -1;
 }
 
-// The opcode as it lies in the code object: PyCode_GetCode gives 0 for one that does not exist.
+// The opcode as the code object has it. (PyCode_GetCode gives 0 for an opcode that does not exist.)
 static inline int py_code_raw_opcode(PyCodeObject *code, uint32_t unit) {
     return ((uint8_t *)_PyCode_CODE(code))[2 * (size_t)unit];
 }

@@ -1,10 +1,10 @@
-// Dicts: entries with the hashes they are kept under (what hashing the keys again would give, had
-// it no code to run), and the dict of an instance.
+// Entries of dicts with the hashes that the dict keeps (hashing a key again could run code), and
+// the dict of an instance.
 #pragma once
 
 #include "src/py/py.h"
 
-// As PyDict_Next; everything is borrowed.
+// Like PyDict_Next. All results are borrowed.
 static inline bool py_dict_next(PyObject *dict, Py_ssize_t *at, PyObject **key, PyObject **value,
                                 Py_hash_t *hash) {
 #if PY_VERSION_HEX < 0x030d0000
@@ -19,7 +19,8 @@ static inline bool py_dict_next(PyObject *dict, Py_ssize_t *at, PyObject **key, 
 #endif
 }
 
-// o.__dict__ = dict, whatever the class says about that name. 0, or -1 with an exception.
+// Sets o.__dict__, even if the class defines the name __dict__ otherwise. 0, or -1 with an
+// exception.
 static inline int py_set_instance_dict(PyObject *o, PyObject *dict) {
 #if PY_VERSION_HEX >= 0x030d0000
     // The generic function leaves inline values valid, and they would be read first.

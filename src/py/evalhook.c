@@ -1,4 +1,4 @@
-// Puts the eval hook on and takes it off, in the company of other hooks.
+// Installs and removes the eval hook, beside the hooks of others.
 #include "src/py/evalhook.h"
 
 #include "src/py/natives.h"

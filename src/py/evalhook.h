@@ -1,47 +1,48 @@
-// The eval hook (PEP 523) as CPython has it: one function for the whole process. It is put on while
-// some thread needs it, on top of whatever hook was there, and taken off again. What becomes of the
-// frames that come to it, src/hook decides.
+// The eval hook (PEP 523): CPython has one for the whole process. Stator installs its hook on top
+// of the earlier one while some thread needs it, and removes it again. src/hook decides who runs
+// the frames that come to the hook.
 #pragma once
 
 #include "src/py/frame.h"
 
 // What a thread's frames are for.
 typedef enum hook_mode {
-    HOOK_OFF,      // frames go to whatever eval was there before
+    HOOK_OFF,      // frames go to the eval function that was there before
     HOOK_EVALUATE, // frames go to the interpreter
     HOOK_TRACE,    // frames go to the trace of this thread
-    HOOK_COMPILE,  // frames may run as compiled entries, else they are CPython's
+    HOOK_COMPILE,  // frames may run as compiled entries; CPython runs the others
 } hook_mode;
 
-// What a thread was doing before, given back on the way out.
+// The mode of a thread before a scope; hook_leave restores it.
 typedef struct hook_scope {
     hook_mode mode;
 } hook_scope;
 
 extern __attribute__((tls_model("initial-exec"))) _Thread_local hook_mode hook_here;
 
-// The function that gets the frames. Before the first scope.
+// Sets the function that gets the frames. To be called before the first scope.
 void hook_use(_PyFrameEvalFunction eval);
 
 // Puts the thread into a mode; the hook is installed while any thread is in a scope. Scopes nest.
 void hook_enter(hook_scope *before, hook_mode mode);
 void hook_leave(const hook_scope *before);
-// Changes this thread's mode where the hook is installed anyway; returns the mode before.
+// Changes this thread's mode without installing or removing the hook. Returns the mode before.
 hook_mode hook_swap(hook_mode wanted);
 
-// Frames that are about to be filled must come to the hook, or a user's function would run on
-// dummies. (A watched frame may have taken the hook off while it runs.)
+// Installs the hook if it is off. A frame that is about to be filled must come to the hook, or the
+// user's function would run on dummies. (The hook is off while a watched frame runs.)
 void hook_ensure(void);
 bool hook_installed(void);
 
 // Gives a frame to the hook that was there before, or to CPython's own eval.
 PyObject *hook_pass_on(PyThreadState *ts, py_frame *f, int throwing);
-// The same for a frame that a tool watches, with our hook off while the frame runs: CPython takes
-// other ways through its instructions under a hook, and tools can see that (a coroutine's end
+// The same for a frame that a tool watches. Our hook is off while the frame runs: under a hook
+// CPython runs some instructions in another way, and tools can see that (the end of a coroutine
 // raises StopIteration then).
 PyObject *hook_pass_on_watched(PyThreadState *ts, py_frame *f, int throwing);
 
-// The frame of the function that does nothing came to the hook (see py_call_helper).
+// Notes that the frame of the function that does nothing came to the hook (see py_call_helper).
 void hook_saw_helper(void);
-// In the child of a fork, with its one thread: the scopes of the other threads are gone.
+// To be called in the child of a fork, which has one thread: the scopes of the other threads are
+// gone.
 void hook_after_fork(PyThreadState *ts);

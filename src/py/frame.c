@@ -1,5 +1,5 @@
-// How an eval function takes a frame and leaves it, for each version: what _PyEval_EvalFrameDefault
-// does on its way in and out, as far as its callers and the rest of CPython can see.
+// How an eval function takes a frame and leaves it, in each version: the part of
+// _PyEval_EvalFrameDefault's beginning and end that its callers and the rest of CPython can see.
 #include "src/py/frame.h"
 
 #include "src/py/raised.h"

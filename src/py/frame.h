@@ -1,5 +1,5 @@
-// CPython's own frames: their fields by name, and the protocol by which an eval function takes a
-// frame, runs it and leaves it. Every difference between versions ends here.
+// CPython's own frames: their fields by name, and how an eval function takes a frame, runs it and
+// leaves it. This header hides all differences between versions.
 #pragma once
 
 #include "src/py/py.h"
@@ -89,12 +89,12 @@ static inline PyFrameObject *py_frame_object(const py_frame *f) {
     return f->frame_obj;
 }
 
-// Takes the reference, or NULL; what was there is not let go.
+// Takes the reference, or NULL. The old reference is not dropped.
 static inline void py_frame_put_object(py_frame *f, PyFrameObject *object) {
     f->frame_obj = object;
 }
 
-// The caller's, which may be one that Python code does not see.
+// The frame of the caller. Python code may be unable to see it.
 static inline py_frame *py_frame_caller(const py_frame *f) {
     return f->previous;
 }
@@ -103,7 +103,7 @@ static inline bool py_frame_in_generator(const py_frame *f) {
     return f->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-// Tracebacks, f_lineno and "has this frame begun" read the pointer: it stands on the unit that
+// Sets the pointer that tracebacks, f_lineno and "has this frame begun" read: to the unit that
 // executes.
 static inline void py_frame_set_executing(py_frame *f, _Py_CODEUNIT *unit) {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -113,7 +113,7 @@ static inline void py_frame_set_executing(py_frame *f, _Py_CODEUNIT *unit) {
 #endif
 }
 
-// A frame at rest: the unit that runs next.
+// Sets the unit that a frame at rest runs next.
 static inline void py_frame_set_next(py_frame *f, long unit) {
     py_frame_set_executing(f, py_frame_units(f) + unit - (PY_VERSION_HEX >= 0x030d0000 ? 0 : 1));
 }
@@ -131,7 +131,7 @@ static inline long py_frame_last(const py_frame *f) {
     return py_frame_next(f) - 1;
 }
 
-// The offset that handlers with `lasti` get pushed, and RERAISE puts back.
+// The offset that CPython pushes for handlers with `lasti`, and that RERAISE puts back.
 static inline long py_frame_lasti(const py_frame *f) {
 #if PY_VERSION_HEX >= 0x030d0000
     return f->instr_ptr - py_frame_units(f);
@@ -140,12 +140,12 @@ static inline long py_frame_lasti(const py_frame *f) {
 #endif
 }
 
-// Whether a local is kept in a cell, its own or one of an enclosing function.
+// Whether a local variable lies in a cell, its own or one of an enclosing function.
 static inline bool py_is_cell_slot(PyCodeObject *co, int index) {
     return _PyLocals_GetKind(co->co_localspluskinds, index) & (CO_FAST_CELL | CO_FAST_FREE);
 }
 
-// Someone has the frame object, and will see its lines and variables.
+// Whether somebody holds the frame object, and so can see the frame's lines and variables.
 static inline bool py_frame_seen(const py_frame *f) {
     return f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1;
 }
@@ -154,7 +154,7 @@ static inline bool py_frame_incomplete(py_frame *f) {
     return _PyFrame_IsIncomplete(f);
 }
 
-// The depth is only kept in a frame at rest; -1 keeps the collector out of a running one.
+// Only a frame at rest has a depth. A running frame has -1, which keeps the collector out.
 static inline py_slot *py_frame_stack_pointer(py_frame *f) {
     return py_frame_slots(f) + f->stacktop;
 }
@@ -171,7 +171,7 @@ static inline PyGenObject *py_frame_generator(py_frame *f) {
     return _PyFrame_GetGenerator(f);
 }
 
-// Also of one that has ended. Borrowed.
+// The code of a generator, even if the generator has ended. Borrowed.
 static inline PyCodeObject *py_generator_code(PyGenObject *gen) {
 #if PY_VERSION_HEX >= 0x030c0000
     return py_frame_code((py_frame *)gen->gi_iframe);
@@ -198,30 +198,31 @@ static inline void py_set_current_frame(PyThreadState *ts, py_frame *f) {
 #endif
 }
 
-// Links the frame on top and charges the recursion limit; with `native` also the limit on evals
-// that C code starts. -1 with RecursionError: the frame was linked all the same, and must be left
-// by py_leave_ended.
+// Puts the frame on top of the thread's frames and counts it for the recursion limit; with `native`
+// also for the limit on evals that C code starts. -1 with RecursionError: the frame is on top all
+// the same, and the caller must leave it by py_leave_ended.
 int py_enter(PyThreadState *ts, py_frame *f, py_entry *e, bool native);
 
-// The frame has returned or an exception leaves it: its stack is empty up to sp. Cleared and popped
-// where the version's eval function has to do that.
+// Leaves a frame that has returned or that an exception leaves. Its stack is empty up to sp. Clears
+// and pops the frame in versions whose eval function has to do that.
 void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp);
 
-// The generator's frame yields; `how` is the version's argument of YIELD_VALUE.
+// Leaves the frame of a generator that yields. `how` is the version's argument of YIELD_VALUE.
 void py_leave_suspended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp, int how);
 
-// Unlinks a frame at rest without touching what it holds, so that another eval function may enter
-// it.
+// Takes a frame at rest from the top of the thread's frames, and leaves its contents alone, so that
+// another eval function can enter the frame.
 void py_leave_handed_over(PyThreadState *ts, py_frame *f, py_entry *e);
 
-// A frame that was handed over and then emptied: cleared and popped where that is the eval's to do.
+// Discards a frame that was handed over and then emptied. Clears and pops it in versions whose eval
+// function has to do that.
 void py_discard(PyThreadState *ts, py_frame *f);
 
-// A generator at rest whose slots are empty: it has ended, and no code of its own runs any more.
+// Ends a generator at rest whose slots are empty: no code of the generator runs any more.
 void py_sever(PyGenObject *gen, py_frame *f);
 
-// Runs a frame in CPython's own eval, from wherever it stands. With `inner` the call is one that
-// CPython would not have started a second eval for, had there been no hook: not charged as C
+// Runs a frame in CPython's own eval, from the instruction at which it stands. `inner`: without a
+// hook CPython would not have started a second eval for this call, so it does not count as C
 // recursion.
 PyObject *py_eval_default(PyThreadState *ts, py_frame *f, int throwing, bool inner);
 
@@ -234,7 +235,7 @@ static inline int py_recursion_left(const PyThreadState *ts) {
 #endif
 }
 
-// Raises what is left of the thread's recursion limit, or lowers it.
+// Lets the thread make more frames before it reaches the recursion limit, or fewer.
 static inline void py_give_recursion(PyThreadState *ts, int frames) {
 #if PY_VERSION_HEX >= 0x030c0000
     ts->py_recursion_remaining += frames;
@@ -258,16 +259,17 @@ static inline bool py_poll_wanted(PyThreadState *ts) {
 #endif
 }
 
-// Signals, pending calls, collection, other threads' turn, exceptions sent by other threads.
+// Does what CPython does at the eval breaker: signals, pending calls, collection, other threads'
+// turns, exceptions that other threads sent.
 int py_poll(PyThreadState *ts);
 
 // --- tools (sys.settrace, sys.setprofile, sys.monitoring) ---
 
-// Whether some tool wants events of this code now. Such frames are CPython's to run.
+// Whether some tool wants events of this code now. CPython runs such frames.
 bool py_tools_on(PyThreadState *ts, PyCodeObject *code);
 
-// Whether some tool watches this thread, or this code, so that a call of it may make events. Asked
-// before each compiled call.
+// Whether some tool watches this thread, or this code, so that a call of the code may make events.
+// To be checked before each compiled call.
 #if PY_VERSION_HEX >= 0x030c0000
 bool py_thread_watched(PyThreadState *ts, PyCodeObject *code);
 #else
@@ -289,7 +291,7 @@ static inline bool py_tools_changed(PyThreadState *ts, const py_entry *e) {
 #endif
 }
 
-// After py_tools_changed turned out not to concern the frame.
+// To be called after py_tools_changed, if the change does not concern the frame.
 static inline void py_tools_seen(PyThreadState *ts, py_entry *e) {
 #if PY_VERSION_HEX >= 0x030d0000
     e->tools = ts->interp->ceval.instrumentation_version;
@@ -301,16 +303,17 @@ static inline void py_tools_seen(PyThreadState *ts, py_entry *e) {
 #endif
 }
 
-// A frame is entered with an exception: tools that came before have not heard of it.
+// To be called if a frame is entered with an exception that the tools have not heard of.
 static inline void py_tools_unseen(py_entry *e) {
     e->tools = ~e->tools;
 }
 
-// Whether the code still carries events of tools that are gone; only its RESUME cleans that up.
+// Whether the code still has events of tools that are gone. Only the code's RESUME removes them.
 bool py_tools_stale(PyThreadState *ts, PyCodeObject *code);
 
-// A tool came with an exception out of a call: this frame has not been handed over yet, and the two
-// events that CPython would have reported of it are reported here (sys.settrace, sys.setprofile).
+// A call raised, and a tool has been set meanwhile, before this frame was handed over to CPython.
+// These report the two events that CPython would have reported for the frame (sys.settrace,
+// sys.setprofile).
 void py_tools_raised(PyThreadState *ts);
 void py_tools_unwound(PyThreadState *ts);
 
@@ -319,8 +322,8 @@ void py_tools_unwound(PyThreadState *ts);
 extern __attribute__((tls_model("initial-exec"))) _Thread_local char *py_stack_floor;
 void py_stack_find(void);
 
-// Whether so much of the thread's C stack is used that a frame must not be started on it. What is
-// kept free is for native code below, which counts its depth but does not look at the stack.
+// Whether the thread's C stack is too full to start a frame on it. The rest is kept free for native
+// code, which counts its depth but does not look at the stack.
 static inline bool py_stack_short(void) {
     char *here = __builtin_frame_address(0);
     if (__builtin_expect(py_stack_floor == NULL, 0))
@@ -328,6 +331,6 @@ static inline bool py_stack_short(void) {
     return here < py_stack_floor;
 }
 
-// Evaluates a frame on a fresh C stack. CPython itself runs calls between Python functions without
-// using any; an eval hook cannot, so deep recursion goes on in new pieces of stack.
+// Evaluates a frame on a fresh C stack. CPython itself needs no C stack for calls between Python
+// functions. An eval hook does, so deep recursion continues on new pieces of stack.
 PyObject *py_stack_extend(_PyFrameEvalFunction eval, PyThreadState *ts, py_frame *f, int throwing);

@@ -1,9 +1,9 @@
-// Function objects, where making them differs by version.
+// Making function objects, which differs by version.
 #pragma once
 
 #include "src/py/py.h"
 
-// A new function of a code object; qualified name and defaults as the code says.
+// A new function of a code object. Its qualified name is the code's; it has no defaults.
 static inline PyObject *py_function_new(PyObject *code, PyObject *globals) {
     PyObject *function = PyFunction_New(code, globals);
 #if PY_VERSION_HEX >= 0x030d0000

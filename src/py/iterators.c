@@ -1,5 +1,5 @@
-// Iterators of C types to their fields and back. The structs are CPython's own (Objects, Modules,
-// Python/bltinmodule.c); a type of another size than its row says is not known.
+// Turns iterators of C types into their fields and back. The structs are CPython's own (Objects,
+// Modules, Python/bltinmodule.c). A type whose size differs from its row is not known.
 #include "src/py/iterators.h"
 
 #include <stddef.h>

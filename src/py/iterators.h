@@ -1,34 +1,35 @@
-// Iterators of C types, field by field: what they hold, and how far they are. None of this asks an
-// iterator for itself or for an item, so no code of anybody runs.
+// Iterators of C types, field by field: the objects they hold, and how far they are. No function
+// here calls iter() or next() on an iterator, so no Python code runs.
 #pragma once
 
 #include "src/py/py.h"
 
-// The form of one type: where its references to objects are. All else are numbers.
+// The form of one type: where its references to objects lie. The rest of the object is numbers.
 typedef struct py_iterator_form py_iterator_form;
 
-// NULL without an exception if it is no iterator, or one of a type that is not known here.
+// NULL without an exception if the object is no iterator, or if its type is not known here.
 const py_iterator_form *py_iterator_form_of(PyObject *iterator);
 
-// The references, in order; each may be empty. How many, and each, borrowed.
+// The number of references, and one of them: borrowed, or NULL if the field is empty.
 int py_iterator_fields(const py_iterator_form *form);
 PyObject *py_iterator_field(const py_iterator_form *form, PyObject *iterator, int index);
-// All that is no reference, as bytes; new reference.
+// The numbers, as bytes; new reference.
 PyObject *py_iterator_numbers(const py_iterator_form *form, PyObject *iterator);
 
-// A new one of the type that holds nothing, and is of no use before it is filled. And filling it:
-// `fields` are borrowed, `numbers` as above. -1 with an exception.
+// Makes an iterator that holds nothing and may not be used before it is filled; and fills it.
+// `fields` are borrowed, `numbers` is what py_iterator_numbers gave. -1 with an exception.
 PyObject *py_iterator_new(PyTypeObject *type);
 int py_iterator_fill(PyObject *iterator, PyObject *const *fields, PyObject *numbers);
 
-// Iterators on hash tables and deques know their place by where an item lies, and notice when what
-// they go through has changed size. Others count, and need no placing.
+// Whether iterators of this form must be placed. Iterators on hash tables and deques remember where
+// in the container's memory they are, and notice if the container has changed its size. Others only
+// count items.
 bool py_iterator_is_placed(const py_iterator_form *form);
-// How many items it has left behind; -1 if what it goes through was changed meanwhile.
+// How many items the iterator has passed; -1 if its container has changed since it was made.
 Py_ssize_t py_iterator_steps(const py_iterator_form *form, PyObject *iterator);
 // Moves the iterator forward by a number of items of the container it holds.
 void py_iterator_place(PyObject *iterator, Py_ssize_t steps);
-// How often a deque grew or shrank, or was rotated, and how often keys were put in, taken out of or
-// moved in an OrderedDict: their iterators notice that.
+// How often a deque grew, shrank or was rotated, and how often a key of an OrderedDict was added,
+// removed or moved. Their iterators notice such changes.
 size_t py_deque_state(PyObject *o);
 size_t py_ordered_state(PyObject *o);

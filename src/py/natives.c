@@ -1,5 +1,5 @@
-// Does what CPython's eval loop keeps to itself: awaiting, wrapping, intrinsics, super, and the
-// lookups whose errors differ by version. All #if about such things are here.
+// Awaiting, wrapping, intrinsics, super, and the lookups whose errors differ by version: CPython's
+// eval loop does these things without exporting them. All #if about them are here.
 #include "src/py/natives.h"
 
 #include "src/py/frame.h"

@@ -1,5 +1,5 @@
-// CPython's own tables of caches and base opcodes (headers have them, the library exports none),
-// and the bytes of a code object, read without trusting them.
+// CPython's own tables of caches and base opcodes (CPython's headers define them, its library
+// exports none), and the bytes of a code object, which are checked while they are read.
 #define NEED_OPCODE_TABLES   // up to 3.12
 #define NEED_OPCODE_METADATA // from 3.13
 #include "src/py/opcodes.h"

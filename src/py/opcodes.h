@@ -1,5 +1,5 @@
-// How the running Python's raw opcodes become canonical instructions: one table per version, whose
-// rows name a shape, the canonical instruction, and a number that the shape explains.
+// How the running Python's raw opcodes become canonical instructions. Each version has one table,
+// whose rows name a shape, the canonical instruction, and a number that the shape explains.
 //
 //   RAW(opcode, shape, number, canonical)    PAIR(opcode, first, second): two in one
 //   UNARY(intrinsic, number, canonical) and BINARY(intrinsic, number, canonical): what the two
@@ -23,9 +23,9 @@ enum { PY_UNARY_COUNT = MAX_INTRINSIC_1 + 1, PY_BINARY_COUNT = MAX_INTRINSIC_2 +
 enum { PY_UNARY_COUNT = 1, PY_BINARY_COUNT = 1 }; // there are none
 #endif
 
-// n is the row's number; what is not named is 0.
+// n is the row's number. A field that is not named is 0.
 typedef enum raw_shape {
-    RAW_BAD,      // does not stand in code of users
+    RAW_BAD,      // does not occur in code of users
     RAW_NONE,     // the opcode has no argument; extra: n
     RAW_ARG,      // arg: all bits above the lowest n
     RAW_EXTRA,    // extra: the lowest bit
@@ -48,6 +48,6 @@ typedef enum raw_shape {
 // Code units of inline cache behind each raw opcode.
 extern const uint8_t *const py_opcode_caches;
 
-// The code as bytes, neither specialised nor instrumented. A new reference, or NULL with an
-// exception: SystemError when the last instruction's cache would end behind the code.
+// The code as bytes, neither specialised nor instrumented. New reference, or NULL with an
+// exception: SystemError if the cache of the last instruction would end behind the code.
 PyObject *py_code_bytes(PyCodeObject *code);

@@ -1,4 +1,4 @@
-// CPython's numbering of the operators of BINARY_OP, as functions.
+// The operators of BINARY_OP as functions, in CPython's numbering.
 #include "src/py/operators.h"
 
 #include <opcode.h>

@@ -5,5 +5,5 @@
 
 enum { PY_ADD = 0, PY_INPLACE_ADD = 13 };
 
-// By the argument of BINARY_OP.
+// The function of each operator, by the argument of BINARY_OP.
 extern const binaryfunc py_binary_functions[];

@@ -1,4 +1,4 @@
-// Limits of the interpreter, and warnings of C code.
+// Limits of the interpreter, and warnings that C code gives.
 #include "src/py/process.h"
 
 int py_most_digits(void) {

@@ -1,18 +1,19 @@
-// What C code reads of the process, or does to it, besides what its arguments lead to.
+// State of the process that C code reads or changes without getting it as an argument.
 #pragma once
 
 #include "src/py/py.h"
 
 #include <internal/pycore_long.h>
 
-// How many digits an int may have that becomes text or is made of text; 0: any number
-// (sys.set_int_max_str_digits). The least limit that can be set is PY_LEAST_DIGITS.
+// The most digits that an int may have when it is converted to or from text; 0: no limit
+// (sys.set_int_max_str_digits). PY_LEAST_DIGITS is the least limit that can be set.
 int py_most_digits(void);
 enum { PY_LEAST_DIGITS = _PY_LONG_MAX_STR_DIGITS_THRESHOLD };
-// repr() for our own texts, where an int of more digits is no error.
+// repr() for our own texts. An int with more digits is no error here.
 PyObject *py_repr(PyObject *o);
 
 // C code warns by making an instance of a builtin category, before it looks at any filter (see
-// warn_explicit in _warnings.c): `made` is asked each time, and -1 with an exception set makes the
-// warning fail. Not of ResourceWarning, which deallocation gives. Said once, for good.
+// warn_explicit in _warnings.c): `made` is called each time, and if it returns -1 with an
+// exception, the warning fails. ResourceWarning is left out, since deallocation gives it. To be
+// called once; it cannot be undone.
 void py_watch_warnings(int (*made)(void));

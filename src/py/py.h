@@ -1,5 +1,5 @@
-// CPython's headers, internal ones included, and the facts of a version that other rooms may ask
-// for by name. The version itself is tested only in this folder. The build defines Py_BUILD_CORE.
+// CPython's headers, internal ones included, and facts about a version that other rooms use by
+// name. The version itself is tested only in this folder. The build defines Py_BUILD_CORE.
 #pragma once
 
 #include <Python.h>
@@ -36,19 +36,20 @@
 // 3.11 and 3.12 have NULL, callable; 3.13 has callable, NULL.
 #define PY_CALLABLE_FIRST (PY_VERSION_HEX >= 0x030d0000)
 
-// Whether a jump backward looks at the eval breaker before it moves (3.13) or after: an exception
-// from there is looked up in the exception table at the jump, or one unit before its target.
+// Whether a jump backward looks at the eval breaker before it moves (3.13) or after. The exception
+// table is searched for an exception from there at the jump (3.13), or one unit before the jump's
+// target.
 #define PY_POLLS_BEFORE_JUMP (PY_VERSION_HEX >= 0x030d0000)
 
 // Whether `except` leaves the previous exception as NULL, not None, once nothing is handled (3.13).
 #define PY_NO_EXCEPTION_IS_NULL (PY_VERSION_HEX >= 0x030d0000)
 
-// Whether f(*args) of a Python function gives its tuple up once the callee's frame exists (3.12
+// Whether f(*args) of a Python function drops its tuple as soon as the callee's frame exists (3.12
 // on).
 #define PY_STAR_CALL_LENDS (PY_VERSION_HEX >= 0x030c0000)
 
-// Where the pointer of a frame stands while a Python function that it calls runs: CPython has moved
-// past the call's caches by then (3.11, 3.12), or stays on the call (3.13).
+// Where the pointer of a frame stands while a Python function that it calls runs: on the last cache
+// of the call (3.11, 3.12), or on the call itself (3.13).
 #define PY_CALL_STANDS_ON_CACHE (PY_VERSION_HEX < 0x030d0000)
 
 // Whether tools can tell by CPython's events that an eval hook is on (3.12 on).

@@ -1,10 +1,10 @@
-// The exception being raised, as one object on every version.
+// The exception being raised, as one object in every version.
 #pragma once
 
 #include "src/py/py.h"
 
-// Takes the current exception: normalised, its traceback in it. New reference; NULL if there is
-// none.
+// Clears the current exception and returns it: normalised, with its traceback. New reference; NULL
+// if there is none.
 static inline PyObject *py_take_raised(void) {
 #if PY_VERSION_HEX >= 0x030c0000
     return PyErr_GetRaisedException();
@@ -21,7 +21,7 @@ static inline PyObject *py_take_raised(void) {
 #endif
 }
 
-// Makes it current again, with the traceback it has. Takes the reference; NULL clears.
+// Makes an exception the current one, with its own traceback. Takes the reference; NULL clears.
 static inline void py_set_raised(PyObject *exception) {
 #if PY_VERSION_HEX >= 0x030c0000
     PyErr_SetRaisedException(exception);
@@ -34,8 +34,8 @@ static inline void py_set_raised(PyObject *exception) {
 #endif
 }
 
-// The current exception put aside as it is: on 3.11 one that is not yet an instance stays a class
-// until someone catches it, and making it one runs code.
+// The current exception, put aside unchanged. In 3.11 an exception may still be a class and its
+// arguments until somebody catches it, and making the instance would run code.
 typedef struct py_raised {
     PyObject *type, *value, *traceback;
 } py_raised;
@@ -50,7 +50,7 @@ static inline py_raised py_put_aside(void) {
     return r;
 }
 
-// Borrowed; NULL if it has been through no frame yet.
+// Borrowed; NULL if the exception has passed through no frame yet.
 static inline PyObject *py_raised_traceback(const py_raised *r) {
 #if PY_VERSION_HEX >= 0x030c0000
     return r->value ? ((PyBaseExceptionObject *)r->value)->traceback : NULL;
@@ -67,7 +67,7 @@ static inline void py_put_on(py_raised r) {
 #endif
 }
 
-// One that was put aside goes, and the current one stays.
+// Drops an exception that was put aside. The current exception stays.
 static inline void py_forget(py_raised r) {
     py_raised current = py_put_aside();
     py_put_on(r);
@@ -75,7 +75,7 @@ static inline void py_forget(py_raised r) {
     py_put_on(current);
 }
 
-// Whether some frame of this thread handles an exception.
+// Whether some frame of this thread is handling an exception.
 static inline bool py_is_handling(void) {
     PyObject *handled = PyErr_GetHandledException();
     bool some = handled != NULL && handled != Py_None;

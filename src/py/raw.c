@@ -1,5 +1,5 @@
-// Dicts and instance dicts read from their tables: the same answers as CPython's lookups, but with
-// a third one, "unsure", in place of calling a key's own __eq__.
+// Reads dicts and instance dicts from their tables. The answers are those of CPython's lookups,
+// with a third one, "unsure", in place of calling a key's own __eq__.
 #include "src/py/raw.h"
 
 #include "src/base/status.h"

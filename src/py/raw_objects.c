@@ -1,5 +1,5 @@
-// Classes, sets, methods, functions and other C objects read field by field, where CPython has no
-// function that reads them without running code or making something.
+// Reads classes, sets, methods, functions and other C objects field by field, where CPython has no
+// function that does so without running code or making an object.
 #include "src/py/raw.h"
 #include "src/py/frame.h"
 

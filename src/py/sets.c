@@ -1,4 +1,4 @@
-// Tables of sets to layouts and back. The struct is the same in all supported versions.
+// Turns tables of sets into layouts and back. The struct is the same in all supported versions.
 #include "src/py/sets.h"
 
 // One used slot; a hole has the hash -1, which no element has.

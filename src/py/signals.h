@@ -1,11 +1,12 @@
-// Signal handlers wait while code runs that an exception out of nowhere would leave in pieces.
-// CPython runs them in its main thread only (_Py_ThreadCanHandleSignals): for a while, no thread is
-// that.
+// Holds signal handlers back while code runs that a handler's exception would leave half done.
+// CPython runs handlers in its main thread only (_Py_ThreadCanHandleSignals): while they are held
+// back, no thread counts as the main thread.
 #pragma once
 
 #include "src/py/py.h"
 
-// 0 if this is not the main thread, or they wait already: then nothing is to be let go.
+// 0 if this is not the main thread, or if signals are held back already; py_let_signals_go does
+// nothing then.
 static inline unsigned long py_hold_signals(void) {
     unsigned long main = _PyRuntime.main_thread;
     if (main != PyThread_get_thread_ident())
@@ -14,7 +15,7 @@ static inline unsigned long py_hold_signals(void) {
     return main;
 }
 
-// What came meanwhile is seen at the next poll.
+// Handlers of signals that came meanwhile run at the next poll.
 static inline void py_let_signals_go(unsigned long held) {
     if (held == 0)
         return;

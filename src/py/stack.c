@@ -1,4 +1,4 @@
-// The C stack of a thread: where it ends, and how to go on on a fresh piece when it is used up.
+// The C stack of a thread: where it ends, and how to continue on a fresh piece when it is full.
 #define _GNU_SOURCE
 #include "src/py/frame.h"
 

@@ -1,6 +1,6 @@
-// Debuggers, profilers and monitors: whether one watches, and the events of a frame of ours in
-// which an exception arrives together with the tool. All other events are CPython's, which runs
-// watched frames.
+// Debuggers, profilers and monitors: whether one watches, and the events of a frame of ours if an
+// exception and a tool arrive in it together. CPython runs watched frames, so it reports all other
+// events.
 #include "src/py/frame.h"
 #include "src/py/raised.h"
 

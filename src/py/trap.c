@@ -1,4 +1,4 @@
-// CPython stopped in the middle of a frame, for tests. See trap.h.
+// Stops CPython in the middle of a frame, for tests. See trap.h.
 #include "src/py/trap.h"
 
 #include "src/py/frame.h"
