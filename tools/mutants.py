@@ -107,8 +107,9 @@ def constants(*headers: str) -> dict[str, int]:
 
 FLAGS = constants("src/call/rules.h", "src/call/protocol.h")
 # Without one of these a row is stricter, not laxer.
-STRICT = ("R_FROZEN", "R_GATHER", "R_KEYWORDS", "R_MOVED", "P_UNORDERED")
+STRICT = ("R_FROZEN", "R_GATHER", "R_KEYWORDS", "R_MOVED", "R_TEXT", "P_UNORDERED")
 WRITES_NOTHING = 1  # W_NONE
+GIVES_HELD = 1  # G_HELD
 UNDONE = {"setattr", "__setattr__", "__setitem__", "setitem", "reverse", "rotate", "sort"}
 UNDONE |= {"move_to_end", "symmetric_difference_update", "__ixor__", "ixor"}
 KINDS = ("pure", "struct", "handled", "opaque")
@@ -211,9 +212,11 @@ def looks_at_values_only(row: str) -> bool:
 
 def rule_mutants(by_name: bool) -> Iterator[Mutant]:
     """One a line of rules.def; of what a row writes and what state it reads, one a name."""
-    lines = defaultdict(list)
-    rows = _engine.rules()
-    for number, line in enumerate(_engine.rule_lines()):
+    from tests.stage import rule_table
+
+    lines, defined = defaultdict(list), rule_table.lines()
+    rows, lines_of = _engine.rules(), _engine.rule_lines()
+    for number, line in enumerate(lines_of):
         if line >= 0:
             lines[(line, number) if by_name else line].append(number)
     for numbers in lines.values():
@@ -222,7 +225,10 @@ def rule_mutants(by_name: bool) -> Iterator[Mutant]:
         masks = {"first": first, "args": args, "elements": elements}
         if kind == "pure" and all(looks_at_values_only(rows[n][0]) for n in numbers):
             continue
-        for change, columns in [*laxer_rules(kind, masks), *laxer_counts(takes)]:
+        changes = [*laxer_rules(kind, masks), *laxer_counts(takes)]
+        if defined[lines_of[numbers[0]]].columns.get("gives", "G_HELD") != "G_HELD":
+            changes.append(("gives what it holds", {"gives": GIVES_HELD}))
+        for change, columns in changes:
             yield Mutant(RULES, row, change, tuple(numbers), change_rules(numbers, columns))
     yield from state_mutants(rows)
     yield from write_mutants(rows)

@@ -32,6 +32,7 @@
     X(init, "__init__")                                                                            \
     X(init_subclass, "__init_subclass__")                                                          \
     X(isabstract, "__isabstractmethod__")                                                          \
+    X(iter, "__iter__")                                                                            \
     X(keywords, "keywords")                                                                        \
     X(kwdefaults, "__kwdefaults__")                                                                \
     X(module, "__module__")                                                                        \

@@ -536,7 +536,7 @@ static bool reverses_natively(PyObject *o) {
     return !raw_is_python_class(type) &&
            (PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o) || PyRange_Check(o) ||
             PyDict_Check(o) || PyBytes_Check(o) || PyByteArray_Check(o) || PyDictViewSet_Check(o) ||
-            PyDictValues_Check(o) || strcmp(type->tp_name, "collections.deque") == 0);
+            PyDictValues_Check(o) || raw_is_deque(o));
 }
 
 HANDLER(reversed) {

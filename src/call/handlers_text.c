@@ -38,10 +38,6 @@ static PyObject *on_set(world *w, PyObject *callable, PyObject *const *args, uns
     return result;
 }
 
-HANDLER(set_iter) {
-    return on_set(w, c->callable, c->args, P_ITER, true);
-}
-
 HANDLER(set_repr) {
     return on_set(w, c->callable, c->args, P_REPR, true);
 }

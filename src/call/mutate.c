@@ -14,8 +14,10 @@ static const struct column {
     {"args", offsetof(rule, args)},         {"elements", offsetof(rule, elements)},
     {"writes", offsetof(rule, writes)},     {"state", offsetof(rule, state)},
     {"least", offsetof(rule, takes.least)}, {"most", offsetof(rule, takes.most)},
+    {"gives", offsetof(rule, gives)},
 };
-static_assert(sizeof(rule_kind) == sizeof(unsigned) && sizeof(rule_writes) == sizeof(unsigned),
+static_assert(sizeof(rule_kind) == sizeof(unsigned) && sizeof(rule_writes) == sizeof(unsigned) &&
+                  sizeof(rule_gives) == sizeof(unsigned),
               "columns are unsigned numbers");
 
 // rule_change(row, column, value): what was there before.

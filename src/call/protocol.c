@@ -23,13 +23,6 @@ static status open_elements(walk *k, PyObject *o, unsigned protocols);
 
 // --- what holds what ---
 
-static bool is_deque(PyObject *o) {
-    PyTypeObject *type = Py_TYPE(o);
-    while (type != NULL && raw_is_python_class(type))
-        type = type->tp_base;
-    return type != NULL && strcmp(type->tp_name, "collections.deque") == 0;
-}
-
 // Views and proxies of a dict.
 static bool is_view(PyObject *o) {
     PyObject *mapping = raw_view_mapping(o);
@@ -37,7 +30,7 @@ static bool is_view(PyObject *o) {
 }
 
 static bool is_sequence(PyObject *o) {
-    return PyTuple_Check(o) || PyList_Check(o) || is_deque(o);
+    return PyTuple_Check(o) || PyList_Check(o) || raw_is_deque(o);
 }
 
 static bool is_exception(PyObject *o) {
@@ -209,7 +202,7 @@ static status open_kind(walk *k, PyObject *o, unsigned protocols) {
         return open_view(k, o, protocols);
     if (is_exception(o) && ((PyBaseExceptionObject *)o)->args != NULL)
         return open_tuple(k, ((PyBaseExceptionObject *)o)->args, protocols);
-    return is_deque(o) ? open_deque(k, o, protocols) : ST_OK;
+    return raw_is_deque(o) ? open_deque(k, o, protocols) : ST_OK;
 }
 
 // --- text of what is shown already ---

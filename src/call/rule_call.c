@@ -85,32 +85,15 @@ status rule_open_exact(world *w, const rule *row, PyObject **o) {
                               Py_TYPE(*o)->tp_name);
 }
 
+// (A deque is opened by its items, which a class of the program's may have its own way of.)
 bool rule_is_container(PyObject *o) {
-    PyTypeObject *bases[] = {&PyList_Type,      &PyTuple_Type, &PyDict_Type,     &PySet_Type,
-                             &PyFrozenSet_Type, &PyODict_Type, &PyUnicode_Type,  &PyBytes_Type,
-                             &PyByteArray_Type, &PyRange_Type, &PyDictKeys_Type, &PyDictValues_Type,
-                             &PyDictItems_Type};
-    PyTypeObject *type = Py_TYPE(o);
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(bases); i++)
-        if (PyType_IsSubtype(type, bases[i]) && type->tp_iter == bases[i]->tp_iter)
-            return true;
-    return strcmp(type->tp_name, "collections.deque") == 0 && !raw_is_python_class(type);
+    bool own_items = raw_is_deque(o) && raw_is_python_class(Py_TYPE(o));
+    return rule_of_iterating(Py_TYPE(o)) == G_HELD && !own_items;
 }
 
-// Iterators of C whose elements are tuples that they make themselves.
+// A class of the program's may have a __next__ of its own.
 static bool gives_tuples(PyObject *o) {
-    static const char *const names[] = {"zip",
-                                        "enumerate",
-                                        "itertools.product",
-                                        "itertools.combinations",
-                                        "dict_itemiterator",
-                                        "itertools.pairwise",
-                                        "itertools.permutations",
-                                        "itertools.zip_longest"};
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++)
-        if (strcmp(Py_TYPE(o)->tp_name, names[i]) == 0)
-            return true;
-    return false;
+    return rule_of_iterating(Py_TYPE(o)) == G_TUPLES && !raw_is_python_class(Py_TYPE(o));
 }
 
 // Elements are made ready one by one, as native code takes them.
@@ -152,12 +135,6 @@ static bool is_plain(world *w, PyObject *o) {
     return !record_itself(w, o) || PyType_Check(o) || PyCFunction_Check(o);
 }
 
-// A pattern reads the text in a subclass of str as it is; that text was guarded when it came in.
-static bool is_text_for_pattern(const ready *c, PyObject *o) {
-    return PyUnicode_Check(o) &&
-           strcmp(c->row->owner ? c->row->owner->tp_name : "", "re.Pattern") == 0;
-}
-
 static status open_argument(ready *c, PyObject **o, unsigned mask) {
     unsigned protocols = mask & ~(unsigned)R_FLAGS;
     if (!protocols && !(mask & (R_OPEN | R_PLAIN)))
@@ -165,7 +142,7 @@ static status open_argument(ready *c, PyObject **o, unsigned mask) {
     TRY(protocol_open(c->w, o, P_NONE));
     if (*o == Py_None)
         return ST_OK;
-    if ((mask & R_PLAIN) && is_text_for_pattern(c, *o))
+    if (mask & R_TEXT && PyUnicode_Check(*o)) // that of a subclass was guarded when it came in
         return ST_OK;
     if ((mask & R_PLAIN) && !is_plain(c->w, *o))
         return refuse(c, *o);
@@ -204,19 +181,16 @@ status rule_open_frozen(world *w, const rule *row, PyObject **o) {
                               Py_TYPE(*o)->tp_name);
 }
 
-// OrderedDict's own pop and setdefault go by the class's way of items: where a subclass
-// has none of its own, that is OrderedDict's.
-static int is_plain_ordered(ready *c, PyObject *self) {
+// Whether native code that goes by a class's way of items meets another one than the row's type has.
+static status check_items(ready *c, PyObject *self) {
     static const special ids[] = {SPECIAL_getitem, SPECIAL_setitem, SPECIAL_delitem,
                                   SPECIAL_contains, SPECIAL_missing};
-    const char *name = strrchr(c->row->path, '.') + 1;
-    if (!PyODict_Check(self) || c->row->owner != &PyODict_Type ||
-        (strcmp(name, "pop") != 0 && strcmp(name, "setdefault") != 0))
-        return 0;
-    int own = 0;
+    int own = !PyObject_TypeCheck(self, c->row->owner);
     for (size_t i = 0; i < Py_ARRAY_LENGTH(ids) && own == 0; i++)
         own = special_is_python(c->w, self, ids[i]);
-    return own < 0 ? -1 : !own;
+    if (own < 0)
+        return c->w->stop.broken ? ST_BREAK : ST_ERROR;
+    return own ? refuse(c, self) : ST_OK;
 }
 
 static status check_self(ready *c, PyObject *self) {
@@ -225,11 +199,10 @@ static status check_self(ready *c, PyObject *self) {
         return refuse(c, self);
     if (PyType_Check(self) && Py_IS_TYPE(row->object, &PyClassMethodDescr_Type))
         return row->first & R_SELF && self != (PyObject *)row->owner ? refuse(c, self) : ST_OK;
-    if (row->first & R_SELF && !Py_IS_TYPE(self, row->owner)) {
-        int plain = is_plain_ordered(c, self);
-        if (plain <= 0)
-            return plain == 0 ? refuse(c, self) : c->w->stop.broken ? ST_BREAK : ST_ERROR;
-    }
+    if (row->first & R_SELF && !Py_IS_TYPE(self, row->owner))
+        return refuse(c, self);
+    if (row->first & R_ITEMS && !Py_IS_TYPE(self, row->owner))
+        TRY(check_items(c, self));
     // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it: they
     // must not write, and see an order that only one made inside shares with the original.
     if (row->owner == &PyDict_Type && PyODict_Check(self) &&

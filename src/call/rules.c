@@ -4,6 +4,8 @@
 
 #include "src/base/mutant.h"
 
+#include "src/attr/words.h"
+
 #include "src/call/cached.h"
 #include "src/call/handlers.h"
 #include "src/call/states.h"
@@ -35,6 +37,10 @@ static const line lines[] = {
       .elements = (elements_),                                                                     \
       .writes = (writes_),                                                                         \
       .state = (state_)}},
+#define ITER(owners, first_, gives_)                                                               \
+    {owners,                                                                                       \
+     "__iter__",                                                                                   \
+     {.kind = RULE_STRUCT, .first = (first_), .gives = (gives_), .writes = W_NONE}},
 #define HANDLED(owners, names, function, takes_, writes_, state_)                                  \
     {owners,                                                                                       \
      names,                                                                                        \
@@ -84,15 +90,15 @@ static const rule *found(const map *m, const void *key) {
     return row;
 }
 
-// The row of an object that is called through its type's C __call__.
-static const rule *rule_of_instance(PyObject *callable) {
-    static PyObject *name;
-    if (!name && !(name = PyUnicode_InternFromString("__call__"))) {
-        PyErr_Clear();
-        return NULL;
-    }
-    PyObject *slot = _PyType_Lookup(Py_TYPE(callable), name);
+// The row of a C slot that a type has.
+static const rule *rule_of_slot(PyTypeObject *type, PyObject *name) {
+    PyObject *slot = _PyType_Lookup(type, name);
     return slot && Py_IS_TYPE(slot, &PyWrapperDescr_Type) ? found(&table.objects, slot) : NULL;
+}
+
+rule_gives rule_of_iterating(PyTypeObject *type) {
+    const rule *row = rule_of_slot(type, word.iter);
+    return row ? row->gives : G_ANYTHING;
 }
 
 static bool is_one_of_many(PyObject *callable) {
@@ -116,7 +122,7 @@ const rule *rule_of(PyObject *callable) {
     const rule *row = rule_of_itself(callable);
     bool asks = !row && is_one_of_many(callable) && !definition(callable) &&
                 !Py_IS_TYPE(callable, table.wrapper);
-    return asks ? rule_of_instance(callable) : row;
+    return asks ? rule_of_slot(Py_TYPE(callable), word.call) : row;
 }
 
 const rule *rule_applying(world *w, const rule *row, const call *c) {
@@ -157,7 +163,7 @@ PyObject *rule_unbound(const rule *row, PyObject *callable) {
 // Two names of one C function, or two types that share one, must agree.
 static bool agree(const rule *a, const rule *b) {
     return a->kind == b->kind && a->first == b->first && a->args == b->args &&
-           a->elements == b->elements && a->handler == b->handler &&
+           a->elements == b->elements && a->gives == b->gives && a->handler == b->handler &&
            a->takes.least == b->takes.least && a->takes.most == b->takes.most &&
            a->takes.how == b->takes.how && a->writes == b->writes && a->state == b->state;
 }
@@ -418,7 +424,7 @@ static status add_names(const line *l, PyObject *owner, PyObject *owner_name, Py
     return ST_OK;
 }
 
-static PyObject *words(const char *text) {
+static PyObject *split(const char *text) {
     PyObject *all = PyUnicode_FromString(text);
     PyObject *list = all ? PyUnicode_Split(all, NULL, -1) : NULL;
     Py_XDECREF(all);
@@ -426,7 +432,7 @@ static PyObject *words(const char *text) {
 }
 
 static status add_line(const line *l, PyObject *by_name) {
-    PyObject *owners = words(l->owners), *names = words(l->names);
+    PyObject *owners = split(l->owners), *names = split(l->names);
     status end = owners && names ? ST_OK : ST_ERROR;
     for (Py_ssize_t i = 0; end == ST_OK && i < PyList_GET_SIZE(owners); i++) {
         PyObject *name = PyList_GET_ITEM(owners, i);

@@ -29,6 +29,8 @@ typedef enum rule_kind {
 } rule_kind;
 
 enum {
+    R_ITEMS = 1 << 17,    // self is of the row's type, or of a subclass without items of its own
+    R_TEXT = 1 << 18,     // with R_PLAIN: or a text, be it of a subclass of str
     R_SHOWN = 1 << 19,    // of the first argument: what the function says if it fails shows it
     R_FROZEN = 1 << 20,   // self may be an outside C object: nothing about it ever changes
     R_FEED = 1 << 21,     // keeps no iterator: elements are made ready one by one, as it takes them
@@ -41,8 +43,15 @@ enum {
     R_FEW = 1 << 28,      // that of all sets matters, but only if more than one element comes out
     R_MOVED = 1 << 29,    // of the first argument: its elements are only moved
     R_FLAGS = R_FROZEN | R_FEED | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED |
-        R_FEW | R_MOVED | R_SHOWN,
+        R_FEW | R_MOVED | R_SHOWN | R_TEXT | R_ITEMS,
 };
+
+// What is known of the elements that an __iter__ goes through.
+typedef enum rule_gives {
+    G_ANYTHING,
+    G_HELD,   // self holds them and they can be made ready there: iterating runs no Python code
+    G_TUPLES, // self is an iterator, and makes a tuple for each
+} rule_gives;
 
 // How many arguments a handler takes, self among them. For other numbers the handler is not called:
 // the native function says what is wrong. (0 is no answer.)
@@ -89,6 +98,7 @@ typedef struct rule {
     const char *path; // "list.append", "math.sqrt", "itertools.chain"
     rule_kind kind;
     unsigned first, args, elements; // STRUCT
+    rule_gives gives;               // ITER
     rule_writes writes;
     unsigned state;       // S_…: what is read of the process
     rule_handler handler; // HANDLED
@@ -123,6 +133,8 @@ PyObject *rule_unbound(const rule *row, PyObject *callable);
 const rule *rule_of(PyObject *callable);
 // The same, without asking how the objects of a type are called.
 const rule *rule_of_itself(PyObject *callable);
+// What is known of what iterating an object of the type gives, by the row of its __iter__.
+rule_gives rule_of_iterating(PyTypeObject *type);
 // W_NONE, W_SELF, … and the names of a set of states, as rules.def has them without the prefix.
 const char *rule_writes_name(rule_writes writes);
 PyObject *rule_state_names(unsigned state); // a new tuple of str
@@ -140,7 +152,7 @@ const rule *rule_applying(world *w, const rule *row, const call *c);
 // exception or a break.
 PyObject *rule_call(world *w, const rule *row, const call *c);
 
-// Containers whose elements can be made ready where they are: iterating does not run Python code.
+// Containers whose elements can be made ready where they are (G_HELD).
 bool rule_is_container(PyObject *o);
 
 // Opens a value that must be an exact builtin immutable all the way down; *o is a strong reference.

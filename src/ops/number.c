@@ -299,7 +299,7 @@ static bool is_mutable(PyObject *o, record_kind *kind) {
         *kind = RECORD_SET;
     else if (PyByteArray_CheckExact(o))
         *kind = RECORD_BYTEARRAY;
-    else if (strcmp(Py_TYPE(o)->tp_name, "collections.deque") == 0)
+    else if (raw_is_deque(o) && !raw_is_python_class(Py_TYPE(o)))
         *kind = RECORD_DEQUE;
     else
         return false;

@@ -113,6 +113,7 @@ unsigned raw_type_version_make(PyTypeObject *type, PyObject *name);
 Py_ssize_t raw_length(PyObject *o);
 // Elements of a set or frozenset in the order of iteration; *at starts at 0.
 bool raw_set_next(PyObject *set, Py_ssize_t *at, PyObject **item);
+bool raw_is_deque(PyObject *o); // or of a subclass
 PyObject *raw_deque_item(PyObject *deque, Py_ssize_t index);
 
 // A field of a C object. The object's type is checked: NULL if it is another type, or if the field

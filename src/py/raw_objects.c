@@ -260,6 +260,10 @@ static Py_ssize_t text_length(PyObject *o) {
     return length;
 }
 
+bool raw_is_deque(PyObject *o) {
+    return deque_type && PyObject_TypeCheck(o, deque_type);
+}
+
 Py_ssize_t raw_length(PyObject *o) {
     if (PyList_Check(o) || PyTuple_Check(o) || PyBytes_Check(o) || PyByteArray_Check(o))
         return Py_SIZE(o);
@@ -269,7 +273,7 @@ Py_ssize_t raw_length(PyObject *o) {
         return PySet_GET_SIZE(o);
     if (PyUnicode_Check(o))
         return text_length(o);
-    if (deque_type && PyObject_TypeCheck(o, deque_type))
+    if (raw_is_deque(o))
         return Py_SIZE(o);
     if (PyRange_Check(o))
         return range_length(o);
@@ -283,8 +287,7 @@ bool raw_set_next(PyObject *set, Py_ssize_t *at, PyObject **item) {
 }
 
 PyObject *raw_deque_item(PyObject *deque, Py_ssize_t index) {
-    if (!deque_type || !PyObject_TypeCheck(deque, deque_type) || index < 0 ||
-        index >= Py_SIZE(deque))
+    if (!raw_is_deque(deque) || index < 0 || index >= Py_SIZE(deque))
         return NULL;
     PyObject *item = deque_type->tp_as_sequence->sq_item(deque, index);
     if (!item)

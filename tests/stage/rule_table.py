@@ -11,6 +11,7 @@ PAGE = ROOT / "docs" / "rules.md"
 COLUMNS = {
     "PURE": ("owners", "names", "state"),
     "STRUCT": ("owners", "names", "first", "args", "elements", "writes", "state"),
+    "ITER": ("owners", "first", "gives"),
     "HANDLED": ("owners", "names", "handler", "takes", "writes", "state"),
     "OPAQUE": ("owners", "names", "why"),
     "REFUSED": ("owners", "names", "reason", "why"),
@@ -28,16 +29,18 @@ class Line(NamedTuple):
         """The rows that the line gives, by the names that _engine.rules() has for them."""
         found = []
         for owner in self.columns["owners"].split():
-            for name in self.columns["names"].split():
+            for name in self.columns.get("names", "__iter__").split():
                 path = owner if name == "()" else f"{owner}.{name}"
                 found.append(name if owner == "builtins" else path)
         return found
 
 
 def _macros(text: str) -> dict[str, str]:
-    joined = text.replace("\\\n", " ")
-    lists = re.findall(r'^#define ([A-Z_]+) +("[^\n]*)$', joined, re.MULTILINE)
-    return {name: "".join(re.findall(r'"([^"]*)"', value)) for name, value in lists}
+    """Lists that several lines use; one may be made of others before it."""
+    joined, found = text.replace("\\\n", " "), dict[str, str]()
+    for name, value in re.findall(r"^#define ([A-Z_]+) +([^\n]*)$", joined, re.MULTILINE):
+        found[name] = "".join(_arguments(TOKEN.findall(value), found))
+    return found
 
 
 def _arguments(tokens: list[str], macros: dict[str, str]) -> list[str]:

@@ -204,6 +204,10 @@ SEEN = [
     ),
     ("(lambda s: (s.add(OBJ), len(s)))({1}), (lambda s: (s.discard(OBJ), len(s)))({1})", "hash eq"),
     ("OBJ in {1}, OBJ in frozenset([1])", "hash eq"),
+    (
+        "{(1,)}.issubset(zip([OBJ])), {(0, 1)}.issuperset(enumerate([OBJ])), {(1, 1)}.isdisjoint(itertools.product([OBJ], repeat=2))",
+        "hash eq",
+    ),
     ("{'a'}.isdisjoint(OBJ), {'a'}.issubset(OBJ), {'a', 'b'}.issuperset(OBJ)", "iter"),
     ("{1}.isdisjoint([OBJ]), {1}.issubset([OBJ]), {1} == {OBJ}, {1} <= {OBJ, 5}", "hash eq"),
     ("sorted({'a', 'c'}.difference(OBJ)), sorted({'a', 'c'}.intersection(OBJ))", "iter"),
