@@ -46,12 +46,16 @@ static PyObject *set_attribute(world *w, PyObject *const *args, PyObject *value,
     return name && set(w, args[0], name, value) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-// PyObject_SetAttr interns the name: the str that becomes a key is the same in each call.
+// PyObject_SetAttr interns the name: the str that becomes a key is the same in each call. Where this
+// call's own str is that one, another call's need not be.
 static int set_interned(world *w, PyObject *o, PyObject *name, PyObject *value) {
     PyObject *interned = Py_NewRef(name);
+    source *place;
     if (PyUnicode_CheckExact(name))
         PyUnicode_InternInPlace(&interned);
-    int done = attr_set(w, o, interned, value);
+    bool own = interned == name;
+    int done = own && value_give_out(w, name, true, &place) != ST_OK ? -1 : 0;
+    done = done == 0 ? attr_set(w, o, interned, value) : done;
     Py_DECREF(interned);
     return done;
 }
@@ -61,7 +65,7 @@ HANDLER(setattr) {
 }
 
 HANDLER(delattr) {
-    return set_attribute(w, c->args, NULL, attr_set);
+    return set_attribute(w, c->args, NULL, set_interned);
 }
 
 HANDLER(generic_setattr) {

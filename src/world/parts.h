@@ -47,7 +47,8 @@ typedef struct world_input {
     map lookups;           // (type, name) → struct lookup *
     map fixed; // data found on C classes, which have it for good: pointer → 1, kept by the class
     VEC(cache_hit) hits;
-    PyObject *states; // set (arena's) of what was guarded of the process's state (states.c)
+    PyObject *computed; // dict (arena's): names of attributes that are not interned → themselves
+    PyObject *states;   // set (arena's) of what was guarded of the process's state (states.c)
 } world_input;
 
 // --- what was made inside ---

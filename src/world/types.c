@@ -238,8 +238,7 @@ static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject 
     return bring_found(w, s, name, *raw);
 }
 
-static PyObject *type_lookup_interned(world *w, PyTypeObject *type, PyObject *name,
-                                      PyObject **raw) {
+static PyObject *type_lookup_one(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
     if (w->facts.class_written) {
         PyObject *value;
         int held = held_back(w, type, name, &value);
@@ -261,15 +260,20 @@ static PyObject *type_lookup_interned(world *w, PyTypeObject *type, PyObject *na
     return known->inside;
 }
 
+// One of the equal names. The program's own str is not interned for a lookup: CPython does not do
+// that, and sys.intern() would tell.
+static PyObject *one_name(world *w, PyObject *name) {
+    if (PyUnicode_CHECK_INTERNED(name))
+        return name;
+    if (w->in.computed == NULL && (w->in.computed = world_keep(w, PyDict_New())) == NULL)
+        return NULL;
+    return PyDict_SetDefault(w->in.computed, name, name);
+}
+
 PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
     PyObject *ignored;
-    if (PyUnicode_CHECK_INTERNED(name))
-        return type_lookup_interned(w, type, name, raw ? raw : &ignored);
     if (!PyUnicode_CheckExact(name))
         return world_break(w, REASON_ATTRIBUTE, "a name that is no plain str");
-    PyObject *interned = Py_NewRef(name);
-    PyUnicode_InternInPlace(&interned);
-    PyObject *found = type_lookup_interned(w, type, interned, raw ? raw : &ignored);
-    Py_DECREF(interned);
-    return found;
+    name = one_name(w, name);
+    return name ? type_lookup_one(w, type, name, raw ? raw : &ignored) : NULL;
 }
