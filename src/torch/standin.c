@@ -118,8 +118,9 @@ node *standin_node(world *w, standin *s) {
 // The operation was a statement: uses go on referring to what they did before.
 void standin_dropped(world *w, standin *s) {
     PyObject *nodes = w->scope->nodes;
-    PyObject *last = PyList_GET_ITEM(nodes, PyList_GET_SIZE(nodes) - 1);
-    if (s->earlier == NULL || last != (PyObject *)s->node)
+    Py_ssize_t count = PyList_GET_SIZE(nodes); // 0: nothing was recorded in this body yet
+    if (s->earlier == NULL || count == 0 ||
+        PyList_GET_ITEM(nodes, count - 1) != (PyObject *)s->node)
         return;
     Py_SETREF(s->node, s->earlier);
     s->earlier = NULL;
