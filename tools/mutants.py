@@ -64,8 +64,10 @@ DEFINED = {
     SOURCES: ("src/guard/sources.def", r"^SOURCE\((\w+)", "is read once"),
     STEPS: ("src/plan/steps.def", r"^STEP\((\w+)", "does nothing"),
 }
+CUSTOMS = "src/guard/customs.def", r'^CUSTOM\("([^"]+)"\)'
 # What is read from FIXED is the key that the entry holds: there is nothing else to be read later.
-SAME_ANYWAY = {(SOURCES, "FIXED")}
+# CUSTOM stands for the checks of CUSTOMS, of which the last is only for tests of the room alone.
+SAME_ANYWAY = {(SOURCES, "FIXED"), (GUARDS, "CUSTOM"), (GUARDS, "custom")}
 META_ROW = re.compile(r'^META\("([^"]+)", (\w+),\s+"[^"]*", ([^)]+)\)', re.MULTILINE)
 META_CHANGES = {"sizes": 1, "dtype": 2, "grad": 3}
 META_DATA = 16
@@ -267,6 +269,8 @@ def write_mutants(rows: list[Any]) -> Iterator[Mutant]:
 def plain_mutants(table: str) -> Iterator[Mutant]:
     file, pattern, change = DEFINED[table]
     names = re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
+    if table == GUARDS:
+        names += re.findall(CUSTOMS[1], (ROOT / CUSTOMS[0]).read_text(), re.MULTILINE)
     for number, name in enumerate(names):
         if (table, name) not in SAME_ANYWAY:
             yield Mutant(table, name, change, (number,), engine_change(table, number, 1))

@@ -9,7 +9,7 @@
 // The tables, by the .def files that hold them.
 typedef enum mutant_table {
     MUTANT_RULE,   // call/rules.def: call/mutate.c changes the rows, this file notes their use
-    MUTANT_GUARD,  // guard/kinds.def: the check always passes
+    MUTANT_GUARD,  // guard/kinds.def, then guard/customs.def: the check always passes
     MUTANT_SOURCE, // guard/sources.def: the place is read once and never again
     MUTANT_STEP,   // plan/steps.def: the step does nothing, and its result is None
     MUTANT_META,   // graph/meta_rules.def: the answer of meta_infer is changed

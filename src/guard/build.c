@@ -236,6 +236,7 @@ status guard_add_lookup(guards *g, source *type, PyObject *name, PyObject *found
 
 static status add_custom(guards *g, source *a, const guard_custom *custom, void *data) {
     origin o;
+    assert(custom_row(custom) >= 0);
     if (a)
         TRY(want(g, a));
     step s = {.op = STEP_CHECK + GUARD_CUSTOM, .a = a ? a->reg : -1, .b = -1};

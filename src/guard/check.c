@@ -282,9 +282,19 @@ static inline bool pass_load(const guard_program *p, const step *s, guard_frame 
     return value != NULL;
 }
 
+// As mutants count: first the kinds, then the checks of later rooms.
+static inline size_t mutant_row(const step *s) {
+    size_t kind = (size_t)(s->op - STEP_CHECK);
+#ifdef STATOR_FAULT
+    if (kind == GUARD_CUSTOM)
+        return GUARD_COUNT + (size_t)custom_row(s->custom);
+#endif
+    return kind;
+}
+
 static inline bool pass_check(const guard_program *p, const step *s, const guard_frame *f,
                               PyObject *const *regs) {
-    return mutant_of(MUTANT_GUARD, (size_t)(s->op - STEP_CHECK)) || step_check(p, s, f, regs);
+    return mutant_of(MUTANT_GUARD, mutant_row(s)) || step_check(p, s, f, regs);
 }
 
 bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *failed) {

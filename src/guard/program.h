@@ -73,6 +73,8 @@ typedef struct step_row {
     step_holds holds;
 } step_row;
 extern const step_row step_rows[SOURCE_COUNT + GUARD_COUNT];
+// The row of a check in customs.def; -1 if it has none.
+int custom_row(const guard_custom *custom);
 
 // Whether two objects are the same to a step only if they are one object.
 static inline bool step_by_identity(int32_t op) {

@@ -1,5 +1,7 @@
-// What sources.def and kinds.def say of each kind, as arrays.
+// What sources.def, kinds.def and customs.def say of each kind, as arrays.
 #include "src/guard/program.h"
+
+#include <string.h>
 
 const step_row step_rows[] = {
 #define SOURCE(name, holds, gives, text) [SOURCE_##name] = {#name, text, HOLD_##holds},
@@ -12,6 +14,18 @@ static const uint8_t gives_of[] = {
 #define SOURCE(name, holds, gives, text) [SOURCE_##name] = GIVES_##gives,
 #include "src/guard/sources.def"
 };
+
+static const char *const custom_names[] = {
+#define CUSTOM(name) name,
+#include "src/guard/customs.def"
+};
+
+int custom_row(const guard_custom *custom) {
+    int i = Py_ARRAY_LENGTH(custom_names) - 1;
+    while (i >= 0 && strcmp(custom_names[i], custom->name) != 0)
+        i--;
+    return i;
+}
 
 source_gives source_what(source_kind kind) {
     return gives_of[kind];
