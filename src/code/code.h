@@ -1,5 +1,6 @@
-// The decoded form of a code object: canonical instructions, exception regions, lines, and, when
-// asked for, stack depths and live variables. Made once per code object and owned by it.
+// The decoded form of a code object: canonical instructions, exception regions, lines, and, once
+// code_flow was called, stack depths and live variables. It is made once per code object, which
+// owns it.
 #pragma once
 
 #include "src/base/status.h"
@@ -28,26 +29,26 @@ enum {
     OPF_JUMP = 1,     // may go to `target`
     OPF_END = 2,      // never falls through
     OPF_SURE = 4,     // cannot fail
-    OPF_SETS = 8,     // gives its local a value without looking at the old one
-    OPF_CALL = 16,    // calls what lies on the stack, which may be super
-    OPF_HANDLER = 32, // puts an exception handler on or takes it off
-    OPF_REAL = 64,    // is run for real in a frame that goes on: no trace begins before it
+    OPF_SETS = 8,     // gives its local variable a value without reading the old one
+    OPF_CALL = 16,    // calls a callable on the stack, which may be super
+    OPF_HANDLER = 32, // begins or ends an exception handler
+    OPF_REAL = 64,    // no trace begins before it: a frame that goes on runs it for real
 };
 
-// What an instruction does with its operands, counted from the top of the stack, when it only hands
-// them to an operand's own method.
+// The operands (counted from the top of the stack) whose own methods an instruction calls before it
+// does anything else.
 enum {
-    ASKS_TOP = 1, // << n: the operand n below the top is asked
+    ASKS_TOP = 1, // << n: a method of the operand n below the top is called
     ASKS_BOTH = 3,
     ASKS_THIRD = 4,
-    ASKS_STILL = 8, // << n: that operand must not be an iterator, which moves on before it calls
+    ASKS_STILL = 8, // << n: that operand must not be a C iterator, which moves on before it calls
     ASKS_STILL_BOTH = 24,
-    ASKS_NO_EQ = 64, // __eq__ is asked of other objects too
-    ASKS_NEXT = 128, // __next__ and nothing else
-    ASKS_GET = 256,  // the getter, setter or deleter of a property of the top
+    ASKS_NO_EQ = 64, // __eq__ of other objects is called, too
+    ASKS_NEXT = 128, // only __next__ is called
+    ASKS_GET = 256,  // the getter, setter or deleter of a property of the top is called
     ASKS_SET = 512,
     ASKS_DELETE = 1024,
-    ASKS_OPERANDS = 3, // how many operands these words can speak of
+    ASKS_OPERANDS = 3, // how many operands have bits
 };
 static_assert(ASKS_TOP << ASKS_OPERANDS <= ASKS_STILL && ASKS_STILL << ASKS_OPERANDS <= ASKS_NO_EQ,
               "each operand has its own bits");
@@ -58,9 +59,9 @@ typedef enum op {
     OP_COUNT
 } op;
 
-// Flags of one instruction. BOUNDARY: a frame may be taken or put back here; unset on the later
-// part of a fused one. POLLS: a taken jump looks at the eval breaker first (jumps backward, but for
-// the quiet one).
+// Flags of one instruction. BOUNDARY: a frame may be taken or put back before the instruction;
+// unset on the later parts of a fused instruction. POLLS: a taken jump first looks at the eval
+// breaker (all jumps backward except JUMP_BACKWARD_NO_INTERRUPT).
 enum { INSN_BOUNDARY = 1, INSN_POLLS = 2 };
 
 typedef struct insn {
@@ -70,10 +71,10 @@ typedef struct insn {
     uint8_t spare;
     int32_t arg;
     union {
-        int32_t extra;  // second argument; opcodes.def says what it is
-        int32_t target; // of a jump: index in `insns` (and `arg` is 0, but for SEND)
+        int32_t extra;  // second argument; opcodes.def says its meaning
+        int32_t target; // of a jump: index in `insns` (`arg` is 0 then, except for SEND)
     };
-    uint32_t at; // code unit that executes: where the frame's pointer stands meanwhile
+    uint32_t at; // the code unit at which the frame's pointer stands while the instruction runs
 } insn;
 static_assert(sizeof(insn) == 16, "an instruction is two words");
 
@@ -81,25 +82,25 @@ static_assert(sizeof(insn) == 16, "an instruction is two words");
 typedef struct region {
     uint32_t start, end; // half open
     uint32_t target;     // index of the handler's first instruction in `insns`
-    int32_t depth;       // the stack is cut to this
-    bool lasti;          // push the failing offset below the exception
+    int32_t depth;       // the stack is cut to this depth
+    bool lasti;          // the offset that failed is pushed below the exception
 } region;
 
-// What the stack and the locals look like before an instruction.
+// The stack and the local variables before each instruction.
 typedef struct flow {
-    int32_t *depth;   // stack depth before each instruction, -1 where no path leads
-    int32_t *handled; // index into `handlers` of the innermost active one, -1 for none
+    int32_t *depth;   // stack depth before each instruction; -1: no path leads there
+    int32_t *handled; // index in `handlers` of the innermost active handler, -1 for none
     struct handled {
         int32_t slot;  // stack slot in which PUSH_EXC_INFO left the previous exception
-        int32_t outer; // next one out in the same frame, -1 for none
+        int32_t outer; // index of the next outer handler in the same frame, -1 for none
     } *handlers;
     uint32_t handler_count;
-    uint64_t *live; // count × live_words bits: which of localsplus may still be read
+    uint64_t *live; // count × live_words bits: the slots of localsplus that may still be read
     uint32_t live_words;
 } flow;
 
 typedef struct code {
-    PyCodeObject *py; // borrowed: the code object owns this through its extra slot
+    PyCodeObject *py; // borrowed: the code object owns this struct through its extra slot
     uint32_t count;
     uint32_t units;
     uint32_t region_count;
@@ -107,18 +108,18 @@ typedef struct code {
     uint32_t *at_unit; // code unit -> instruction that starts or executes there, or NO_INSN
     region *regions;   // sorted, not overlapping
     flow *flow;        // NULL until code_flow
-    bool skip;         // frames of this code are CPython's to run
-    int8_t library;    // whose it is: 0 not asked yet, 1 a library's that is not compiled, -1 the
-                       // program's
+    bool skip;         // CPython runs the frames of this code
+    int8_t library;    // whose code it is: 0 not known yet, 1 a library's that is not compiled, -1
+                       // the program's
 } code;
 
 #define NO_INSN UINT32_MAX
 
-// One-time setup of this room (the extra slot on code objects). 0, or -1 with an exception.
+// Sets this room up, once (the extra slot of code objects). 0, or -1 with an exception.
 int code_setup(void);
 
 // The decoded form, made on the first call. NULL with an exception: SystemError for a malformed
-// code object (a clear message, nothing cached), MemoryError.
+// code object (with a clear message; nothing is kept), MemoryError.
 code *code_of(PyCodeObject *py);
 
 // Depths, handlers and liveness; made on the first call, then kept. NULL with an exception.
@@ -131,7 +132,8 @@ static inline const insn *code_at(const code *c, long unit) {
     return &c->insns[c->at_unit[unit]];
 }
 
-// Where an instruction starts, prefixes included: where CPython may take the frame over.
+// The code unit at which an instruction starts, prefixes included. CPython can take the frame over
+// there.
 static inline uint32_t insn_start(const insn *i) {
     return i->at - i->prefix;
 }
@@ -143,11 +145,11 @@ const char *op_name(op o);
 op_arg op_argument(op o);
 int op_flags(op o);
 int op_asks(op o, int extra);
-// Change of depth by one instruction, on the fall-through or the taken side.
+// The change of the stack depth by one instruction, if it falls through or if it jumps.
 int op_effect(op o, int arg, int extra, bool jumped);
-// How many values it takes off the stack, and how many it finds there at least.
+// How many values an instruction pops, and how many values it needs on the stack.
 int op_pops(op o, int arg, int extra);
 int op_needs(op o, int arg, int extra);
 
-// `stator.dis`: the listing of one code object as a str; nested code objects too if asked.
+// `stator.dis`: the listing of a code object as a str, with its nested code objects if `nested`.
 PyObject *code_print(PyCodeObject *py, bool nested);

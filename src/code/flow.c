@@ -1,5 +1,5 @@
-// Follows every path through a decoded code object: the stack depth and the handled exceptions
-// before each instruction (forward), and which variables may still be read (backward).
+// Follows every path through a decoded code object. Going forward it finds the stack depth and the
+// handled exceptions before each instruction; going backward, the variables that may still be read.
 #include "src/base/vec.h"
 
 #include "src/code/flow.h"

@@ -1,4 +1,4 @@
-// Within this room: what code_of's release needs of src/code/flow.c.
+// For this room only: the function of src/code/flow.c by which a decoded code object is freed.
 #pragma once
 
 #include "src/code/code.h"

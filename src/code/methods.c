@@ -1,4 +1,4 @@
-// The room as seen from Python: `dis`, and decode and flow called alone by tests.
+// The functions that Python sees: `dis`, and decode and flow, which tests call alone.
 #include "src/code/methods.h"
 
 #include "src/code/code.h"

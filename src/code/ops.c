@@ -1,4 +1,4 @@
-// What src/code/opcodes.def says of each canonical instruction, as functions.
+// Functions that read the columns of src/code/opcodes.def.
 #include "src/code/code.h"
 
 static const struct {
