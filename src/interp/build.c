@@ -1,4 +1,4 @@
-// Containers from stack slots, for the BUILD_ instructions.
+// Makes containers of stack slots, for the BUILD_ instructions.
 #include "src/interp/build.h"
 
 PyObject *build_tuple(PyObject **items, Py_ssize_t count) {

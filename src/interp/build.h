@@ -1,13 +1,13 @@
-// Containers from stack slots.
+// Makes containers of stack slots.
 #pragma once
 
 #include "src/py/py.h"
 
-// These take the references in the slots; if they fail the slots keep them.
+// These functions take the references in the slots. If they fail, the slots keep them.
 PyObject *build_tuple(PyObject **items, Py_ssize_t count);
 PyObject *build_list(PyObject **items, Py_ssize_t count);
 
-// These borrow.
+// These functions borrow the references.
 PyObject *build_set(PyObject **items, Py_ssize_t count);
 PyObject *build_map(PyObject **keys, Py_ssize_t key_step, PyObject **values, Py_ssize_t value_step,
                     Py_ssize_t count);

@@ -1,4 +1,4 @@
-// What surrounds a call: methods opened, star arguments made ready, functions made.
+// Parts of calls: opens bound methods, prepares star arguments, makes functions.
 #include "src/py/functions.h"
 
 #include "src/interp/call.h"

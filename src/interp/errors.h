@@ -5,10 +5,10 @@
 
 // NameError: name 'x' is not defined.
 void error_undefined(PyObject *name);
-// UnboundLocalError for LOAD_FAST and its kin; the index is into localsplus.
+// UnboundLocalError of LOAD_FAST and similar instructions. `index` is an index in localsplus.
 void error_unbound_local(PyCodeObject *code, int index);
 // For an empty cell: UnboundLocalError for a cell of this function, NameError for a free variable.
-// An exception that is already set stays.
+// If an exception is set already, it stays.
 void error_unbound_cell(PyCodeObject *code, int index);
 
 // CALL_FUNCTION_EX: 0 if `args` can be made a tuple, or -1 with `f() argument after * must be …`.

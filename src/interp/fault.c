@@ -1,5 +1,5 @@
-// Counts the interpreter's operations and lets the one that a test asked for fail. Empty in a build
-// without STATOR_FAULT.
+// Counts the interpreter's operations, and makes the one fail that a test has chosen. Empty in a
+// build without STATOR_FAULT.
 #include "src/interp/fault.h"
 
 #include "src/base/mutant.h"

@@ -7,7 +7,7 @@
 int fault_setup(PyObject *module);
 
 #ifdef STATOR_FAULT
-// True, with InjectedFault set, if it is this operation's turn.
+// Counts an operation. True, with InjectedFault set, if this operation is the one to fail.
 bool fault_due(void);
 #define FAULTY(operation, failed) (fault_due() ? (failed) : (operation))
 #else

@@ -1,6 +1,6 @@
-// Frames that hop, for tests: at chosen boundaries a frame's image is put into a fresh frame, and
-// goes on there in either engine, and back. Also decides what becomes of any frame whose countdown
-// is used up.
+// Frames that hop, for tests: at chosen boundaries a frame's image is put into a fresh frame, which
+// continues in our interpreter or in CPython. This file also decides what happens to a frame whose
+// countdown has ended.
 #include "src/py/trap.h"
 
 #include "src/interp/image.h"

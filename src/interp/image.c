@@ -1,5 +1,5 @@
-// Takes what a frame holds at a boundary out of it, and puts it into a fresh frame that CPython
-// made by calling the frame's own code; hops and abandoned frames stand on these two.
+// Takes the contents of a frame at a boundary, and puts them into a fresh frame, which CPython
+// makes when the frame's own code is called. Hops and abandoned frames are built on these two.
 #include "src/base/upcalls.h"
 
 #include "src/py/evalhook.h"

@@ -1,4 +1,4 @@
-// The Python face of an image: a read-only object with what the frame held.
+// The image as a Python object: read-only, with the contents of the frame.
 #include "src/interp/image.h"
 
 static int traverse(image *i, visitproc visit, void *arg) {

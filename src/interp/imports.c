@@ -1,4 +1,4 @@
-// The three import instructions, from names to modules and attributes.
+// The three import instructions: they turn names into modules and attributes.
 #include "src/interp/imports.h"
 
 #include "src/py/natives.h"

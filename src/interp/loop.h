@@ -1,7 +1,6 @@
 // The interpreter's loop, a template: the including file names the function (LOOP_NAME) and defines
-// the operations (DO_…) that handlers are written over. It turns a frame at a boundary into a
-// run_end. Included once per build of the interpreter; the handlers are in ops_*.h, one family a
-// file.
+// the operations (DO_…) that handlers use. The loop turns a frame at a boundary into a run_end.
+// Each build of the interpreter includes it once; the handlers are in ops_*.h, one family a file.
 
 #define SLOT(index) py_slot_get(&slots[index])
 #define SET_SLOT(index, object) py_slot_put(&slots[index], object)
@@ -15,7 +14,8 @@
 #define TOP PEEK(1)
 #define PEEK(n) py_slot_get(sp - (n))
 #define SET_TOP(object) py_slot_put(sp - 1, object)
-// Operands die from the lowest up, as in CPython; what that runs must not find them on the stack.
+// Drops operands from the lowest up, as CPython does. Code that runs as they die must not find them
+// on the stack.
 #define DROP_TO(lowest)                                                                            \
     do {                                                                                           \
         py_slot *dropped_ = (lowest), *end_ = sp;                                                  \
@@ -34,7 +34,7 @@
         LOOP_TICK();                                                                               \
         goto *table[pc->op];                                                                       \
     } while (0)
-// After an instruction that ran nobody's code.
+// After an instruction that ran no Python code.
 #define NEXT_QUIET()                                                                               \
     do {                                                                                           \
         pc++;                                                                                      \
@@ -42,8 +42,8 @@
     } while (0)
 #define FAIL() goto error
 
-// After all others, were it only that a reference was dropped: a finalizer may have switched a
-// debugger or a monitor on.
+// After all other instructions, even one that only dropped a reference: a finalizer may have
+// switched a debugger or a monitor on.
 #define NEXT()                                                                                     \
     do {                                                                                           \
         if (UNLIKELY(py_tools_changed(ts, &r->entry)))                                             \
@@ -51,7 +51,7 @@
         NEXT_QUIET();                                                                              \
     } while (0)
 
-// After a call: signals are looked for here, too.
+// After a call. This also looks for signals.
 #define NEXT_AFTER_CALL()                                                                          \
     do {                                                                                           \
         if (UNLIKELY(py_poll_wanted(ts)))                                                          \
@@ -89,7 +89,7 @@ static run_end LOOP_NAME(run *r, bool throwing) {
     const void *const *const table = r->countdown ? stop_table : main_table;
     const insn *pc = r->pc;
     py_slot *sp = r->sp;
-    long failing; // unit at which the exception table is asked
+    long failing; // unit at which the exception table is searched
 
     py_frame_set_running(frame);
     if (UNLIKELY(throwing)) {

@@ -1,5 +1,5 @@
-// The two questions of a match statement that are more than a type flag: keys of a mapping,
-// attributes of a class pattern.
+// The two parts of a match statement that are more than a type flag: keys of a mapping, and
+// attributes for a class pattern.
 #include "src/interp/match.h"
 
 #include "src/py/natives.h"

@@ -4,14 +4,14 @@
 
 #include "src/py/py.h"
 
-// ---- namespaces; locals is any mapping, or NULL where CPython's SystemError is wanted
+// ---- namespaces; `locals` is any mapping; NULL gives CPython's SystemError
 PyObject *load_name(PyObject *locals, PyObject *globals, PyObject *builtins, PyObject *name);
 PyObject *load_global(PyObject *globals, PyObject *builtins, PyObject *name);
 // LOAD_FROM_DICT_OR_GLOBALS.
 PyObject *load_dict_or_global(PyObject *dict, PyObject *globals, PyObject *builtins,
                               PyObject *name);
-// LOAD_CLASSDEREF, LOAD_FROM_DICT_OR_DEREF; the index is into localsplus, the cell is the one
-// there.
+// LOAD_CLASSDEREF, LOAD_FROM_DICT_OR_DEREF. `index` is an index in localsplus, `cell` is the cell
+// at that index.
 PyObject *load_dict_or_cell(PyObject *dict, PyObject *cell, PyCodeObject *code, int index);
 // LOAD_LOCALS.
 PyObject *load_locals(PyObject *locals);
@@ -21,9 +21,8 @@ int delete_global(PyObject *globals, PyObject *name);
 PyObject *load_build_class(PyObject *builtins);
 int setup_annotations(PyObject *locals);
 
-// ---- with
-// BEFORE_WITH, BEFORE_ASYNC_WITH, all but the call of `enter`: 0 with both methods bound, or -1
-// with both NULL.
+// ---- with BEFORE_WITH and BEFORE_ASYNC_WITH without the call of `enter`: 0 with both methods
+// bound, or -1 with both NULL.
 int with_lookup(PyObject *manager, bool async, PyObject **enter, PyObject **exit);
 // WITH_EXCEPT_START: exit(type, exc, traceback).
 PyObject *with_exit(PyObject *exit, PyObject *exc);
@@ -38,5 +37,5 @@ PyObject *get_yield_from_iter(PyObject *o, int flags);
 // conversion: 0 none, 1 str, 2 repr, 3 ascii; spec may be NULL.
 PyObject *format_value(PyObject *value, int conversion, PyObject *spec);
 PyObject *convert_value(PyObject *value, int conversion);
-// sys.displayhook(value); its result.
+// Calls sys.displayhook(value) and returns its result.
 PyObject *print_expr(PyObject *value);

@@ -118,7 +118,7 @@ OP(DICT_UPDATE) {
     NEXT();
 }
 
-// The keywords of a call being put together: the callable lies below them.
+// Collects the keywords of a call. The callable lies below them.
 OP(DICT_MERGE) {
     PyObject *update = TOP;
     if (DO_DICT_MERGE(PEEK(ARG + 1), update) < 0) {

@@ -1,6 +1,6 @@
 // Handlers: calls, functions, returns.
 
-// Under the arguments lie two slots: function and self of a method, or the callable and a NULL.
+// The two slots under the arguments hold function and self of a method, or the callable and a NULL.
 OP(CALL) OP(CALL_KW) {
     PyObject *keywords = NULL;
     if (pc->op == OP_CALL_KW)
@@ -16,7 +16,7 @@ OP(CALL) OP(CALL_KW) {
     PyObject *result = DO_CALL(callable, py_slots_objects(sp - ARG - method),
                                given | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
     UNLEND();
-    // A call that could not be bound drops the arguments it had no place for first.
+    // A call whose arguments do not fit drops those without a parameter first.
     if (result == NULL && PyFunction_Check(callable))
         sp = py_slots_drop(bottom + 2, sp);
     DROP_TO(bottom);

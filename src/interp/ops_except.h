@@ -63,7 +63,8 @@ OP(PREP_RERAISE_STAR) {
     NEXT();
 }
 
-// The frame's pointer goes back to where the exception came from; its handler is sought from here.
+// The frame's pointer moves back to the instruction that raised. The handler is looked up from this
+// instruction.
 OP(RERAISE) {
     PyObject *exception = TOP;
     if (DO_RERAISE(exception, ARG ? sp - (ARG + 1) : NULL) < 0)

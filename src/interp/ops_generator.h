@@ -1,6 +1,6 @@
 // Handlers: generators, coroutines, asynchronous iteration.
 
-// Only CPython can make the object; a fresh frame of such code does not even come here.
+// Only CPython can make the generator, so the loop never gets a fresh frame of such code.
 OP(RETURN_GENERATOR) {
     goto hand_over;
 }
@@ -37,7 +37,8 @@ OP(END_SEND) {
     NEXT();
 }
 
-// throw() into a generator ended the one it delegates to: StopIteration carries its value.
+// throw() into a generator has ended the generator that it delegates to. StopIteration carries the
+// value.
 OP(CLEANUP_THROW) {
     PyObject *exception = TOP;
     if (!PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)) {

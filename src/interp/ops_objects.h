@@ -10,7 +10,7 @@ OP(LOAD_ATTR) {
     NEXT();
 }
 
-// Leaves function and self where the attribute is a plain method, else the value and a NULL.
+// Pushes function and self if the attribute is a plain method, else the value and a NULL.
 OP(LOAD_METHOD) {
     PyObject *owner = TOP, *value = NULL;
     int unbound = DO_GETMETHOD(owner, NAME(ARG), &value);

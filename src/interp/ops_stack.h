@@ -5,7 +5,8 @@ OP(NOP) {
 }
 
 OP(RESUME) {
-    // The low two bits say where: behind `yield from` and `await` nothing may come in between.
+    // The low two bits of the argument say where it stands. Behind `yield from` and `await` no
+    // signal may be handled.
     if (UNLIKELY(py_poll_wanted(ts)) && (ARG & 3) < 2)
         goto poll;
     NEXT();

@@ -1,5 +1,5 @@
-// The plain build of the interpreter: every operation is CPython's own, nothing is tracked. Turns a
-// frame into its result, or into a frame at rest where the countdown ends.
+// The plain build of the interpreter: every operation is CPython's own, and nothing is recorded. It
+// turns a frame into its result, or into a frame at rest where the countdown ends.
 #include "src/py/evalhook.h"
 #include "src/py/frame.h"
 #include "src/py/natives.h"

@@ -1,10 +1,11 @@
-// What becomes of the value that a frame returns.
+// How the value that a frame returns is used.
 #pragma once
 
-// How the value of a frame becomes that of the instruction it was called by.
+// How the value that a frame returns becomes the value of the instruction that called the frame.
 typedef enum run_result {
-    RUN_NATIVE,   // native code is in between, or the instruction does more with it
-    RUN_OPERATOR, // so it is, but it has done nothing yet: the instruction can be begun once more
-    RUN_THIN,     // it is pushed
-    RUN_INIT,     // it is an __init__'s None, and its object is pushed
+    RUN_NATIVE,   // native code lies between them, or the instruction does more with the value
+    RUN_OPERATOR, // native code lies between them, but has done nothing yet: the instruction can
+                  // start again
+    RUN_THIN,     // the value is pushed
+    RUN_INIT,     // the value is an __init__'s None, and the object is pushed
 } run_result;

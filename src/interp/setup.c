@@ -1,4 +1,4 @@
-// One-time setup of the interpreter: the native helpers, the types it shows to Python.
+// Sets the interpreter up, once: the native helpers, and the types that Python sees.
 #include "src/interp/setup.h"
 
 #include "src/py/frame.h"

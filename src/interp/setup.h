@@ -1,4 +1,4 @@
-// What the interpreter's room sets up and offers to Python.
+// Sets the interpreter up; and the functions that it offers to Python.
 #pragma once
 
 #include "src/py/py.h"

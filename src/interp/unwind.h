@@ -1,13 +1,13 @@
-// An exception on its way through a frame: its traceback entry, and the handler that gets it. Both
-// builds of the loop use these.
+// An exception that leaves an instruction: its traceback entry, and the handler that gets it. Both
+// builds of the loop use these functions.
 #pragma once
 
 #include "src/py/raised.h"
 
 #include "src/interp/run.h"
 
-// Under memory pressure the frame object may be missing: the exception then goes without this
-// entry.
+// If memory is short, there may be no frame object. The exception then gets no entry for this
+// frame.
 static void run_note_traceback(run *r) {
     if (!PyErr_Occurred())
         PyErr_SetString(PyExc_SystemError, "error return without exception set");
