@@ -1,6 +1,6 @@
-// What id() gives for an object that was made inside, and so has another address in every call:
-// hashed and compared as the address would be, and good for nothing else. No dict or set from
-// outside has it. Whoever looks at the number itself breaks.
+// Stands for id() of an object made inside, which has another address in every call. It can be
+// hashed and compared as the number would be, and nothing else: code that looks at the number
+// itself breaks. No dict or set from outside contains it.
 #include "src/world/world.h"
 
 // The object is kept by the arena.

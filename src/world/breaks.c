@@ -1,7 +1,8 @@
-// Breaks: why a trace ends, and what its frames held there. A break is clean if nothing that cannot
-// be undone has happened since the instruction of the innermost frame began, and if each frame
-// gives its value straight to the instruction that called it: then the frames can go on from there.
-// Else the trace is done again, and breaks before the instruction that was in the way.
+// Breaks: why a trace ends, and the contents of its frames there. A break is clean if the current
+// instruction of the innermost frame has done nothing yet that cannot be undone, and if each frame
+// gives its value straight to the instruction that called it. After a clean break the frames go on
+// from there. Otherwise the trace is done again, and breaks before the instruction that was in the
+// way.
 #include "src/py/frame.h"
 #include "src/py/raised.h"
 
@@ -81,8 +82,8 @@ static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
 static run *lowest_native(world *w) {
     run *found = NULL;
     for (run *r = w->run; r != NULL && r->below != NULL; r = r->below)
-        if (r->result == RUN_NATIVE ||
-            (r->result == RUN_OPERATOR && is_found_by_now(w, r->below, py_frame_function(r->frame))))
+        if (r->result == RUN_NATIVE || (r->result == RUN_OPERATOR &&
+                                        is_found_by_now(w, r->below, py_frame_function(r->frame))))
             found = r->below;
     return found;
 }

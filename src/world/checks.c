@@ -1,5 +1,5 @@
-// Guards that only this room needs: each is a check with its data, handed to the guard room as a
-// custom guard. None of them runs Python code.
+// Guards that only this room needs. Each is a check with its data, which src/guard runs as a custom
+// guard. None of them runs Python code.
 #include "src/guard/value.h"
 
 #include "src/world/inner.h"

@@ -1,5 +1,5 @@
-// The door: a place outside and the object found there, into a lazy; a lazy into what stands for
-// the object inside, guarding what was looked at and no more.
+// The door turns a place outside and the object found there into a lazy, and a lazy into the object
+// that stands for it inside. It guards only what the program looked at.
 #include "src/world/inner.h"
 #include "src/world/losses.h"
 #include "src/world/world.h"

@@ -1,7 +1,7 @@
-// The lazy: stands for a value from outside until someone looks at it. The interpreter opens lazies
-// itself; the slots here are for native code that meets one inside an iterator or a container. They
-// open the value and ask it; where native code would look at the stand-in instead, the trace
-// breaks.
+// A lazy stands for a value from outside until the program looks at it. The interpreter opens
+// lazies itself; the slots here are for native code that finds a lazy in an iterator or a
+// container. They open the value and call its own slot. Where native code would look at the lazy
+// itself, the trace breaks.
 #include "src/world/inner.h"
 #include "src/world/world.h"
 

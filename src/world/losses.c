@@ -1,5 +1,5 @@
-// References that go, and what dies of it. What only a cycle keeps alive does not: the collector
-// comes to it some time, in plain Python as well.
+// Counts dropped references and finds the objects that die. An object that only a cycle keeps alive
+// does not die here: in plain Python, too, the collector frees it some time later.
 #include "src/world/losses.h"
 
 enum { DEEP = 100, MANY = 10000 };

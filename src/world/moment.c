@@ -1,12 +1,12 @@
-// A moment that a trace can be brought back to: what its code changes from there on is compared
-// with what was, or undone.
+// A moment to which a trace can return: later changes are compared with the state at the moment, or
+// undone.
 //
-// Undone are: held-back changes of dicts, cells, slots and context variables, with the marks that
-// something was written; held-back calls; the content of lists, dicts, cells and instances that the
-// code can get at, twins and what was made inside alike; facts about what the program did; the body
-// that was opened. The content of what else can change (sets, deques, bytearrays) is only compared:
-// where it is another one, there is no way back. Kinds that are not known make every moment a
-// changed one. What stays is only stricter or of no effect: guards, what was opened, clocks.
+// A rollback undoes: held-back changes of dicts, cells, slots and context variables, with the notes
+// that they were written; held-back calls; changes of lists, dicts, cells and instances that the
+// code can reach, twins and inside objects alike; facts about what the program did; the body that
+// was opened. Sets, deques and bytearrays are only compared: if one has changed, the trace cannot
+// return. An object of an unknown kind counts as changed. Guards, opened objects and clocks stay:
+// they make the trace stricter, or have no effect.
 #include "src/py/natives.h"
 
 #include "src/world/inner.h"

@@ -1,6 +1,7 @@
-// Dicts read by key: one `names` for each outside dict, whether it is met as an object, as the
-// namespace of a module or function, or as the instance dict of an object. Single keys are guarded
-// one by one and writes held back; whoever needs the whole gets a real dict, filled once.
+// Dicts read by key. Each outside dict has one `names`, whether the program meets it as an object,
+// as the namespace of a module or function, or as the instance dict of an object. Keys are guarded
+// one by one, and writes are held back. Code that needs the whole dict gets a real dict, which is
+// filled once.
 #include "src/guard/value.h"
 
 #include "src/world/inner.h"

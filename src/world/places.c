@@ -1,5 +1,5 @@
-// Places that hold one reference: cells, slots, context variables. What they hold comes through the
-// door once; what is written to them is held back.
+// Places that hold one reference: cells, slots, context variables. Their contents come through the
+// door once; writes to them are held back.
 #include "src/world/inner.h"
 #include "src/world/world.h"
 

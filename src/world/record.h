@@ -1,5 +1,5 @@
-// What the world knows of one object from outside: its record, the entries of a dict by key, places
-// that hold one reference, and the lazy that stands for a place nobody has looked at.
+// What a trace knows of one outside object: its record, the entries of a dict by key, places that
+// hold one reference, and the lazy that stands for an object that the program has not looked at.
 #pragma once
 
 #include "src/base/vec.h"
@@ -9,38 +9,40 @@
 #include "src/guard/guard.h"
 
 typedef enum record_kind {
-    RECORD_OBJECT,    // itself; attributes by `names` and `slots`
+    RECORD_OBJECT,    // the object itself; attributes in `names` and `slots`
     RECORD_LIST,      // twin; `initial`
     RECORD_TUPLE,     // twin; `initial`. Also namedtuples and user subclasses
-    RECORD_DICT,      // by key through `names`; twin once filled. Also OrderedDict, defaultdict, …
+    RECORD_DICT,      // read by key through `names`; a twin once filled. Also OrderedDict,
+                      // defaultdict, …
     RECORD_SET,       // twin; `initial`. Also frozenset
     RECORD_DEQUE,     // twin; `initial`
     RECORD_BYTEARRAY, // twin
-    RECORD_CELL,      // itself; content by `content`
+    RECORD_CELL,      // the cell itself; its content in `content`
     RECORD_TENSOR,    // stand-in
     RECORD_CONTEXT_VAR,
 } record_kind;
 
-// A dict's entries, read by key and with held-back changes: of a dict, or of an object's instance
-// dict (which need not exist as an object). Whatever path leads to a dict ends in the one `names`.
+// The entries of a dict, read by key, and their held-back changes. The dict is an object, or the
+// instance dict of an object (which need not exist as an object itself). Each dict has one `names`,
+// by whatever path the program reached it.
 typedef struct names {
     PyObject *owner; // borrowed from the arena: the dict, or the object whose instance dict it is
     source *source;  // of the owner
     bool instance;   // the owner is an object
-    PyObject *known; // dict (arena's): key → lazy, or world_absent; what was read by key
+    PyObject *known; // dict (arena's): key → lazy, or world_absent; the keys that were read
     // dict (arena's): key → value, or world_absent for a deleted key; NULL: nothing was written
     PyObject *pending;
-    PyObject *twin;    // dict (arena's): has everything once it is filled, else NULL
-    PyObject *initial; // dict (arena's): key → lazy at the time of filling, else NULL
+    PyObject *twin;    // dict (arena's): the whole dict, once it is filled; else NULL
+    PyObject *initial; // dict (arena's): key → lazy, as the twin was filled; else NULL
     bool written;      // at least once, even if a later write restored the old value
 } names;
 
 // A place that holds one reference: a cell, a slot, a context variable.
 typedef struct place {
-    PyObject *initial; // lazy, or NULL if it was empty or not looked at
-    PyObject *pending; // held-back value (arena's), world_absent for deleted, NULL: not written
-    bool looked;       // `initial` was asked for
-    bool empty;        // it was empty then, and that is guarded
+    PyObject *initial; // lazy, or NULL if the place was empty or was not read
+    PyObject *pending; // held-back value (arena's); world_absent: deleted; NULL: not written
+    bool looked;       // the place was read
+    bool empty;        // it was empty when it was read, and a guard checks that
 } place;
 
 typedef struct slot_place {
@@ -50,12 +52,12 @@ typedef struct slot_place {
 
 typedef struct record {
     record_kind kind;
-    source *source;    // the first that led here
+    source *source;    // the first source that led to the object
     PyObject *outside; // borrowed from the arena
-    PyObject *inside;  // borrowed from the arena; NULL as long as no whole was needed (dicts)
+    PyObject *inside;  // borrowed from the arena; NULL: the program has not needed a whole dict yet
     names *names;      // RECORD_DICT: entries; others: instance dict; NULL until needed
     names *attributes; // RECORD_DICT (class D(dict)): the instance dict; NULL until needed
-    // What a twin was filled with, in order: lazies; in sets the elements themselves.
+    // The first items of a twin, in order: lazies; in sets the elements themselves.
     PyObject **initial;
     Py_ssize_t count;
     VEC(slot_place) slots;
@@ -63,7 +65,7 @@ typedef struct record {
     bool written;  // at least once, even if a later write restored the old value
     bool identity; // the program compared or hashed this object by identity
     bool hashed;   // the program found this object in a dict or set by its address
-    bool pinned;   // a guard on `source` lets only this very object pass
+    bool pinned;   // a guard on `source` passes for this very object only
     bool ordered;  // sets: the twin iterates as the original does
 } record;
 
@@ -73,6 +75,6 @@ typedef struct lazy {
     source *source;
     PyObject *outside; // strong
     PyObject *inside;  // strong; NULL until opened as a whole
-    record *record;    // once a container was looked at by key, or opened
-    bool type_known;   // guarded already
+    record *record;    // set once a container was read by key, or opened
+    bool type_known;   // the type is guarded already
 } lazy;

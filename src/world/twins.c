@@ -1,5 +1,5 @@
-// Twins: an outside container into the real container of the same class that stands for it inside,
-// filled with lazies. Native code changes the twin; the original is not touched.
+// Turns an outside container into its twin: a real container of the same class, filled with lazies,
+// that stands for it inside. Native code changes the twin, and never the original.
 #include "src/py/sets.h"
 
 #include "src/world/inner.h"

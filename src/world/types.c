@@ -1,6 +1,6 @@
-// Classes: what their MRO holds, read through the door. A class that Python code can change is met
-// as the type of an outside object or comes by the door itself; each name looked up in it is
-// guarded once.
+// Looks names up along the MRO of classes, through the door. A class that Python code can change is
+// met as the type of an outside object, or comes through the door itself. Each name that is looked
+// up in it is guarded once.
 #include "src/world/inner.h"
 #include "src/world/world.h"
 

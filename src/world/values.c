@@ -1,5 +1,5 @@
-// Immutable values and identity: what opens by value, where each value came from, and `is`, which
-// guards its outcome and nothing else.
+// Immutable values and identity: which objects are guarded by value, where each value came from,
+// and `is`, which guards only its outcome.
 #include "src/guard/value.h"
 
 #include "src/world/inner.h"

@@ -1,5 +1,5 @@
-// A world from its making to its end: what a trace keeps, why it stopped, and how all that it made
-// is cut off from the program when it is over.
+// A world from its making to its end: what a trace keeps, why it stopped, and how the trace's
+// objects are cut off from the program at its end.
 #include "src/py/frame.h"
 #include "src/py/raised.h"
 #include "src/py/signals.h"

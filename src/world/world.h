@@ -1,5 +1,5 @@
-// The world of one trace: what came in from outside, what stands for it inside, what was written.
-// All of it dies with the trace.
+// The world of one trace: the objects that came in from outside, the objects that stand for them
+// inside, and the writes. All of it dies with the trace.
 //
 // A value inside is a plain PyObject *. It is one of:
 //   a lazy            stands for a place outside that was not looked at, or only in part
@@ -32,10 +32,10 @@ typedef struct world {
     arena arena;
     guards *guards;
     graph *graph;           // strong
-    struct graph *scope;    // strong: where calls are recorded: `graph`, or a body inside it
+    struct graph *scope;    // strong: the graph that gets calls now: `graph`, or a body inside it
     void *torch;            // src/torch's own state for this trace, or NULL
     struct run *root, *run; // the outermost and the innermost frame of this trace
-    world_terms terms;      // what the caller of the trace says about it
+    world_terms terms;      // what the caller says about the trace
     world_input in;         // what came in from outside
     world_made made;        // what was made inside
     world_held held;        // what is held back until the graph has run
@@ -43,14 +43,16 @@ typedef struct world {
     world_clocks time;      // time, in instructions begun
     world_stopped stop;     // why the trace stopped
     world_roots roots;      // the frames that the trace begins in
-    world_nesting inside;   // what code the trace is in now
-    expectation expected;   // the frame that comes next; taken by who gets that frame
+    world_nesting inside;   // the kinds of code that the trace is inside of now
+    expectation expected;   // the next frame; the function that gets the frame clears this
 } world;
 
-// A loop that waits for another thread ends only if it looks once more.
+// The most instructions of a trace. A loop that waits for another thread would never end in a
+// trace, which reads a variable only once.
 #define MOST_INSTRUCTIONS (1 << 27)
 
-// The trace of this thread, or NULL. (Stand-ins that native code uses have no other way to it.)
+// The trace of this thread, or NULL. (The slots of stand-ins, which native code calls, find the
+// trace by it.)
 extern __attribute__((tls_model("initial-exec"))) _Thread_local world *world_here;
 extern PyTypeObject lazy_type;
 extern PyObject *world_absent;      // a marker; never seen by Python code
@@ -60,73 +62,76 @@ int world_setup(PyObject *module);
 world *world_new(void);
 // Severs generators, lazies and stand-ins; frees everything.
 void world_free(world *w);
-// The trace is done: adds what can only be said now (which objects must be distinct). Before
-// sealing.
+// To be called at the end of a trace, before its guards are sealed: adds the guards that can only
+// be known now (which objects must be distinct).
 status world_finish(world *w);
-// Whether anything outside was written so far, and is held back.
+// Whether the program has written to anything outside. Such writes are held back.
 bool world_wrote(const world *w);
 
-// Ends the trace: sets the reason (the first one stays) and the unwinding exception. Always NULL,
-// so that it can be returned; world_break_status is the same for functions that return a status.
+// Breaks the trace: sets the reason (the first one stays) and the exception that unwinds. Always
+// NULL, so that callers can return it; world_break_status is for functions that return a status.
 PyObject *world_break(world *w, reason why, const char *format, ...);
 status world_break_status(world *w, reason why, const char *format, ...);
-// The same for a callable, shown without running code of the user's, and what is said behind it.
+// The same, with the name of a callable (found without running the user's code) and a text behind
+// it as the detail.
 PyObject *world_break_at(world *w, reason why, PyObject *callable, const char *behind);
 // The user's frames now: tuple of (filename, line, function name), outermost first. New reference.
 PyObject *world_stack(world *w);
-// Something inside changes, or native code runs that may change it or break.
+// Notes that something inside changes, or that native code runs which may change something or
+// break.
 static inline void world_touch(world *w) {
     w->time.touched = w->time.now;
 }
-// An object that cannot be made again comes to be now: where it would have to, the trace breaks
-// before this.
+// Notes that an object which a plan cannot make is made now. If a plan would have to make it, the
+// trace is done again and breaks before this instruction.
 status world_born(world *w, PyObject *o);
-// A trace that is done again: it breaks before the instruction that was in the way, for the reason
-// it had. Where an exception was in the way, what led to it stays guarded: else the entry would
-// also take the calls that do not raise.
+// Prepares a trace that is done again: it breaks before the instruction that was in the way, for
+// the reason of the earlier break. If an exception was in the way, the guards that led to it stay;
+// otherwise the entry would also serve calls that do not raise.
 void world_again(world *w, world *before);
-// The clock has come to `stop_at`.
+// Breaks, because the clock has reached `stop_at`.
 void world_stop(world *w);
-// Of a trace that has just broken: it is done again, and breaks before the instruction that began
-// then, not where it did.
+// For a trace that has just broken: it is done again, and breaks before the instruction that began
+// at this time instead.
 void world_break_earlier(world *w, uint64_t clock);
-// A frame ends because the trace broke: what it holds is looked at, for an instruction that awaits
-// the value of the frame above it.
+// Takes the image of a frame that ends because the trace broke. The frame's instruction waits for
+// the value of the frame above.
 void world_leave_frame(world *w, struct run *r);
 // Whether an exception raised now leaves the trace.
 bool world_nobody_handles(const world *w);
-// The break for that. Of an exception the text is shown where that runs nobody's code.
+// Breaks for that. The detail has the exception's text if making it runs no Python code.
 void world_break_raised(world *w, PyObject *raised);
-// Holds a call back; all of it is kept.
+// Holds a call back, and keeps its objects alive.
 status world_hold_call(world *w, held_call c);
 static inline bool world_sealed(const world *w, PyObject *o) {
     return w->held.calls.count > 0 && map_get(&w->held.sealed, map_key(o)) != NULL;
 }
-// Calls are recorded in a new body from now on; and in the graph around it again. What the body has
-// in it goes, unless the caller keeps it.
+// world_open_body: calls are recorded in a new body from now on. world_leave_body: they are
+// recorded in the graph around the body again. The body dies then, unless the caller keeps it.
 status world_open_body(world *w);
 void world_leave_body(world *w);
 
 // --- moments (moment.c) ---
 
-// A moment that the trace can be brought back to. `roots`: what the code that comes next is called
-// with, beside what it gets at by itself. NULL with an exception.
+// A moment to which the trace can return. `roots` are the arguments of the code that comes next; it
+// can also reach other objects by itself. NULL with an exception.
 typedef struct moment moment;
 moment *world_mark(world *w, PyObject *const *roots, size_t count);
 void moment_free(moment *m);
-// Whether the code since then has changed something that it could get at; what was set back is no
-// change. Calls that are held back are one. 1, 0, -1. (Of tensors and torch's state src/torch
-// knows.)
+// Whether the code has changed something since that moment. A change that the code itself undid
+// does not count; a call that is held back does. 1, 0, -1. (src/torch knows about tensors and
+// torch's state.)
 int world_changed(const world *w, const moment *m);
-// Undoes these changes: 1; 0: some of them cannot be undone, and nothing is; -1 with an exception
-// or a break. Guards and what was opened stay, and so do clocks.
+// Undoes these changes: 1; 0: some change cannot be undone, and none is; -1 with an exception or a
+// break. Guards, opened objects and clocks stay as they are.
 int world_rollback(world *w, const moment *m);
 
-// Keeps `o` until the trace ends and gives it back; takes the reference. NULL with an exception.
+// Keeps `o` alive until the trace ends, and returns it. Takes the reference. NULL with an
+// exception.
 PyObject *world_keep(world *w, PyObject *o);
-// Whether plain Python, too, would keep an inside object alive at this point: the locals of the
-// trace's frames lead to it. (World and arena may keep it longer.) False also where that would be
-// long to find out.
+// Whether plain Python would keep an inside object alive at this point, too: the local variables of
+// the trace's frames lead to it. (World and arena may keep it longer.) Also false if finding out
+// would take long.
 bool world_holds(world *w, PyObject *o);
 
 // --- the door (door.c) ---
@@ -135,11 +140,10 @@ static inline bool is_lazy(PyObject *o) {
     return Py_TYPE(o) == &lazy_type;
 }
 
-// Something from outside, not looked at: a new reference to the lazy of that source (one per
-// source).
+// The lazy of a source (one per source), which guards nothing yet. New reference.
 PyObject *door_load(world *w, source *s, PyObject *object);
 
-// Looks at it as a whole, guarding type and value or making the twin; borrowed. A dict becomes its
+// Opens a lazy as a whole: guards type and value, or makes the twin; borrowed. A dict becomes its
 // filled twin. NULL with an exception or a break.
 PyObject *door_open_lazy(world *w, lazy *l);
 static inline PyObject *door_open(world *w, PyObject *o) {
@@ -149,34 +153,35 @@ static inline PyObject *door_open(world *w, PyObject *o) {
     return l->inside ? l->inside : door_open_lazy(w, l);
 }
 
-// Stages. Each guards only what it says.
-// The type; borrowed. For values that are no lazies it is just their type (stand-ins: torch.Tensor
-// …).
+// Questions that open a lazy only in part. Each guards only its answer. The type of a value;
+// borrowed. (For a stand-in it is the type that it stands for.)
 PyTypeObject *door_type(world *w, PyObject *o);
 // a is b: 1, 0, -1.
 int door_is(world *w, PyObject *a, PyObject *b);
-// Truth of a value if it needs no code to be run: 1, 0; -1 error or break; -2: ask the object's own
-// __bool__ or __len__.
+// The truth of a value, if no code has to run for it: 1, 0; -1 error or break; -2: the object has
+// its own __bool__ or __len__.
 int door_truth(world *w, PyObject *o);
-// The record of a lazy exact dict (or OrderedDict, defaultdict) that is looked at by key only, type
-// guarded; also of an opened dict twin. NULL without an exception if it is no such dict.
+// The record of a lazy exact dict (or OrderedDict, defaultdict), to read it by key; guards the
+// type. Also the record of a dict's twin. NULL without an exception if `o` is no such dict.
 record *door_dict(world *w, PyObject *o);
 
-// How many items a lazy tuple of values has that was not opened, type and length guarded; -1
-// without an exception if it is none. And one of its items, not looked at.
+// door_items: the length of an unopened lazy tuple of values; guards type and length. -1 without an
+// exception if `o` is none. door_item: the lazy of one of its items.
 Py_ssize_t door_items(world *w, PyObject *o);
 PyObject *door_item(world *w, PyObject *o, Py_ssize_t index);
 
-// Notes that something was read which can change: not a function, class, module or value.
+// Notes that the program read something which can change: no function, class, module or value.
 void world_note_met(world *w, PyObject *value);
 static inline void world_meet(world *w, PyObject *value) {
     if (w->time.trial != 0 && value != NULL)
         world_note_met(w, value);
 }
 
-// The record of an outside object, twin or stand-in; NULL: made inside (or immutable).
+// The record of an outside object, twin or stand-in; NULL if the object was made inside, or is
+// immutable.
 record *record_of(const world *w, PyObject *o);
-// What an outside object is in place of is about to be changed.
+// Notes that an outside object, or the object that a twin or stand-in stands for, is about to
+// change.
 static inline void record_write(world *w, PyObject *o) {
     record *r = record_of(w, o);
     if (r == NULL)
@@ -186,33 +191,35 @@ static inline void record_write(world *w, PyObject *o) {
     if (r->names != NULL)
         r->names->written = true;
 }
-// Makes one; `inside` may be NULL. Registers both pointers. NULL with an exception.
+// Makes a record, which both pointers lead to. `inside` may be NULL. NULL with an exception.
 record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyObject *inside);
 // The program compared this object by identity: guards that it is the same object (IS, weakly).
 status record_identity(world *w, record *r);
-// It is looked up by its address among what is inside, and among twins: any other object does as
-// well, if it is the same as the same others.
+// The program looked this object up by its address, among inside objects and twins. A later call
+// may have another object in its place, if that one is identical to the same others.
 void record_hashed(world *w, record *r);
-// The addresses themselves matter (the order of a set, the number that is a hash): all that were
-// hashed so far, since what is no longer there may have left its mark.
+// The addresses themselves matter (for the order of a set, or for the hash as a number). Guards the
+// identity of all objects that were hashed so far, since even one that was removed may have had an
+// influence.
 status world_pin_hashed(world *w);
 // Whether a value is an exact builtin immutable all the way down (None, bool, int, float, complex,
 // str, bytes, Ellipsis, NotImplemented, range and slice of such, tuple and frozenset of such,
 // code).
 bool value_immutable(PyObject *o);
-// Whether an object without a record may be one that an outside place could hold: what was made
-// inside never is.
+// Whether an outside place could hold this object, which has no record. False for objects made
+// inside.
 bool value_could_be_outside(const world *w, PyObject *o);
-// Whether it is a NaN or a tuple with one in it: equal to itself only, and hashed by its address.
+// Whether a value is a NaN, or a tuple with a NaN in it: it equals only itself, and its hash is its
+// address.
 bool value_has_nan(PyObject *o);
-// An immutable is given out: *place is where it was found, be it inside a tuple, so that this
-// call's own object can be given out; NULL: a constant, or made inside. If there are several such
-// places, that they have one object is guarded. `fixed`: the program may also have it from
-// elsewhere, so that it is this object is guarded.
+// An immutable leaves the trace. *place is the source where it was found, perhaps inside a tuple,
+// so that each call gives out its own object; NULL: a constant, or made inside. If it was found at
+// several places, a guard checks that they hold one object. `fixed`: the program may also hold this
+// object from elsewhere, so a guard checks that it is this very object.
 status value_give_out(world *w, PyObject *o, bool fixed, source **place);
 
-// An outside object that did not come by a lazy: a function found on a type, the globals of a
-// function. Opens at once: type guarded; returns the inside object, borrowed.
+// Opens an outside object that has no lazy: a function found on a type, the globals of a function.
+// Guards its type, and returns the inside object, borrowed.
 PyObject *door_bring(world *w, source *s, PyObject *object);
 
 // --- addresses (address.c) ---
@@ -221,100 +228,103 @@ extern PyTypeObject address_type;
 static inline bool is_address(PyObject *o) {
     return Py_TYPE(o) == &address_type;
 }
-// What stands for id() of an object that was made inside. New reference.
+// An object that stands for id() of an object made inside. New reference.
 PyObject *address_new(world *w, PyObject *o);
 
 // --- dicts and instance dicts (names.c) ---
 
 names *names_of_dict(world *w, record *dict);
-// Whether an outside dict has a tensor from outside as a key: it can be read by it.
+// Whether an outside dict has this tensor from outside as a key, so that it can be read by that
+// key.
 bool names_have_tensor(const world *w, const record *dict, PyObject *key);
-// Instance dict half of an outside object; NULL without an exception if it has no dict. If the dict
-// exists as an object with a record of its own, it is that record's.
+// The instance dict of an outside object; NULL without an exception if it has none. If the dict has
+// a record of its own, this is the `names` of that record.
 names *names_of_object(world *w, record *object);
-// A dict found by GLOBALS, BUILTINS, DICT …: `s` is its own source; if `s` is of any other
-// kind it is a function's, and the dict is its globals.
+// A dict of globals. `s` is the dict's own source (GLOBALS, BUILTINS, DICT, …), or else the source
+// of a function whose globals it is.
 names *names_of_globals(world *w, source *s, PyObject *globals);
-// Whether something of it is held back.
+// Whether writes to the dict are held back.
 bool names_written(const names *n);
-// New reference (a lazy, or a held-back value). NULL without an exception if absent; guarded either
-// way.
+// Reads a key: new reference to a lazy or a held-back value. NULL without an exception if the key
+// is absent. A guard checks either answer.
 PyObject *names_get(world *w, names *n, PyObject *key);
-// value NULL deletes (the key must be there: ask names_get first). Held back.
+// Writes a key; the write is held back. `value` NULL deletes the key, which must exist (names_get
+// says so).
 status names_set(world *w, names *n, PyObject *key, PyObject *value);
-// Makes the twin with all keys, order guarded; borrowed. For an instance dict this is what
-// o.__dict__ is.
+// Makes the twin with all keys and guards their order; borrowed. The twin of an instance dict is
+// o.__dict__ inside.
 PyObject *names_fill(world *w, names *n);
-// A lazy that stands for the instance dict itself: o.__dict__, vars(o), globals(). New reference.
+// A lazy that stands for the dict itself: o.__dict__, vars(o), globals(). New reference.
 PyObject *names_as_object(world *w, names *n);
 
 // --- twins (twins.c) ---
 
-// Opens an outside container; the record's `inside` is set, type and length guarded. ST_BREAK if
-// its kind cannot be twinned.
+// Opens an outside container: sets the record's `inside`, guards type and length. ST_BREAK if
+// containers of its kind cannot have twins.
 status twin_open(world *w, record *r);
-// Whether what lies at a place in a twin is still what it was filled with.
+// Whether an item of a twin is still the one that the twin was filled with.
 static inline bool twin_unchanged(PyObject *now, PyObject *initial) {
     return now == initial || (initial && is_lazy(initial) && ((lazy *)initial)->inside == now);
 }
 
 // --- cells, slots, context variables (places.c) ---
 
-// New reference to the content; NULL without an exception if empty.
+// New reference to the content of a cell; NULL without an exception if the cell is empty.
 PyObject *cell_get(world *w, PyObject *cell);
 status cell_set(world *w, PyObject *cell, PyObject *value); // NULL: empties
 PyObject *slot_get(world *w, record *r, PyObject *descriptor);
 status slot_set(world *w, record *r, PyObject *descriptor, PyObject *value);
-// The gradient of a tensor from outside: what was set, borrowed, or NULL; and setting it.
+// The held-back gradient of a tensor from outside, borrowed, or NULL; and setting it.
 PyObject *grad_pending(const record *tensor);
 status grad_set(world *w, record *tensor, PyObject *value);
-// What a context variable was set to; NULL without an exception if it is not set (guarded): then
-// its own default, or the caller's, counts.
+// The value of a context variable; NULL without an exception if the variable is not set. A guard
+// checks either answer.
 PyObject *context_get(world *w, PyObject *variable);
 status context_set(world *w, PyObject *variable, PyObject *value); // NULL: unset
 
 // --- classes (types.c) ---
 
-// _PyType_Lookup through the door: borrowed, what the MRO has under that name, as an inside object
-// (functions and descriptors are recorded), or NULL without an exception if absent. For classes
-// made by Python code it is guarded either way; `raw` gets the raw object if it is not NULL.
+// _PyType_Lookup through the door: looks a name up along the MRO. Borrowed: the inside object
+// (functions and descriptors get records), or NULL without an exception if the name is absent. For
+// classes that Python code made, a guard checks either answer. `raw`, if not NULL, gets the object
+// as it is outside.
 PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **raw);
-// Whether a class was made inside. Its bases are made inside, too, or builtin: nothing about it is
-// guarded, and no source leads to it.
-enum { MADE_CLASS = 2 }; // an address may have been a generator's
+// Whether a class was made inside. Its bases were made inside, too, or are builtin: there are no
+// guards about it, and no source leads to it.
+enum { MADE_CLASS = 2 }; // not 1: a dead generator may have had the same address
 static inline bool type_is_made(const world *w, const PyTypeObject *type) {
     const uint64_t *made = map_get(&w->made.objects, map_key(type));
     return made != NULL && *made == MADE_CLASS;
 }
-// The source of a class that was met as the type of something, or NULL for builtin ones.
+// The source of a class that the trace met as the type of an object; NULL for builtin classes.
 source *type_source(world *w, PyTypeObject *type);
-// A class whose identity is known and whose MRO is relied on.
+// Guards the MRO of a class whose identity is guarded already.
 status type_guard_mro(world *w, PyTypeObject *type);
 
-// --- tensors: what src/torch is asked and told, beside what stand-ins are (standin.h) ---
+// --- tensors: functions of src/torch (those of stand-ins are in standin.h) ---
 
 // How the door takes the objects of a C type.
 typedef enum type_manner {
     TYPE_UNKNOWN,  // the extension does not know the type
-    TYPE_FIXED,    // by identity: its objects never change
-    TYPE_BY_VALUE, // any equal object will do
-    TYPE_STATEFUL, // its objects change as they are used, and using one breaks
+    TYPE_FIXED,    // guarded by identity: its objects never change
+    TYPE_BY_VALUE, // guarded by value: an equal object will do
+    TYPE_STATEFUL, // guarded by type: its objects change as they are used, and using one breaks
 } type_manner;
 
 typedef struct tensor_ops {
-    const char *package; // the module that all of the extension's modules lie in
+    const char *package; // the package that holds all modules of the extension
     type_manner (*manner)(PyTypeObject *t);
-    bool (*is_tensor)(PyObject *o); // a real tensor of whatever class
-    // Guards and makes the stand-in; new reference.
+    bool (*is_tensor)(PyObject *o); // a real tensor, of any class
+    // Guards a tensor and makes its stand-in; new reference.
     PyObject *(*open)(world *w, source *s, PyObject *tensor);
     void (*sever)(world *w); // the trace ends
-    // The trace has come to its end: puts torch's state back, and sets `switches` if the program
-    // would have left it changed. Before the plan.
+    // Called at the end of the trace, before the plan is made: puts torch's state back, and sets
+    // `switches` if the program would have left the state changed.
     status (*end)(world *w);
-    // What comes out of the graph is known. ST_BREAK if the trace has to be done again for it.
+    // Tells the outputs of the graph. ST_BREAK if the trace has to be done again because of them.
     status (*outputs)(world *w, node *const *nodes, uint32_t count);
 } tensor_ops;
-extern const tensor_ops *world_tensors; // NULL as long as torch is not there
+extern const tensor_ops *world_tensors; // NULL until torch is attached
 
 static inline type_manner world_manner(PyTypeObject *t) {
     return world_tensors ? world_tensors->manner(t) : TYPE_UNKNOWN;
