@@ -1,5 +1,5 @@
-// Reads of attributes: who answers for a value (its type's __getattribute__, by which C function),
-// and PyObject_GenericGetAttr's order with every half through the door.
+// Reads attributes: finds the function that does so for a value (its type's __getattribute__, or
+// which C function), and does PyObject_GenericGetAttr's lookups through the door.
 #include "src/py/classes.h"
 #include "src/py/raised.h"
 

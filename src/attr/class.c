@@ -1,4 +1,4 @@
-// Attributes of classes, and of super objects: lookups that walk an MRO on their own.
+// Attributes of classes and of super objects, whose lookups go along an MRO themselves.
 #include "src/attr/descr.h"
 #include "src/attr/later.h"
 #include "src/attr/words.h"

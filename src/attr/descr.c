@@ -1,5 +1,6 @@
-// Descriptors: turns what was found on a type into what an object's attribute is, or is set to.
-// Python code is called through call_any; C descriptors are done here, each kind by one function.
+// Turns an object found on a type into the attribute that it gives an object, or sets the
+// attribute. Python code is called through call_any; this file does C descriptors itself, one
+// function for each kind.
 #include "src/py/classes.h"
 
 #include "src/attr/descr.h"

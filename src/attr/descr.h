@@ -1,18 +1,18 @@
-// Descriptors, in the call room only: what was found on a type, and what it gives for an object.
-// The three files behind attr.h meet here.
+// Descriptors, for this room and src/call: an object found on a type, and the attribute that it
+// gives an object.
 #pragma once
 
 #include "src/attr/attr.h"
 
-// What the MRO of a type has under a name. All borrowed.
+// The object that the MRO of a type has under a name. All references are borrowed.
 typedef struct descr {
-    PyObject *found; // as it is inside, maybe a lazy; NULL: nothing there
+    PyObject *found; // as it is inside, maybe a lazy; NULL: the name is absent
     PyObject *raw;   // the object itself
-    bool gets, data; // has __get__; has __set__ or __delete__. Guarded either way
+    bool gets, data; // it has __get__; it has __set__ or __delete__. Guards check both
 } descr;
 
-// How a type does what a special method stands for: in C, or by something to be called. Both NULL:
-// not at all.
+// How a type does what a special method stands for: by a C function (`native`) or by calling
+// `found`. Both are NULL if the type does not do it.
 typedef struct way {
     void *native;
     PyObject *found, *raw; // borrowed
@@ -23,26 +23,29 @@ static inline status failed(const world *w) {
 }
 
 status descr_find(world *w, PyTypeObject *type, PyObject *name, descr *d);
-// The same of an object at hand.
+// The same for an object that was found already.
 status descr_of(world *w, PyObject *found, PyObject *raw, descr *d);
-// `o` NULL: looked up on the class itself.
+// The attribute that a descriptor gives. `o` is NULL if the class itself was asked for the
+// attribute.
 PyObject *descr_get(world *w, const descr *d, PyObject *o, PyTypeObject *type);
 int descr_set(world *w, const descr *d, PyObject *o, PyObject *value); // NULL deletes
 
-// What a classmethod, staticmethod or property holds under a name; NULL without an exception:
-// nothing.
+// A field of a classmethod, staticmethod or property, by its name; NULL without an exception if the
+// field is empty.
 PyObject *descr_held(world *w, const descr *d, source_kind kind, PyObject *name);
 
-// `slot` is what the type has in that slot, which counts for types that Python code cannot change.
+// Finds the way of a type. `slot` is the type's C slot for the method; types that Python code
+// cannot change use it.
 status way_find(world *w, PyTypeObject *type, PyObject *name, void *slot, way *s);
-// Calls one that is not native: args[0] is self.
+// Calls a way that is not native. args[0] is self.
 PyObject *way_call(world *w, const way *s, PyObject *const *args, size_t count);
 
-// A class as a value, known to the world; borrowed.
+// A class as an inside value, known to the world; borrowed.
 PyObject *class_value(world *w, PyTypeObject *type);
-// Whether an object is itself outside, neither a twin nor a stand-in; its record.
+// The record of an object that is the outside object itself, neither a twin nor a stand-in; else
+// NULL.
 record *record_itself(const world *w, PyObject *o);
-// What a place below an outside object holds: a lazy. NULL with a break if it is not there.
+// The lazy of a place below an outside object. NULL with a break if there is no such place.
 PyObject *load_field(world *w, record *r, source_kind kind, PyObject *key, Py_ssize_t index);
 
 // C members and getsets (field.c). The descriptor is d->raw.

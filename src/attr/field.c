@@ -1,6 +1,6 @@
-// Members and getsets of C types: turns a read of such a field into a lazy of its place (outside
-// objects), or into what CPython's own getter says (inside ones), where that getter is known to run
-// no code; else into a break. Writes only where the object was made inside.
+// Members and getsets of C types. Reading a field of an outside object gives a lazy of that place.
+// Reading a field of an inside object calls CPython's own getter, if it is known to run no Python
+// code; else it breaks. Only fields of objects made inside can be written.
 #include "src/py/classes.h"
 
 #include "src/attr/descr.h"

@@ -1,5 +1,5 @@
-// What attributes need of calls. src/call defines these functions, a later room: an attribute may
-// be a call (a property, __getattr__), and a call begins with an attribute.
+// Functions that src/call, a later room, defines for this one: reading an attribute may be a call
+// (a property, __getattr__), and a call may begin with reading an attribute.
 #pragma once
 
 #include "src/base/upcalls.h"
@@ -7,20 +7,23 @@
 #include "src/world/world.h"
 
 PyObject *call_any(world *w, const call *c);
-// callable(*args), whose value is the engine's own: the instruction does more with it.
+// Calls callable(*args). The engine uses the value itself: it is not yet the value of the
+// instruction.
 static inline PyObject *call_with(world *w, PyObject *callable, PyObject *const *args,
                                   size_t given) {
     return call_any(w, &(call){.callable = callable, .args = args, .given = given});
 }
 
-// The object that native code got in place of a C callable, and that callable (borrowed).
+// Whether `o` is the object that native code got in place of a C callable; and that callable
+// (borrowed).
 bool is_trampoline(PyObject *o);
 PyObject *trampoline_callable(PyObject *o);
 
-// The value of a getset of `o` by the rule that a later room gave to the getset; *known is false,
-// and NULL returned, if there is no such rule.
+// Reads a getset of `o` by the rule that a later room gave to the getset. If there is no such rule,
+// *known is false and the result is NULL.
 PyObject *rule_read_getset(world *w, PyObject *getset, PyObject *o, bool *known);
 
-// What the caller handles is hidden during a trace. That it handles nothing is guarded: then what
-// the trace sees (sys.exception(), the __context__ of an exception) is all there is.
+// Guards that the caller handles no exception. A trace does not see the exception that the caller
+// handles; if there is none, what the trace sees (sys.exception(), the __context__ of an exception)
+// is right.
 status raised_nothing_outside(world *w);

@@ -1,5 +1,6 @@
-// Writes of attributes: PyObject_GenericSetAttr's order. What belongs to an outside object is held
-// back; what was made inside is written natively once the type's half is known to be harmless.
+// Writes attributes, in PyObject_GenericSetAttr's order. A write to an outside object is held back;
+// a write to an inside object is done natively, once the type is known to have nothing of its own
+// to say about it.
 #include "src/py/classes.h"
 #include "src/py/raised.h"
 

@@ -1,4 +1,4 @@
-// Interns the names of the call room and finds the types that only an import leads to.
+// Interns the names of `word`, and finds the types that need an import.
 #include "src/attr/words.h"
 
 words word;

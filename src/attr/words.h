@@ -1,4 +1,4 @@
-// Names that the call room itself looks up, interned, and C types that CPython does not export.
+// Names that src/attr and src/call look up, interned, and C types that CPython does not export.
 #pragma once
 
 #include "src/py/py.h"
@@ -54,11 +54,12 @@ typedef struct words {
 #define WORD(id, text) PyObject *id;
     WORDS(WORD)
 #undef WORD
-    PyTypeObject *partial, *cached; // functools.partial, what functools.lru_cache makes
+    PyTypeObject *partial, *cached; // functools.partial, and the type of functions that
+                                    // functools.lru_cache wraps
     PyTypeObject *tuple_getter;     // fields of namedtuples
     PyTypeObject *method_wrapper;   // bound slot wrappers
 } words;
 
 extern words word;
-// Fills `word`; 0, or -1 with an exception. The second time it does nothing.
+// Fills `word`: 0, or -1 with an exception. A second call does nothing.
 int words_setup(void);

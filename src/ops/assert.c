@@ -1,5 +1,6 @@
-// `assert tensor`: the check becomes a node, and the trace goes on as if it held. Where it does not
-// hold the graph fails, and CPython runs the frame, which raises as it would have.
+// `assert tensor`: the check becomes a node, and the trace goes on as if the assertion held. If it
+// does not hold in a call, the graph fails and CPython runs the frame, which raises as in plain
+// Python.
 #include "src/interp/run.h"
 
 #include "src/call/call.h"

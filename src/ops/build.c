@@ -1,5 +1,5 @@
-// Maps, sets and strings from stack slots, formatting, the match of an exception: keys and parts
-// are opened, then CPython's own functions run.
+// Makes maps, sets and strings of stack slots, formats values, matches exceptions: opens keys and
+// parts, then CPython's own functions run.
 #include "src/interp/build.h"
 #include "src/interp/names.h"
 #include "src/interp/raise.h"

@@ -1,5 +1,6 @@
-// Subscripts and membership: outside dicts are asked by key as long as they are lazies, containers
-// inside and twins natively, special methods of Python classes through CPython's own slots.
+// Subscripts and membership. An outside dict that is still a lazy is read by key. For inside
+// containers and twins CPython's own code runs. Special methods of Python classes are called
+// through CPython's own slots.
 #include "src/attr/attr.h"
 
 #include "src/call/call.h"

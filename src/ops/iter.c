@@ -1,5 +1,5 @@
-// Iteration: making iterators, advancing them, taking values apart, and the instructions that pour
-// an iterable into a container.
+// Iteration: makes iterators, advances them, unpacks values, and does the instructions that put all
+// items of an iterable into a container.
 #include "src/interp/errors.h"
 #include "src/interp/unpack.h"
 

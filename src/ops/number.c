@@ -1,5 +1,5 @@
-// Unary and binary operators, comparisons, truth and length: operands are opened and prepared for
-// just that operator, then CPython's own function runs.
+// Unary and binary operators, comparisons, truth and length: opens the operands and prepares them
+// for this one operator, then CPython's own function runs.
 #include "src/py/operators.h"
 
 #include "src/call/call.h"
