@@ -1,16 +1,16 @@
-// Who gets a frame: what becomes of each Python frame that comes to the eval hook.
+// Decides who runs each Python frame that comes to the eval hook.
 #pragma once
 
 #include "src/py/evalhook.h"
 
 int hook_setup(void);
 
-// How far code is CPython's.
+// Which frames CPython runs because of a code object.
 typedef enum hook_reach {
-    HOOK_FRAME,          // its own frames; what they call is decided anew
-    HOOK_FRAME_AND_NEXT, // and those that they start directly
-    HOOK_ALL_BELOW,      // and all below
+    HOOK_FRAME,          // the frames of the code; frames that they call are decided anew
+    HOOK_FRAME_AND_NEXT, // and the frames that they call directly
+    HOOK_ALL_BELOW,      // and all frames below
 } hook_reach;
 
-// Frames of this code are run by CPython from now on.
+// Lets CPython run the frames of this code from now on. 0, or -1 with an exception.
 int hook_skip(PyCodeObject *code, hook_reach reach);

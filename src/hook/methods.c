@@ -1,5 +1,5 @@
-// `evaluate`, images and hops as Python functions: each puts the thread into the mode it needs,
-// calls, and leaves everything as it was.
+// `evaluate`, images and hops as Python functions. Each puts the thread into the mode it needs,
+// makes its call, and restores the mode.
 #include "src/py/natives.h"
 #include "src/py/raised.h"
 

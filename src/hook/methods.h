@@ -1,4 +1,4 @@
-// What Python sees of the hook and the interpreter.
+// The functions of the hook and the interpreter that Python sees.
 #pragma once
 
 #include "src/py/py.h"

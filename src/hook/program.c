@@ -1,6 +1,6 @@
-// Runs a whole program in the interpreter as `python script.py` would: no frame of ours below it,
-// the recursion limit untouched, and an exception that leaves it printed and turned into an exit
-// status.
+// Runs a whole program in the interpreter as `python script.py` would: there is no frame of ours
+// below it, the recursion limit is the program's own, and an exception that leaves the program is
+// printed and becomes an exit status.
 #include "src/hook/program.h"
 
 #include "src/py/frame.h"

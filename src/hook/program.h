@@ -1,5 +1,5 @@
-// Whole programs: a module's code, or a function that runs one, evaluated as if it were the first
-// frame.
+// Runs whole programs: evaluates a module's code, or a function that runs one, as if it were the
+// first frame.
 #pragma once
 
 #include "src/py/py.h"

@@ -1,5 +1,5 @@
-// A stretch of a thread's life in one mode: the hook's and the interpreter's state, saved and
-// restored.
+// A scope in which a thread is in one mode: saves and restores the state of the hook and of the
+// interpreter.
 #pragma once
 
 #include "src/interp/run.h"

@@ -1,5 +1,5 @@
-// Instructions of a trace that are more than one operation: namespaces, imports, functions, raise,
-// with and star calls, each turned into reads through the door and held-back writes.
+// Turns instructions that are more than one operation (namespaces, imports, functions, raise, with,
+// star calls) into reads through the door and held-back writes.
 #include "src/py/frame.h"
 #include "src/py/natives.h"
 #include "src/py/raised.h"
@@ -135,7 +135,7 @@ PyObject *do_load_locals(world *w, PyObject *dict) {
     return is_namespace(w, dict) ? Py_NewRef(dict) : NULL;
 }
 
-int step_setup_annotations(world *w, PyObject *dict) {
+int do_setup_annotations(world *w, PyObject *dict) {
     if (!is_namespace(w, dict))
         return -1;
     world_touch(w);

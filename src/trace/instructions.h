@@ -1,6 +1,6 @@
-// What instructions do in a trace beyond the operations of src/call: names, imports, functions
-// made, raise, with, star calls, super. Arguments are borrowed, results are new references; NULL or
-// -1 comes with an exception or a break.
+// Instructions of a trace that are more than one operation of src/call and src/ops: names, imports,
+// making functions, raise, with, star calls, super. Arguments are borrowed, results are new
+// references; NULL or -1 comes with an exception or a break.
 #pragma once
 
 #include "src/interp/run.h"
@@ -17,7 +17,7 @@ PyObject *do_load_name(run *r, PyObject *dict, PyObject *name);
 PyObject *do_load_cell_name(run *r, PyObject *dict, PyObject *cell, int index);
 int do_store_name(world *w, PyObject *dict, PyObject *name, PyObject *value); // NULL deletes
 PyObject *do_load_locals(world *w, PyObject *dict);
-int step_setup_annotations(world *w, PyObject *dict);
+int do_setup_annotations(world *w, PyObject *dict);
 
 PyObject *do_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *level);
 PyObject *do_import_from(world *w, PyObject *module, PyObject *name);
@@ -46,5 +46,5 @@ PyObject *do_match_class(world *w, PyObject *subject, PyObject *type, Py_ssize_t
 
 int instructions_setup(void);
 int poll_signals(run *r);
-// Whether a frame is that of a signal's handler, which native code has called on its own account.
+// Whether a frame is that of a signal handler, which native code called because a signal came.
 bool is_signal_handler(const world *w, py_frame *f);

@@ -1,4 +1,4 @@
-// Match statements in a trace: values of keys and attributes of class patterns, read through the
+// Match statements in a trace: reads values of keys, and attributes for class patterns, through the
 // door.
 #include "src/py/natives.h"
 

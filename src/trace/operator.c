@@ -1,4 +1,4 @@
-// Which instructions only hand their operands to an object's own method.
+// Finds out whether an instruction has done nothing but call an operand's own method.
 #include "src/trace/operator.h"
 
 #include "src/py/raw.h"

@@ -1,5 +1,5 @@
-// What a frame held before the trace becomes lazies in the frame that the trace runs on; which
-// slots are empty is guarded, since that is part of what the frame is.
+// Turns the contents of a frame before the trace into lazies, in the frame that the trace runs.
+// Guards check which slots are empty.
 #include "src/trace/roots.h"
 
 #include "src/py/frame.h"

@@ -1,5 +1,5 @@
-// A trace from its beginning to its end: the root frame is started by a call with dummies, and the
-// world says how it went.
+// A trace from its beginning to its end: a call with dummies starts the root frame, and the world
+// says how the trace ended.
 #include "src/py/raised.h"
 
 #include "src/interp/image.h"

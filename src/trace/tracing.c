@@ -1,6 +1,6 @@
-// The tracing build of the interpreter: the same loop, over operations that pass the door, hold
-// writes back and record. Turns a frame that comes in during a trace into its result, or ends the
-// trace.
+// The tracing build of the interpreter: the same loop, with operations that go through the door,
+// hold writes back and record nodes. It turns a frame that comes in during a trace into its result,
+// or breaks the trace.
 #include "src/py/frame.h"
 #include "src/py/natives.h"
 #include "src/py/operators.h"
@@ -75,7 +75,7 @@
 #define DO_LOAD_DICT_OR_CELL(dict, cell, code, index) do_load_cell_name(r, dict, cell, index)
 #define DO_LOAD_DICT_OR_GLOBAL(dict, globals, builtins, name) do_load_name(r, dict, name)
 #define DO_LOAD_LOCALS(locals) do_load_locals(W, locals)
-#define DO_SETUP_ANNOTATIONS(locals) step_setup_annotations(W, locals)
+#define DO_SETUP_ANNOTATIONS(locals) do_setup_annotations(W, locals)
 #define DO_EXCEPT_MATCH(exception, type) op_except_match(W, exception, type)
 #define DO_EXCEPT_STAR_MATCH(exception, type, match, rest)                                         \
     do_except_star_match(W, exception, type, match, rest)
