@@ -1,5 +1,5 @@
-// Entries of one code object: found by their guards, most recently used first; thrown away when
-// what they rely on has died.
+// The entries of one code object and offset. They are found by their guards, the most recently used
+// first, and removed when an object that they rely on has died.
 #include "src/cache/cache.h"
 
 #include "src/py/frame.h"

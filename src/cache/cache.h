@@ -1,4 +1,4 @@
-// Entries: compiled versions of (code, offset), most recently used first.
+// Entries: compiled versions of (code, offset). The most recently used one is tried first.
 #pragma once
 
 #include "src/base/vec.h"
@@ -10,22 +10,24 @@
 #include <stdatomic.h>
 
 typedef struct entry {
-    struct entry *next; // of the dead
+    struct entry *next; // the next dead entry
     guard_program *guards;
     plan *plan;
     PyObject *code;    // borrowed: the cache belongs to it
-    long number;       // of those of its compiler, in the order they were made
-    PyObject *why;     // strong, or NULL: the break it ends in, as people are told of it
-    PyObject *misfits; // strong, or NULL: why the entries before it did not fit, list of str
+    long number;       // its number among the compiler's entries, in the order they were made
+    PyObject *why;     // strong, or NULL: the break that it ends in, as people see it
+    PyObject *misfits; // strong, or NULL: why the earlier entries did not fit, list of str
     long hits;
-    int held;     // runs of it now
-    bool dropped; // out of its cache: the last run frees it
-    bool empty;   // no operation: the frame is left to CPython, unless kept
-    bool told;    // its trace was told that it is compiled
-    bool last;    // made by a trace that had to stop early: others are tried first
-    int depth;    // frames that the program has on top of each other in it, its own included
-    // Frames below the first one, nearest first: they must be there, each standing on its call. Its
-    // trace went on in `reach` of them; guards may look at more.
+    int held;     // number of runs of the entry now
+    bool dropped; // it is out of its cache; the last run frees it
+    bool empty;   // its graph has no operation: CPython runs the frame, unless the compiler keeps
+                  // such entries
+    bool told;    // the program asked in the trace whether it is compiled, and was told so
+    bool last;    // a trace that had to stop early made it; other entries are tried first
+    int depth;    // the most frames that the program has on each other in it, its own included
+    // Frames below the first one, nearest first. The entry fits only if they are there, each
+    // standing on its call. The trace continued in `reach` of them; guards look at `looked` of
+    // them.
     int reach, looked;
     struct waiting_place {
         PyObject *code; // strong
@@ -34,66 +36,67 @@ typedef struct entry {
     } *below;
 } entry;
 
-// Entries of one rank. A hit writes nothing but the word `recent`, so that threads without a common
-// lock could look at the same time; the array changes only where an entry comes or goes.
+// Entries of one rank. A hit writes only the word `recent`, so that threads without a common lock
+// could search at the same time; the array changes only when an entry is added or removed.
 typedef struct shelf {
-    VEC(entry *) all; // in the order of their last use, as it was when the array last changed
-    // The order of use since then: eight indexes into `all`, a byte each, the latest lowest. The
-    // first `count` bytes count where there are fewer entries.
+    VEC(entry *) all; // in the order of their last use when the array last changed
+    // The order of use since then: eight indexes in `all`, one byte each, the latest in the lowest
+    // byte. If there are fewer entries, only the lowest `count` bytes are used.
     _Atomic(uint64_t) recent;
 } shelf;
 
-// Entries are tried in the order of their ranks: first those that go on in frames below, last those
-// whose trace had to stop early.
+// Entries are tried in the order of their ranks: first those that continue in frames below, last
+// those whose trace had to stop early.
 enum { RANK_REACHES, RANK_ENDS, RANK_STOPPED, RANKS };
 
 typedef struct cache {
-    uint32_t unit;      // where frames of its code go on; 0: they are called
-    struct cache *next; // of the same code
+    uint32_t unit;      // the code unit at which frames go on; 0: calls
+    struct cache *next; // the next cache of the same code
     shelf shelves[RANKS];
-    int registers; // the most that guards of its entries need
-    entry *dead;   // can never pass again; freed where code may run
+    int registers; // the most registers that the guards of an entry need
+    entry *dead;   // entries whose guards can never pass again; freed when Python code may run
     int count;
-    int made;      // entries ever, with those that died with what they held weakly
-    int reaching;  // of these, how many went on in frames below, or would have
-    int drops;     // traces dropped
-    bool given_up; // limit reached: the frame runs uncompiled
-    bool off;      // and so does all that it calls
-    // Slots (LOCAL's index) whose number differed in each of several entries. No further entry is
-    // made for such a number: a trace breaks where the program looks at it.
+    int made;      // entries made so far, including those that died
+    int reaching;  // how many of these continued in frames below, or would have
+    int drops;     // number of dropped traces
+    bool given_up; // no more entries are made: where none fits, the frame runs uncompiled
+    bool off;      // and so do the functions that it calls
+    // Slots (LOCAL's index) whose number was another one in each of several entries. No further
+    // entry is made for such a number: a trace breaks where the program looks at it.
     Py_ssize_t varying[8];
     int varying_count;
 } cache;
 
-// Each reference that its entries have to a code object.
+// Visits each reference that the cache's entries have to a code object.
 void cache_each_code(const cache *c, plan_visit visit, void *data);
-// The cache of a compiled callable and a code object; made when missing. NULL with an exception.
+// A new, empty cache. NULL with an exception.
 cache *cache_new(void);
 void cache_free(cache *c);
 void cache_clear(cache *c);
-// The entry whose guards pass (the first to be tried next time), with its registers in `regs` (room
-// for c->registers). NULL if there is none.
+// Finds an entry whose guards pass; next time it is tried first. Its registers are in `regs`, which
+// has room for c->registers. NULL if no entry fits.
 entry *cache_find(cache *c, guard_frame *f, PyObject **regs);
-// One entry after another; NULL behind the last. *at begins with 0. After cache_sort they come in
-// the order in which they are tried.
+// Goes through the entries; NULL behind the last one. *at begins with 0. After cache_sort the
+// entries come in the order in which they are tried.
 entry *cache_next(const cache *c, uint32_t *at);
 void cache_sort(cache *c);
-// Takes over guards and plan of an entry that is otherwise set up, made by a trace of this frame.
-// -1 with an exception, and they stay the caller's.
+// Adds an entry that a trace of this frame made, and takes its guards and plan over. On -1 (with an
+// exception) they stay the caller's.
 int cache_add(cache *c, const entry *new, const guard_frame *f, entry **added);
-// Whether a frame that waits may be left for another one: nobody looks at it, and its function
-// still has its code.
+// Whether a trace may continue in a frame that waits: nobody holds its frame object, and its
+// function still has its code.
 bool cache_may_go_on(const guard_frame *f);
-// Whether the frames below stand as the entry needs them.
+// Whether the frames below are those that the entry needs.
 bool cache_is_place(const entry *e, const guard_frame *f);
-// Entries that end with the frame: the others do not count, they may be many.
+// The number of entries that end with the frame. The limit does not count the others, which may be
+// many.
 int cache_alone(const cache *c);
-// Why none of the entries for this place fits now: new list of str.
+// Why no entry fits this frame: new list of str.
 PyObject *cache_reasons(cache *c, guard_frame *f);
 
-// Looks for slots whose number is what keeps entries from fitting.
+// Finds slots whose number is the reason why entries do not fit, for `varying`.
 void cache_find_varying(cache *c, guard_frame *f);
 
-// An entry that is being run is not freed meanwhile, whoever resets the cache.
+// Around a run of an entry: the entry is not freed meanwhile, even if somebody resets the cache.
 void cache_hold(entry *e);
 void cache_release(entry *e);
