@@ -1,4 +1,4 @@
-// The caches of a compiler by code object and offset; code that nobody runs any more is let go.
+// Finds the cache of a code object and an offset, and drops code objects that nobody else holds.
 #include "src/py/raised.h"
 
 #include "src/compile/compiler.h"

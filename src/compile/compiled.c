@@ -1,4 +1,5 @@
-// The compiled callable and its settings as Python objects; the vectorcall entry.
+// The compiled callable and its settings as Python objects, and the vectorcall function of a
+// compiled callable.
 #include "src/code/code.h"
 
 #include "src/interp/run.h"

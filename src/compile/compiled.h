@@ -1,4 +1,5 @@
-// Compiled callables: a C object in a function's place whose call looks an entry up, or traces.
+// Compiled callables: a C object that stands in a function's place. A call of it runs an entry, or
+// traces.
 #pragma once
 
 #include "src/py/frame.h"
@@ -8,11 +9,11 @@ extern PyMethodDef compile_methods[];
 
 // Who runs a frame.
 typedef enum drive_whose {
-    DRIVE_MINE,     // it has been run
-    DRIVE_CPYTHONS, // CPython; what it calls may be compiled
-    DRIVE_OFF,      // CPython, with all that it calls
+    DRIVE_MINE,     // Stator: it has run already
+    DRIVE_CPYTHONS, // CPython; the frames that it calls may be compiled
+    DRIVE_OFF,      // CPython, and all frames that it calls, too
 } drive_whose;
 
-// A frame that comes in while its thread runs compiled code's uncompiled parts: what it returns, if
-// it was run.
+// Gets a frame that comes to the hook while its thread runs uncompiled parts of a compiled call.
+// Returns the frame's value, if it ran.
 PyObject *compile_frame(PyThreadState *ts, py_frame *f, drive_whose *whose);

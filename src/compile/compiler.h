@@ -1,5 +1,5 @@
-// One call of stator.compile: its settings, and the caches of every code object compiled under
-// them.
+// One call of stator.compile: its settings, and the caches of all code objects that were compiled
+// with these settings.
 #pragma once
 
 #include "src/base/map.h"
@@ -9,50 +9,50 @@
 
 typedef struct compiler {
     PyObject_HEAD
-    struct compiler *next, *previous; // all that live, for reset
-    PyObject *backend; // strong: called with (graph, examples), gives the graph's callable; None:
-                       // replay in C
-    PyObject *error;   // strong: exception class for fullgraph
-    PyObject *policy;  // strong: policy.h; None: only `limit` and `fullgraph` decide
+    struct compiler *next, *previous; // the list of all compilers, for reset
+    PyObject *backend; // strong: called with (graph, examples), it returns the graph's callable;
+                       // None: the graph is replayed in C
+    PyObject *error;   // strong: the exception class for fullgraph
+    PyObject *policy;  // strong: see policy.h; None: only `limit` and `fullgraph` decide
     map caches;        // code object → cache *
     VEC(PyObject *) codes; // strong; the keys
     VEC(cache *) all;
-    uint32_t sweep_at; // at this number of caches, code that only compilers hold is let go
+    uint32_t sweep_at; // at this number of caches, code objects that only compilers hold are let go
     bool fullgraph, keep_empty;
-    int limit; // entries a code object may have
+    int limit; // the most entries that a code object may have
     bool warned;
     long traces, restarts, hits, compiled;
-    long longest; // instructions of the longest trace of a call
-    // For tests: each call's trace breaks before this instruction (0: no); or every trace breaks
-    // before a random instruction, on average after this many (0: no).
+    long longest; // the number of instructions of the longest trace of a call
+    // For tests. break_at: each call's trace breaks before this instruction (0: no). break_every:
+    // every trace breaks before a random instruction, on average after this many (0: no).
     long break_at, break_every;
-    uint64_t random;                       // state of the generator
+    uint64_t random;                       // state of the random generator
     PyObject *drops, *breaks, *recompiles; // strong, lists of str
-    PyObject *dropped;                     // strong, list of dict: the breaks of `drops`, in parts
+    PyObject *dropped;                     // strong, list of dict: the texts of `drops`, in parts
 } compiler;
 
 extern compiler *all_compilers; // guarded by the GIL
 
 typedef enum outcome {
-    OUTCOME_DONE,        // the result is there
+    OUTCOME_DONE,        // there is a result
     OUTCOME_BROKE,       // the result is the image of the innermost frame that goes on
     OUTCOME_NATIVE,      // CPython runs the frame
-    OUTCOME_OFF,         // and all that it calls
-    OUTCOME_INSTRUCTION, // a frame that goes on runs one instruction for real, and is asked again
+    OUTCOME_OFF,         // and the functions that it calls, too
+    OUTCOME_INSTRUCTION, // a frame that goes on runs one instruction for real, and then tries again
     OUTCOME_ERROR,       // an exception is set
 } outcome;
 
-// A piece of this thread's compiled call has run that was told that it is compiled; the call goes
-// on behind it. Forgotten when the outermost call ends.
+// A part of this thread's compiled call has run in which the program was told that it is compiled,
+// and the call has not ended. Reset when the outermost call ends.
 extern __attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_told;
 
 cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit);
-// Lets go of a code object that compilers alone have, with its entries. Runs code.
+// Drops a code object that only compilers hold, with its entries. This may run Python code.
 void compiler_let_go(PyObject *code);
-// Runs a call with its bound arguments, or a frame that goes on with all its slots: by an entry
-// that fits, or by a new one. Of a frame that goes on, the code must be its function's.
+// Runs a call with its bound arguments, or a frame that goes on with all its slots, by an entry
+// that fits or by a new one. The function of a frame that goes on must still have the frame's code.
 // *reach: how many frames below this one the outcome also applies to.
 outcome compiler_run(compiler *c, cache *known, guard_frame *f, PyObject **result, int *reach);
-// One dict an entry: name, file, line, graph, guards, plan, writes, …; its break in parts (`why`),
-// and why older ones did not fit (`misfits`). New list.
+// A list with one dict for each entry: name, file, line, graph, guards, plan, writes, …; its break
+// in parts (`why`), and why the older entries did not fit (`misfits`). New reference.
 PyObject *compiler_describe(compiler *c);

@@ -1,4 +1,4 @@
-// Entries into rows that people and tests read.
+// Turns entries into dicts that people and tests read.
 #include "src/py/raw.h"
 
 #include "src/compile/compiler.h"

@@ -1,7 +1,7 @@
-// From a frame at rest to its end: at each boundary the cache is asked for an entry of (code,
-// offset); an entry ends the frame, or leaves it at a later boundary, where one instruction is run
-// for real. One frame is one loop, so that a loop with a break in it runs in flat depth. An entry
-// may also go on in frames below, which wait for this one.
+// Brings a frame at rest to its end. At each boundary the cache is searched for an entry of (code,
+// offset). An entry ends the frame, or leaves it at a later boundary, where one instruction runs
+// for real. The driver is a loop, so a program's loop with a break in it needs no more C stack each
+// time round. An entry may also continue in frames below, which wait for this one.
 #include "src/base/upcalls.h"
 
 #include "src/py/raised.h"

@@ -1,5 +1,5 @@
-// Frames that go on after a break: each is driven from one boundary to the next, by entries where
-// there are some, by one instruction run for real where the trace broke.
+// Frames that go on after a break. The driver brings each frame from one boundary to the next: by
+// an entry if one fits, and by running one instruction for real where a trace broke.
 #pragma once
 
 #include "src/py/evalhook.h"
@@ -9,7 +9,7 @@
 #include "src/compile/compiler.h"
 #include "src/compile/compiled.h"
 
-// Under whose settings this thread's frames may be compiled, or NULL.
+// The compiler whose settings apply to this thread's frames; NULL: the frames are not compiled.
 extern __attribute__((tls_model("initial-exec"))) _Thread_local compiler *drive_compiler;
 
 typedef struct drive_scope {
@@ -19,13 +19,13 @@ typedef struct drive_scope {
 
 void drive_setup(void);
 
-// From here on this thread's frames may be compiled. Scopes nest.
+// Between these two calls this thread's frames may be compiled. Scopes nest.
 void drive_enter(drive_scope *before, compiler *c);
 void drive_leave(const drive_scope *before);
 
-// Frames of a call that broke are made and driven to their end: what the outermost returns. Takes
-// the reference.
+// Makes the frames of a call that broke, drives them to their end, and returns the value of the
+// outermost frame. Takes the reference.
 PyObject *drive_images(compiler *c, image *innermost);
 
-// A fresh frame, called with `count` bound arguments: its result, if it was run.
+// Gets a fresh frame with `count` bound arguments. Returns the frame's value, if it ran.
 PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, drive_whose *whose);

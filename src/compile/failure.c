@@ -1,5 +1,5 @@
-// A graph that raised into the frames where its program goes on, or into the answer that CPython
-// runs the frame from its start.
+// Goes on after a graph has raised: finds the frames where the program continues, or lets CPython
+// run the frame from its start.
 #include "src/py/evalhook.h"
 #include "src/py/raised.h"
 

@@ -1,5 +1,5 @@
-// A call or a frame at rest that no entry fits into a new entry: the policy is asked, the frame is
-// traced, its graph handed to the backend, its guards tried.
+// Makes an entry for a call or a frame at rest that no entry fits: asks the policy, traces the
+// frame, hands the graph to the backend, tries the guards, runs the entry.
 #include "src/py/evalhook.h"
 #include "src/py/raised.h"
 

@@ -1,4 +1,4 @@
-// Asks a policy and tells it: one method a question.
+// Calls the methods of a policy, one for each question.
 #include "src/py/evalhook.h"
 #include "src/py/raised.h"
 #include "src/py/signals.h"

@@ -1,5 +1,5 @@
-// A call or a frame at rest into guards and a plan: one trace, and further ones where the first
-// cannot end where it broke.
+// Turns a call or a frame at rest into guards and a plan, by a trace. If the trace cannot end where
+// it broke, it is done again and breaks earlier.
 #include "src/py/evalhook.h"
 #include "src/py/raised.h"
 #include "src/py/shown.h"

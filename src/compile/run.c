@@ -1,4 +1,4 @@
-// A call or a frame at rest into its result, by an entry that fits.
+// Turns a call or a frame at rest into its result, by an entry that fits.
 #include "src/py/evalhook.h"
 
 #include "src/compile/room.h"

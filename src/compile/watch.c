@@ -1,5 +1,5 @@
-// Whether a tool that watches the thread keeps calls from being compiled; the setting that says
-// otherwise, and the one line in the log.
+// Finds out whether a tool that watches the thread keeps calls from running compiled. Has the
+// setting that ignores tools, and logs once.
 #include "src/compile/watch.h"
 
 #include "src/py/raised.h"

@@ -1,4 +1,4 @@
-// A break or a drop into what people are told of it: a text, and the same in parts.
+// Turns a break or a drop into what people see: a text, and the same in parts.
 #include "src/torch/marks.h"
 
 #include "src/compile/room.h"
