@@ -11,9 +11,10 @@
 // and bools are trees as the program wrote them: rounding, -0.0 and NaN forbid algebra.
 #pragma once
 
+#include "src/base/vec.h" // Python.h, which stands before C's own headers
+
 #include "src/base/map.h"
 #include "src/base/status.h"
-#include "src/base/vec.h"
 
 #include "src/py/py.h"
 
@@ -141,6 +142,8 @@ bool number_evaluate(const expr_code *code, int from, int to, const number *leav
 bool number_compute(number_op op, number a, number b, number *result);
 
 // --- as Python objects ---
+
+int expr_setup(PyObject *module); // adds the type `Sizes`, for tests and tools
 
 // A plain number is an int, float or bool; a symbol ("symbol", what the callback gives); anything
 // else (text of the operation, operand[, operand]). New reference, NULL with an exception.

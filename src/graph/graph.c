@@ -4,6 +4,8 @@
 
 #include "src/base/vec.h"
 
+#include "src/graph/expr.h"
+
 #include <structmember.h>
 
 static PyObject *getitem;  // operator.getitem
@@ -616,7 +618,7 @@ int graph_setup(PyObject *module) {
     getitem = operator ? PyObject_GetAttrString(operator, "getitem") : NULL;
     Py_XDECREF(operator);
     reserved = getitem ? reserved_names() : NULL;
-    if (!reserved || PyModule_AddType(module, &node_type) < 0)
+    if (!reserved || PyModule_AddType(module, &node_type) < 0 || expr_setup(module) < 0)
         return -1;
     return PyModule_AddType(module, &graph_type);
 }

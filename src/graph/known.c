@@ -1,0 +1,901 @@
+// What is known of the symbols: guaranteed bounds, and what decisions have told. A fact is a bound
+// of an expression, a rewrite of one into another, or the truth of a question; none is searched
+// for. All are undone by the trail.
+#include "src/graph/expr_inner.h"
+
+// --- bounds ---
+
+// How many relations of atoms are made use of, one within the other, in sums of how many terms.
+enum { MOST_RELATIONS = 3, MOST_RELATED = 8 };
+
+static const interval everything = {INT64_MIN, INT64_MAX};
+
+static interval both(interval a, interval b) {
+    return (interval){Py_MAX(a.low, b.low), Py_MIN(a.high, b.high)};
+}
+
+static interval either(interval a, interval b) {
+    return (interval){Py_MIN(a.low, b.low), Py_MAX(a.high, b.high)};
+}
+
+static bool is_endless(int64_t bound) {
+    return bound == INT64_MIN || bound == INT64_MAX;
+}
+
+// Bounds that do not fit become endless.
+static int64_t bound_add(int64_t a, int64_t b) {
+    int64_t sum;
+    if (is_endless(a))
+        return a;
+    if (is_endless(b))
+        return b;
+    if (__builtin_add_overflow(a, b, &sum))
+        return a < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
+
+static int64_t bound_mul(int64_t a, int64_t b) {
+    int64_t product;
+    if (a == 0 || b == 0)
+        return 0;
+    if (is_endless(a) || is_endless(b) || __builtin_mul_overflow(a, b, &product))
+        return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+    return product;
+}
+
+static interval interval_add(interval a, interval b) {
+    return (interval){bound_add(a.low, b.low), bound_add(a.high, b.high)};
+}
+
+static interval interval_mul(interval a, interval b) {
+    int64_t ends[] = {bound_mul(a.low, b.low), bound_mul(a.low, b.high), bound_mul(a.high, b.low),
+                      bound_mul(a.high, b.high)};
+    interval r = {ends[0], ends[0]};
+    for (int i = 1; i < 4; i++)
+        r = either(r, (interval){ends[i], ends[i]});
+    return r;
+}
+
+static interval interval_times(interval a, int64_t k) {
+    return interval_mul(a, (interval){k, k});
+}
+
+// Where the divisor is positive.
+static int64_t bound_div(int64_t a, int64_t b) {
+    int64_t quotient = 0;
+    if (is_endless(b))
+        return a < 0 ? -1 : 0;
+    if (is_endless(a))
+        return a;
+    (void)floor_divide(a, b, &quotient);
+    return quotient;
+}
+
+static interval interval_floordiv(interval a, interval b) {
+    if (b.high < 0) {
+        a = interval_times(a, -1);
+        b = interval_times(b, -1);
+    }
+    if (b.low <= 0)
+        return everything;
+    interval r = {bound_div(a.low, b.low), bound_div(a.high, b.low)};
+    return either(r, (interval){bound_div(a.low, b.high), bound_div(a.high, b.high)});
+}
+
+static interval interval_mod(interval a, interval b) {
+    if (b.high < 0)
+        return (interval){bound_add(b.low, 1), 0};
+    if (b.low <= 0)
+        return everything;
+    interval r = {0, bound_add(b.high, -1)};
+    if (a.low < 0)
+        return r;
+    r.high = Py_MIN(r.high, a.high);
+    return a.high < b.low ? a : r;
+}
+
+static interval interval_abs(interval a) {
+    interval r = {0, Py_MAX(a.high, bound_mul(a.low, -1))};
+    if (a.low >= 0)
+        r.low = a.low;
+    else if (a.high < 0)
+        r.low = bound_mul(a.high, -1);
+    return r;
+}
+
+static interval operation_bounds(const expr *e) {
+    number a = operand_of(e, 0), b = operand_of(e, 1);
+    if (e->op == NUMBER_TO_INT && a.kind == NUMBER_BOOL)
+        return (interval){0, 1};
+    if (a.kind != NUMBER_INT)
+        return everything;
+    interval x = bounds_of(a), y = number_is_unary((number_op)e->op) ? everything : bounds_of(b);
+    switch (e->op) {
+    case NUMBER_FLOORDIV:
+        return interval_floordiv(x, y);
+    case NUMBER_MOD:
+        return interval_mod(x, y);
+    case NUMBER_MIN:
+        return (interval){Py_MIN(x.low, y.low), Py_MIN(x.high, y.high)};
+    case NUMBER_MAX:
+        return (interval){Py_MAX(x.low, y.low), Py_MAX(x.high, y.high)};
+    case NUMBER_MUL:
+        return interval_mul(x, y);
+    case NUMBER_ABS:
+        return interval_abs(x);
+    case NUMBER_AND: // what is masked has no more bits than the mask
+        if (x.low >= 0 || y.low >= 0)
+            return (interval){0, x.low < 0 ? y.high : y.low < 0 ? x.high : Py_MIN(x.high, y.high)};
+        return everything;
+    default:
+        return everything;
+    }
+}
+
+// Equal factors stand side by side; an even number of them is never negative.
+static interval product_bounds(const expr *e) {
+    interval r = {1, 1};
+    for (int i = 0; i < e->count;) {
+        const expr *atom = factor_of(e, i);
+        interval one = bounds_of(whole(atom)), power = {1, 1};
+        int times = 0;
+        for (; i < e->count && factor_of(e, i) == atom; i++, times++)
+            power = interval_mul(power, one);
+        if (times % 2 == 0)
+            power.low = Py_MAX(power.low, 0);
+        r = interval_mul(r, power);
+    }
+    return r;
+}
+
+// What was decided about this sum, whatever its constant and sign.
+static interval sum_facts(sizes *s, const poly *p) {
+    poly m = *p;
+    int64_t constant = poly_take_constant(&m), content = poly_content(&m);
+    if (content == 0 || (m.count == 1 && m.terms[0].coefficient == 1))
+        return everything;
+    const expr *e = find_sum(s, m.terms, m.count);
+    if (!e)
+        return everything;
+    return interval_add(interval_times(e->facts.bounds, content), (interval){constant, constant});
+}
+
+static interval terms_bounds(const poly *p) {
+    interval r = {0, 0};
+    for (int i = 0; i < p->count; i++) {
+        interval one = p->terms[i].of ? bounds_of(whole(p->terms[i].of)) : (interval){1, 1};
+        r = interval_add(r, interval_times(one, p->terms[i].coefficient));
+    }
+    return r;
+}
+
+// An atom that is in every term but the constant one; NULL: none is.
+static const expr *common_atom(const poly *p) {
+    int first = p->count > 0 && !p->terms[0].of;
+    const expr *of = p->count - first > 1 ? p->terms[first].of : NULL;
+    for (int i = 0; of && i < (of->form == FORM_PRODUCT ? of->count : 1); i++) {
+        const expr *atom = of->form == FORM_PRODUCT ? factor_of(of, i) : of;
+        bool common = true;
+        for (int j = first; common && j < p->count; j++)
+            common = factors_in(p->terms[j].of, atom) > 0;
+        if (common)
+            return atom;
+    }
+    return NULL;
+}
+
+static bool divide_by_atom(sizes *s, const poly *p, const expr *atom, poly *to) {
+    to->count = 0;
+    for (int i = 0; i < p->count; i++) {
+        number n;
+        poly one;
+        if (!product_without(s, p->terms[i].of, atom, &n))
+            return false;
+        poly_of(&one, n);
+        if (!poly_add(to, &one, p->terms[i].coefficient))
+            return false;
+    }
+    return true;
+}
+
+static interval poly_bounds(sizes *s, const poly *p, int more);
+
+// a*b - a is a * (b - 1).
+static interval factored_bounds(sizes *s, const poly *p, const expr *atom, int more) {
+    poly m = *p, rest;
+    int64_t constant = poly_take_constant(&m);
+    if (!divide_by_atom(s, &m, atom, &rest))
+        return everything;
+    interval r = interval_mul(bounds_of(whole(atom)), poly_bounds(s, &rest, more));
+    return interval_add(r, (interval){constant, constant});
+}
+
+static int64_t coefficient_in(const poly *p, const expr *of) {
+    for (int i = 0; i < p->count; i++)
+        if (p->terms[i].of == of)
+            return p->terms[i].coefficient;
+    return 0;
+}
+
+// With x = k * (x // k) + rest, 0 <= rest < k: p with one of the two put in place of the other.
+static interval quotient_bounds(sizes *s, const poly *p, const expr *quotient, bool forward,
+                                int more) {
+    number x = operand_of(quotient, 0), k = operand_of(quotient, 1);
+    poly px, changed = *p, single;
+    if (k.e || k.hint.i <= 0)
+        return everything;
+    poly_of(&px, x);
+    poly_of(&single, whole(quotient));
+    term lead = px.terms[px.count - 1];
+    int64_t from = forward ? coefficient_in(p, quotient) : coefficient_in(p, lead.of), times;
+    int64_t by = forward ? k.hint.i : lead.coefficient, taken;
+    if (from == 0 || from % by != 0 || from == INT64_MIN)
+        return everything;
+    times = from / by;
+    if (__builtin_mul_overflow(times, k.hint.i, &taken))
+        return everything;
+    // forward: times * k * (x // k) becomes times * (x - rest); else the reverse
+    bool fits = forward ? poly_add(&changed, &single, -taken) && poly_add(&changed, &px, times)
+                        : poly_add(&changed, &single, taken) && poly_add(&changed, &px, -times);
+    if (!fits)
+        return everything;
+    interval rest = interval_times((interval){0, k.hint.i - 1}, forward ? -times : times);
+    return interval_add(poly_bounds(s, &changed, more), rest);
+}
+
+static interval replaced_bounds(sizes *s, const poly *p, const expr *atom, int64_t coefficient,
+                                number by, int more) {
+    poly changed = *p, single, other;
+    poly_of(&single, whole(atom));
+    poly_of(&other, by);
+    if (!poly_add(&changed, &single, -coefficient) || !poly_add(&changed, &other, coefficient))
+        return everything;
+    return poly_bounds(s, &changed, more);
+}
+
+// min(x, y) is one of them, and neither is less.
+static interval choice_bounds(sizes *s, const poly *p, const expr *choice, int64_t coefficient,
+                              int more) {
+    interval found[2];
+    for (int i = 0; i < 2; i++)
+        found[i] = replaced_bounds(s, p, choice, coefficient, operand_of(choice, i), more);
+    interval r = either(found[0], found[1]);
+    if ((choice->op == NUMBER_MIN) == (coefficient > 0))
+        r.high = Py_MIN(found[0].high, found[1].high);
+    else
+        r.low = Py_MAX(found[0].low, found[1].low);
+    return r;
+}
+
+// 0 <= x % k <= k - 1, of a positive k.
+static interval rest_bounds(sizes *s, const poly *p, const expr *rest, int64_t coefficient,
+                            int more) {
+    number k = operand_of(rest, 1), most;
+    if (bounds_of(k).low <= 0 || !int_add(s, k, number_int(1), -1, &most))
+        return everything;
+    interval least = replaced_bounds(s, p, rest, coefficient, number_int(0), more);
+    interval last = replaced_bounds(s, p, rest, coefficient, most, more);
+    return coefficient > 0 ? (interval){least.low, last.high} : (interval){last.low, least.high};
+}
+
+// `more`: how many relations of atoms may be made use of, one within the other.
+static interval poly_bounds(sizes *s, const poly *p, int more) {
+    interval r = terms_bounds(p);
+    if (p->count < 2 || (p->count == 2 && !p->terms[0].of))
+        return r;
+    r = both(r, sum_facts(s, p));
+    if (more == 0 || p->count > MOST_RELATED)
+        return r;
+    const expr *atom = common_atom(p);
+    if (atom)
+        r = both(r, factored_bounds(s, p, atom, more - 1));
+    for (int i = 0; i < p->count; i++) {
+        const expr *of = p->terms[i].of;
+        if (!of || of->form != FORM_OPERATION)
+            continue;
+        if (of->op == NUMBER_FLOORDIV && operand_of(of, 0).e) {
+            r = both(r, quotient_bounds(s, p, of, true, more - 1));
+            r = both(r, quotient_bounds(s, p, of, false, more - 1));
+        } else if (of->op == NUMBER_MIN || of->op == NUMBER_MAX) {
+            r = both(r, choice_bounds(s, p, of, p->terms[i].coefficient, more - 1));
+        } else if (of->op == NUMBER_MOD && operand_of(of, 1).e) {
+            r = both(r, rest_bounds(s, p, of, p->terms[i].coefficient, more - 1));
+        }
+    }
+    return r;
+}
+
+static interval structure_bounds(expr *e) {
+    poly p;
+    switch ((expr_form)e->form) {
+    case FORM_SYMBOL:
+        return everything;
+    case FORM_OPERATION:
+        return operation_bounds(e);
+    case FORM_PRODUCT:
+        return product_bounds(e);
+    default:
+        poly_of(&p, whole(e));
+        return poly_bounds(e->owner, &p, MOST_RELATIONS);
+    }
+}
+
+interval bounds_of(number n) {
+    expr *e = own(n.e);
+    if (!e)
+        return (interval){n.hint.i, n.hint.i};
+    if (e->kind != NUMBER_INT)
+        return everything;
+    if (e->bounds_version == e->owner->version)
+        return e->now_bounds;
+    // what is found on the way back here is no better than what the facts say
+    e->bounds_version = e->owner->version;
+    e->now_bounds = e->facts.bounds;
+    interval r = both(e->facts.bounds, structure_bounds(e));
+    number now = now_of(whole(e));
+    if (now.e != e)
+        r = both(r, bounds_of(now));
+    return e->now_bounds = r;
+}
+
+// --- current forms ---
+
+static bool rebuild_operation(sizes *s, expr *e, number *n) {
+    number a = operand_of(e, 0), b = operand_of(e, 1);
+    number_op op = (number_op)e->op;
+    if (a.kind != NUMBER_INT || (!number_is_unary(op) && b.kind != NUMBER_INT))
+        return false;
+    a = now_of(a);
+    if (!number_is_unary(op))
+        b = now_of(b);
+    switch (op) {
+    case NUMBER_FLOORDIV:
+        return int_floordiv(s, a, b, n);
+    case NUMBER_MOD: { // a - b * (a // b)
+        number quotient, product;
+        return int_floordiv(s, a, b, &quotient) && int_multiply(s, b, quotient, &product) &&
+               int_add(s, a, product, -1, n);
+    }
+    case NUMBER_MIN:
+    case NUMBER_MAX:
+        return int_minmax(s, op, a, b, n);
+    case NUMBER_MUL:
+        return int_multiply(s, a, b, n);
+    default:
+        return false;
+    }
+}
+
+static bool rebuild(sizes *s, expr *e, number *n) {
+    *n = number_int(e->form == FORM_PRODUCT);
+    if (e->form == FORM_OPERATION)
+        return rebuild_operation(s, e, n);
+    if (e->form == FORM_PRODUCT) {
+        for (int i = 0; i < e->count; i++)
+            if (!int_multiply(s, *n, now_of(whole(factor_of(e, i))), n))
+                return false;
+        return true;
+    }
+    poly sum = {0}, one;
+    const term *terms = terms_of(e);
+    for (int i = 0; i < e->count / 2; i++) {
+        poly_of(&one, terms[i].of ? now_of(whole(terms[i].of)) : number_int(1));
+        if (!poly_add(&sum, &one, terms[i].coefficient))
+            return false;
+    }
+    return poly_number(s, &sum, n);
+}
+
+static number rewritten(const expr *e) {
+    number n = number_int(e->facts.value);
+    return e->facts.becomes ? whole(e->facts.becomes) : n;
+}
+
+static number find_now(expr *e) {
+    number n = whole(e);
+    if (e->facts.rewritten)
+        return now_of(rewritten(e));
+    if (e->form == FORM_SYMBOL || e->facts.opaque || !rebuild(e->owner, e, &n) || n.e == e)
+        return whole(e);
+    return n.e ? now_of(n) : n;
+}
+
+number now_of(number n) {
+    expr *e = own(n.e);
+    if (!e || e->busy || e->owner->failed)
+        return n;
+    if (e->now_version != e->owner->version) {
+        e->busy = true;
+        number now = find_now(e);
+        e->busy = false;
+        e->now_version = e->owner->version;
+        e->now = now.e;
+        e->now_value = now.hint.i;
+    }
+    return e->now ? whole(e->now) : number_int(e->now_value);
+}
+
+// --- questions ---
+
+// A truth that was decided of exactly this; the question is in the form that int_question gives.
+static int told_zero(sizes *s, number n) {
+    number question;
+    if (!int_question(s, NUMBER_EQ, n, &question))
+        return -1;
+    return question.e ? question.e->facts.truth : (int)question.hint.i;
+}
+
+// a * b - a * c is 0 where b - c is, if a is not.
+static bool drop_factor(sizes *s, number *n) {
+    poly p, rest;
+    poly_of(&p, *n);
+    const expr *atom = p.count > 0 && p.terms[0].of ? common_atom(&p) : NULL;
+    if (!atom || known_zero(s, whole(atom)) != 0)
+        return false;
+    return divide_by_atom(s, &p, atom, &rest) && poly_number(s, &rest, n);
+}
+
+int known_zero(sizes *s, number n) {
+    interval b = bounds_of(n);
+    if (b.low > 0 || b.high < 0)
+        return 0;
+    if (b.low == 0 && b.high == 0)
+        return 1;
+    number now = now_of(n);
+    do {
+        b = bounds_of(now);
+        if (!now.e || b.low > 0 || b.high < 0 || (b.low == 0 && b.high == 0))
+            return now.e ? b.low == 0 && b.high == 0 : now.hint.i == 0;
+        int told = told_zero(s, now);
+        if (told >= 0)
+            return told;
+    } while (drop_factor(s, &now));
+    const expr *product = now.e->form == FORM_PRODUCT ? now.e : NULL;
+    for (int i = 0; product && i < product->count; i++)
+        if (known_zero(s, whole(factor_of(product, i))) != 0)
+            return -1;
+    return product ? 0 : -1;
+}
+
+int known_not_negative(sizes *s, number n) {
+    (void)s;
+    interval b = bounds_of(n);
+    return b.low >= 0 ? 1 : b.high < 0 ? 0 : -1;
+}
+
+static bool is_of_ints(const expr *e) {
+    return e->a_kind == NUMBER_INT && e->b_kind == NUMBER_INT;
+}
+
+static int known_truth(sizes *s, number t);
+
+static int find_truth(sizes *s, const expr *e) {
+    if (e->facts.truth >= 0)
+        return e->facts.truth;
+    if (e->form != FORM_OPERATION)
+        return -1;
+    number a = operand_of(e, 0);
+    int x, y, decides = e->op == NUMBER_OR;
+    switch (e->op) {
+    case NUMBER_EQ:
+        return is_of_ints(e) ? known_zero(s, a) : -1;
+    case NUMBER_GE:
+        return is_of_ints(e) ? known_not_negative(s, a) : -1;
+    case NUMBER_NOT:
+        x = known_truth(s, a);
+        return x < 0 ? x : !x;
+    case NUMBER_AND:
+    case NUMBER_OR:
+        x = known_truth(s, a);
+        y = known_truth(s, operand_of(e, 1));
+        return x == decides || y == decides ? decides : x < 0 || y < 0 ? -1 : !decides;
+    default:
+        return -1;
+    }
+}
+
+static int known_truth(sizes *s, number t) {
+    expr *e = own(t.e);
+    if (!e)
+        return t.hint.i != 0;
+    if (e->bounds_version != s->version) {
+        e->now_bounds.low = find_truth(s, e);
+        e->bounds_version = s->version;
+    }
+    return (int)e->now_bounds.low;
+}
+
+int number_known(sizes *s, number truth) {
+    if (truth.kind != NUMBER_BOOL && !number_apply(s, NUMBER_TO_BOOL, truth, (number){0}, &truth))
+        return -1;
+    return known_truth(s, truth);
+}
+
+// --- facts ---
+
+static expr_facts *change(sizes *s, const expr *e) {
+    if (vec_push(&s->trail, ((trail_entry){own(e), e->facts})) != ST_OK) {
+        s->failed = true;
+        return NULL;
+    }
+    s->version++;
+    return &own(e)->facts;
+}
+
+static void learn_not_negative(sizes *s, number n);
+static void learn_zero(sizes *s, number n);
+
+// low <= e <= high.
+static void learn_bounds(sizes *s, const expr *e, interval told) {
+    interval now = both(e->facts.bounds, told);
+    if (now.low == e->facts.bounds.low && now.high == e->facts.bounds.high)
+        return;
+    expr_facts *facts = change(s, e);
+    if (!facts)
+        return;
+    facts->bounds = now;
+    number k = is_operation(e, NUMBER_FLOORDIV) ? operand_of(e, 1) : number_int(0), n, x, limit;
+    if (!k.e && k.hint.i > 0 && !e->facts.opaque) { // x // k >= v where x >= k * v
+        x = operand_of(e, 0);
+        int64_t v;
+        if (!is_endless(told.low) && !__builtin_mul_overflow(told.low, k.hint.i, &v) &&
+            int_add(s, x, number_int(v), -1, &n))
+            learn_not_negative(s, n);
+        if (!is_endless(told.high) && !__builtin_mul_overflow(told.high, k.hint.i, &v) &&
+            int_add(s, number_int(v), number_int(k.hint.i - 1), 1, &limit) &&
+            int_add(s, limit, x, -1, &n))
+            learn_not_negative(s, n);
+    }
+    if (now.low == now.high && !e->facts.rewritten && is_atom(e) &&
+        int_add(s, whole(e), number_int(now.low), -1, &n))
+        learn_zero(s, n);
+}
+
+static void learn_not_negative(sizes *s, number n) {
+    poly p;
+    n = now_of(n);
+    if (!n.e)
+        return;
+    poly_of(&p, n);
+    int64_t constant = poly_take_constant(&p), content = poly_content(&p), v;
+    number m;
+    // content * m + constant >= 0
+    if (constant == INT64_MIN || !floor_divide(constant, Py_ABS(content), &v) ||
+        !poly_number(s, &p, &m))
+        return;
+    // v is floor(constant / |content|)
+    if (content > 0)
+        learn_bounds(s, m.e, (interval){-v, INT64_MAX});
+    else
+        learn_bounds(s, m.e, (interval){INT64_MIN, v});
+}
+
+static void learn_truth(sizes *s, const expr *e, bool truth) {
+    expr_facts *facts = e->facts.truth == truth ? NULL : change(s, e);
+    if (facts)
+        facts->truth = truth;
+}
+
+static void tell(sizes *s, number n, bool zero) {
+    number question;
+    if (int_question(s, NUMBER_EQ, n, &question) && question.e)
+        learn_truth(s, question.e, zero);
+}
+
+static void learn_not_zero(sizes *s, number n) {
+    poly p;
+    n = now_of(n);
+    if (!n.e)
+        return;
+    tell(s, n, false);
+    if (drop_factor(s, &n))
+        tell(s, n, false);
+    interval b = bounds_of(n);
+    number m;
+    if (b.low == 0 && int_add(s, n, number_int(1), -1, &m))
+        learn_not_negative(s, m);
+    poly_of(&p, n);
+    poly minus = {0};
+    if (b.high == 0 && poly_add(&minus, &p, -1) && poly_number(s, &minus, &m) &&
+        int_add(s, m, number_int(1), -1, &m))
+        learn_not_negative(s, m);
+    for (int i = 0; n.e->form == FORM_PRODUCT && i < n.e->count; i++)
+        learn_not_zero(s, whole(factor_of(n.e, i)));
+}
+
+// Whether an expression has this one in it, however deep, and this walk did not yet come there; what
+// stands for a symbol hides its parts.
+static bool walk(const expr *e, const expr *in, uint32_t number) {
+    if (e == in || in->seen == number)
+        return e == in;
+    own(in)->seen = number;
+    if (in->form == FORM_SYMBOL || in->facts.opaque)
+        return false;
+    bool found = false;
+    for (int i = 0; !found && i < in->count; i++) {
+        bool part = in->form == FORM_PRODUCT || i % 2 == (in->form == FORM_SUM);
+        const expr *next = part ? (const expr *)(uintptr_t)in->words[i] : NULL;
+        found = next && walk(e, next, number);
+    }
+    return found;
+}
+
+static bool occurs(sizes *s, const expr *e, const expr *in) {
+    return walk(e, in, ++s->walks);
+}
+
+// e is `to` from now on.
+static void rewrite(sizes *s, const expr *e, number to) {
+    interval bounds = e->facts.bounds;
+    expr_facts *facts = change(s, e);
+    number n;
+    if (!facts)
+        return;
+    facts->rewritten = true;
+    facts->becomes = to.e;
+    facts->value = to.hint.i;
+    s->rewrote = true;
+    if (!to.e)
+        return;
+    if (!is_endless(bounds.low) && int_add(s, to, number_int(bounds.low), -1, &n))
+        learn_not_negative(s, n);
+    if (!is_endless(bounds.high) && int_add(s, number_int(bounds.high), to, -1, &n))
+        learn_not_negative(s, n);
+}
+
+// Of p, which is 0, an atom that the others give: the newest symbol, or else another atom.
+static int solvable(sizes *s, const poly *p) {
+    int best = -1;
+    for (int i = 0; i < p->count; i++) {
+        const expr *of = p->terms[i].of;
+        bool fits = of && is_atom(of) && Py_ABS(p->terms[i].coefficient) == 1;
+        for (int j = 0; fits && j < p->count; j++)
+            fits = j == i || !p->terms[j].of || !occurs(s, of, p->terms[j].of);
+        if (fits && (best < 0 || of->form == FORM_SYMBOL || p->terms[best].of->form != FORM_SYMBOL))
+            best = i;
+    }
+    return best;
+}
+
+// `at` of p, which is 0, becomes the rest.
+static bool solve(sizes *s, const poly *p, int at) {
+    poly rest = *p, single = {.count = 1, .terms = {p->terms[at]}}, turned = {0};
+    number to;
+    if (!poly_add(&rest, &single, -1) ||
+        !poly_add(&turned, &rest, p->terms[at].coefficient > 0 ? -1 : 1) ||
+        !poly_number(s, &turned, &to))
+        return false;
+    rewrite(s, p->terms[at].of, to);
+    return true;
+}
+
+// x - k * (x // k) is 0: x is k times its quotient, which from now on is as good as a symbol.
+static bool learn_multiple(sizes *s, const poly *p) {
+    for (int i = 0; i < p->count; i++) {
+        const expr *of = p->terms[i].of;
+        if (!of || !is_operation(of, NUMBER_FLOORDIV) || of->facts.opaque)
+            continue;
+        number k = operand_of(of, 1);
+        int64_t c = p->terms[i].coefficient;
+        if (k.e || k.hint.i <= 0 || Py_ABS(c) != k.hint.i)
+            continue;
+        poly x, whole_p = {0}, single;
+        poly_of(&x, operand_of(of, 0));
+        poly_of(&single, whole(of));
+        // is p = ±(x - k * (x // k))?
+        if (!poly_add(&whole_p, p, c < 0 ? 1 : -1) || !poly_add(&whole_p, &single, k.hint.i) ||
+            !poly_add(&whole_p, &x, -1) || whole_p.count != 0)
+            continue;
+        int at = solvable(s, &x);
+        bool product = x.count == 1 && x.terms[0].of && x.terms[0].of->form == FORM_PRODUCT &&
+                       x.terms[0].coefficient == 1;
+        if (at < 0 && !product)
+            return false;
+        interval b = bounds_of(whole(of));
+        expr_facts *facts = change(s, of);
+        if (!facts)
+            return false;
+        facts->opaque = true;
+        facts->bounds = both(facts->bounds, b);
+        poly equation = {0};
+        if (!poly_add(&equation, &x, 1) || !poly_add(&equation, &single, -k.hint.i))
+            return false;
+        const expr *target = product ? x.terms[0].of : x.terms[at].of;
+        for (int j = 0; j < equation.count; j++)
+            if (equation.terms[j].of == target)
+                return solve(s, &equation, j);
+        return false;
+    }
+    return false;
+}
+
+static void learn_zero(sizes *s, number n) {
+    poly p;
+    n = now_of(n);
+    if (!n.e)
+        return;
+    tell(s, n, true);
+    while (drop_factor(s, &n))
+        tell(s, n, true);
+    poly_of(&p, n);
+    int64_t constant = poly_take_constant(&p), content = poly_content(&p);
+    poly more;
+    number m;
+    if (constant == INT64_MIN || constant % content != 0 || !poly_number(s, &p, &m))
+        return;
+    // m is -constant / content
+    int64_t value = -(constant / content);
+    learn_bounds(s, m.e, (interval){value, value});
+    if (m.e->facts.rewritten)
+        return;
+    if (m.e->form != FORM_SUM) {
+        rewrite(s, m.e, number_int(value));
+        return;
+    }
+    poly_constant(&more, -value);
+    if (!poly_add(&p, &more, 1) || learn_multiple(s, &p))
+        return;
+    int at = solvable(s, &p);
+    if (at >= 0)
+        (void)solve(s, &p, at);
+}
+
+static void learn(sizes *s, const expr *truth) {
+    bool no = is_operation(truth, NUMBER_NOT);
+    const expr *e = no ? operand_of(truth, 0).e : truth;
+    learn_truth(s, e, !no);
+    if (e->form != FORM_OPERATION || !is_of_ints(e))
+        return;
+    number a = operand_of(e, 0);
+    if (e->op == NUMBER_EQ && no)
+        learn_not_zero(s, a);
+    else if (e->op == NUMBER_EQ)
+        learn_zero(s, a);
+    else if (e->op == NUMBER_GE && !no)
+        learn_not_negative(s, a);
+}
+
+// A condition is noted as it was asked; rewrites since then let older ones tell more.
+static void note(sizes *s, number truth) {
+    if (vec_push(&s->conditions, truth) != ST_OK) {
+        s->failed = true;
+        return;
+    }
+    learn(s, truth.e);
+    for (int round = 0; s->rewrote && !s->failed && round < 4; round++) {
+        s->rewrote = false;
+        for (uint32_t i = 0; i < s->conditions.count; i++)
+            learn(s, s->conditions.items[i].e);
+    }
+    s->rewrote = false;
+}
+
+// --- decisions ---
+
+static void decide_truth(sizes *s, number truth, bool wanted);
+
+// What a conjunction says is noted one by one.
+static bool decide_parts(sizes *s, const expr *e, bool wanted) {
+    bool conjunction = e->form == FORM_OPERATION && e->op == (wanted ? NUMBER_AND : NUMBER_OR);
+    if (conjunction) {
+        decide_truth(s, operand_of(e, 0), wanted);
+        decide_truth(s, operand_of(e, 1), wanted);
+    }
+    return conjunction;
+}
+
+static void decide_truth(sizes *s, number truth, bool wanted) {
+    if (!truth.e || known_truth(s, truth) >= 0 || s->failed)
+        return;
+    if (is_operation(truth.e, NUMBER_NOT)) {
+        decide_truth(s, operand_of(truth.e, 0), !wanted);
+        return;
+    }
+    if (decide_parts(s, truth.e, wanted))
+        return;
+    if (!wanted && !number_apply(s, NUMBER_NOT, truth, (number){0}, &truth)) {
+        const expr *e = intern_operation(s, NUMBER_NOT, truth, (number){0}, number_bool(true));
+        truth = e ? whole(e) : truth;
+    }
+    if (!s->failed)
+        note(s, truth);
+}
+
+bool number_decide(sizes *s, number truth) {
+    if (truth.e && truth.kind != NUMBER_BOOL &&
+        !number_apply(s, NUMBER_TO_BOOL, truth, (number){0}, &truth)) {
+        number_settle(s, truth);
+        truth.e = NULL;
+    }
+    if (truth.kind == NUMBER_FLOAT)
+        return truth.hint.d != 0;
+    int known = known_truth(s, truth);
+    bool answer = truth.hint.i != 0;
+    assert(known < 0 || known == answer || s->failed);
+    if (known < 0)
+        decide_truth(s, truth, answer);
+    return answer;
+}
+
+// Settles the symbols that an expression is made of.
+static void settle_symbols(sizes *s, const expr *e, uint32_t number) {
+    if (e->seen == number || s->failed)
+        return;
+    own(e)->seen = number;
+    if (e->form == FORM_SYMBOL)
+        number_settle(s, whole(e));
+    for (int i = 0; e->form != FORM_SYMBOL && i < e->count; i++) {
+        bool part = e->form == FORM_PRODUCT || i % 2 == (e->form == FORM_SUM);
+        if (part && e->words[i])
+            settle_symbols(s, (const expr *)(uintptr_t)e->words[i], number);
+    }
+}
+
+void number_settle(sizes *s, number n) {
+    number value = n, truth = n;
+    value.e = NULL;
+    n = number_current(s, n);
+    if (!n.e || s->failed)
+        return;
+    if (n.kind != NUMBER_BOOL &&
+        !number_apply(s, n.kind == NUMBER_INT ? NUMBER_EQ : NUMBER_SAME, n, value, &truth)) {
+        settle_symbols(s, n.e, ++s->walks); // the difference to its value does not fit
+        return;
+    }
+    (void)number_decide(s, truth);
+    expr_facts *facts = n.kind == NUMBER_FLOAT && !s->failed ? change(s, n.e) : NULL;
+    if (facts)
+        facts->rewritten = true;
+}
+
+// Whether all that a float or bool is made of is settled.
+static bool is_settled(sizes *s, number n) {
+    expr *e = own(n.e);
+    if (!e)
+        return true;
+    if (n.kind == NUMBER_INT) {
+        interval b = bounds_of(n);
+        return !now_of(n).e || (b.low == b.high && !is_endless(b.low));
+    }
+    if (n.kind == NUMBER_BOOL ? known_truth(s, n) >= 0 : e->facts.rewritten)
+        return true;
+    if (e->form != FORM_OPERATION)
+        return false;
+    if (e->now_version != s->version) {
+        bool settled = is_settled(s, operand_of(e, 0)) && is_settled(s, operand_of(e, 1));
+        e->now = settled ? NULL : e;
+        e->now_version = s->version;
+    }
+    return !e->now;
+}
+
+number number_current(sizes *s, number n) {
+    if (n.e && is_settled(s, n))
+        n.e = NULL;
+    return n;
+}
+
+// --- moments ---
+
+int sizes_conditions(const sizes *s) {
+    return (int)s->conditions.count;
+}
+
+number sizes_condition(const sizes *s, int index) {
+    return s->conditions.items[index];
+}
+
+sizes_mark sizes_now(const sizes *s) {
+    return (sizes_mark){(int)s->conditions.count, (int)s->trail.count};
+}
+
+void sizes_rollback(sizes *s, sizes_mark to) {
+    if ((int)s->trail.count == to.trail && (int)s->conditions.count == to.conditions)
+        return;
+    while ((int)s->trail.count > to.trail) {
+        trail_entry last = s->trail.items[--s->trail.count];
+        last.of->facts = last.facts;
+    }
+    s->conditions.count = (uint32_t)to.conditions;
+    s->version++;
+}

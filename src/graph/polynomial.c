@@ -1,0 +1,521 @@
+// Ints as sums of products of atoms, in a form in which equal polynomials are the same expression;
+// and what stays an atom: quotients, remainders, minima, products that are too large.
+#include "src/graph/expr_inner.h"
+
+// --- plain ints ---
+
+bool floor_divide(int64_t a, int64_t b, int64_t *quotient) {
+    if (b == 0 || (a == INT64_MIN && b == -1))
+        return false;
+    *quotient = a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+    return true;
+}
+
+static uint64_t magnitude(int64_t n) {
+    return n < 0 ? -(uint64_t)n : (uint64_t)n;
+}
+
+// Not negative; INT64_MIN has none but 1 with others.
+int64_t common_divisor(int64_t a, int64_t b) {
+    uint64_t x = magnitude(a), y = magnitude(b);
+    while (y) {
+        uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return x > INT64_MAX ? 1 : (int64_t)x;
+}
+
+// --- sums ---
+
+void poly_constant(poly *p, int64_t value) {
+    p->count = value != 0;
+    p->terms[0] = (term){value, NULL};
+}
+
+void poly_of(poly *p, number n) {
+    assert(n.kind == NUMBER_INT);
+    if (!n.e) {
+        poly_constant(p, n.hint.i);
+    } else if (n.e->form == FORM_SUM) {
+        p->count = n.e->count / 2;
+        memcpy(p->terms, n.e->words, n.e->count * sizeof(uint64_t));
+    } else {
+        p->count = 1;
+        p->terms[0] = (term){1, n.e};
+    }
+}
+
+static uint32_t term_id(term t) {
+    return t.of ? t.of->id : 0;
+}
+
+bool poly_add(poly *p, const poly *q, int64_t coefficient) {
+    poly sum;
+    int i = 0, j = 0;
+    for (sum.count = 0; i < p->count || j < q->count;) {
+        uint64_t left = i < p->count ? term_id(p->terms[i]) : UINT64_MAX;
+        uint64_t right = j < q->count ? term_id(q->terms[j]) : UINT64_MAX;
+        term t = {0, left <= right ? p->terms[i].of : q->terms[j].of};
+        if (left <= right)
+            t.coefficient = p->terms[i++].coefficient;
+        if (right <= left) {
+            int64_t more;
+            if (__builtin_mul_overflow(q->terms[j++].coefficient, coefficient, &more) ||
+                __builtin_add_overflow(t.coefficient, more, &t.coefficient))
+                return false;
+        }
+        if (t.coefficient == 0)
+            continue;
+        if (sum.count == MOST_TERMS)
+            return false;
+        sum.terms[sum.count++] = t;
+    }
+    p->count = sum.count;
+    memcpy(p->terms, sum.terms, (size_t)sum.count * sizeof(term));
+    return true;
+}
+
+int64_t poly_take_constant(poly *p) {
+    if (p->count == 0 || p->terms[0].of)
+        return 0;
+    int64_t value = p->terms[0].coefficient;
+    memmove(p->terms, p->terms + 1, (size_t)--p->count * sizeof(term));
+    return value;
+}
+
+int64_t poly_content(poly *p) {
+    int64_t content = 0;
+    poly_take_constant(p);
+    for (int i = 0; i < p->count; i++)
+        content = common_divisor(p->terms[i].coefficient, content);
+    if (content == 0)
+        return 0;
+    if (p->terms[0].coefficient < 0)
+        content = -content;
+    for (int i = 0; i < p->count; i++)
+        if (p->terms[i].coefficient == INT64_MIN && content < 0)
+            content = -content; // its negative does not fit
+    for (int i = 0; i < p->count; i++)
+        p->terms[i].coefficient /= content;
+    return content;
+}
+
+// The hint, in the order in which expr_split takes the sum apart: every part of it fits then.
+static bool poly_hint(const poly *p, int64_t *hint) {
+    *hint = 0;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < p->count; i++) {
+            term t = p->terms[i];
+            int64_t value;
+            if (round != (!t.of ? 2 : t.coefficient < 0))
+                continue;
+            if (__builtin_mul_overflow(t.coefficient, t.of ? t.of->hint : 1, &value) ||
+                __builtin_add_overflow(*hint, value, hint))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool poly_number(sizes *s, const poly *p, number *n) {
+    int64_t hint;
+    if (p->count == 0 || (p->count == 1 && !p->terms[0].of)) {
+        *n = number_int(p->count ? p->terms[0].coefficient : 0);
+        return true;
+    }
+    if (!poly_hint(p, &hint))
+        return false;
+    const expr *e = p->count == 1 && p->terms[0].coefficient == 1
+                        ? p->terms[0].of
+                        : intern_sum(s, p->terms, p->count, hint);
+    if (e)
+        *n = whole(e);
+    return e != NULL;
+}
+
+// --- products ---
+
+static int factor_count(const expr *e) {
+    return !e ? 0 : e->form == FORM_PRODUCT ? e->count : 1;
+}
+
+static const expr *factor_at(const expr *e, int i) {
+    return e->form == FORM_PRODUCT ? factor_of(e, i) : e;
+}
+
+int factors_in(const expr *product, const expr *factor) {
+    int found = 0;
+    for (int i = 0; i < factor_count(product); i++)
+        found += factor_at(product, i) == factor;
+    return found;
+}
+
+// Of atoms by id.
+static bool product_of(sizes *s, const expr *const *atoms, int count, const expr **e) {
+    int64_t hint = 1;
+    for (int i = 0; i < count; i++)
+        if (__builtin_mul_overflow(hint, atoms[i]->hint, &hint))
+            return false;
+    *e = count == 0 ? NULL : count == 1 ? atoms[0] : intern_product(s, atoms, count, hint);
+    return count == 0 || *e;
+}
+
+static bool multiply_products(sizes *s, const expr *a, const expr *b, const expr **e) {
+    const expr *atoms[MOST_FACTORS];
+    int i = 0, j = 0, count = 0, left = factor_count(a), right = factor_count(b);
+    if (left + right > MOST_FACTORS)
+        return false;
+    while (i < left || j < right) {
+        bool first = j == right || (i < left && factor_at(a, i)->id <= factor_at(b, j)->id);
+        atoms[count++] = first ? factor_at(a, i++) : factor_at(b, j++);
+    }
+    return product_of(s, atoms, count, e);
+}
+
+// a without the factors of b, all of which it has: *e; false if it lacks one.
+static bool divide_products(sizes *s, const expr *a, const expr *b, const expr **e) {
+    const expr *atoms[MOST_FACTORS];
+    int count = 0, j = 0, right = factor_count(b);
+    for (int i = 0; i < factor_count(a); i++) {
+        if (j < right && factor_at(a, i) == factor_at(b, j))
+            j++;
+        else
+            atoms[count++] = factor_at(a, i);
+    }
+    return j == right && product_of(s, atoms, count, e);
+}
+
+bool product_without(sizes *s, const expr *product, const expr *factor, number *n) {
+    const expr *e;
+    if (!divide_products(s, product, factor, &e))
+        return false;
+    *n = e ? whole(e) : number_int(1);
+    return true;
+}
+
+bool poly_multiply(sizes *s, const poly *p, const poly *q, poly *to) {
+    to->count = 0;
+    for (int i = 0; i < p->count; i++) {
+        poly row = {0};
+        for (int j = 0; j < q->count; j++) {
+            poly one = {.count = 1};
+            if (__builtin_mul_overflow(p->terms[i].coefficient, q->terms[j].coefficient,
+                                       &one.terms[0].coefficient) ||
+                !multiply_products(s, p->terms[i].of, q->terms[j].of, &one.terms[0].of) ||
+                !poly_add(&row, &one, 1))
+                return false;
+        }
+        if (!poly_add(to, &row, 1))
+            return false;
+    }
+    return true;
+}
+
+// --- the operations ---
+
+// An atom, whose hint the operation gives.
+static bool atom(sizes *s, number_op op, number a, number b, number *n) {
+    number hint, left = a, right = b;
+    left.e = right.e = NULL;
+    if ((a.e && a.e->depth >= MOST_DEPTH) || (b.e && b.e->depth >= MOST_DEPTH) ||
+        !number_compute(op, left, right, &hint))
+        return false;
+    const expr *e = intern_operation(s, op, a, b, hint);
+    if (e)
+        *n = whole(e);
+    return e != NULL;
+}
+
+bool int_add(sizes *s, number a, number b, int64_t coefficient, number *n) {
+    poly p, q;
+    poly_of(&p, a);
+    poly_of(&q, b);
+    return poly_add(&p, &q, coefficient) && poly_number(s, &p, n);
+}
+
+bool int_multiply(sizes *s, number a, number b, number *n) {
+    poly p, q, product;
+    poly_of(&p, a);
+    poly_of(&q, b);
+    bool small = p.count <= 1 || q.count <= 1 || p.count * q.count <= MOST_EXPANDED;
+    if (small && poly_multiply(s, &p, &q, &product))
+        return poly_number(s, &product, n);
+    if (s->failed || !a.e || !b.e)
+        return false;
+    bool swap = a.e->id > b.e->id;
+    return atom(s, NUMBER_MUL, swap ? b : a, swap ? a : b, n);
+}
+
+// What divides every term of p and of q, as a product; NULL: nothing but 1.
+static bool common_product(sizes *s, const poly *p, const poly *q, const expr **common) {
+    const expr *atoms[MOST_FACTORS];
+    int count = 0;
+    const expr *first = q->terms[0].of;
+    for (int i = 0; i < factor_count(first); i++) {
+        const expr *a = factor_at(first, i);
+        int most = factors_in(first, a), before = 0;
+        for (int j = 0; j < p->count; j++)
+            most = Py_MIN(most, factors_in(p->terms[j].of, a));
+        for (int j = 1; j < q->count; j++)
+            most = Py_MIN(most, factors_in(q->terms[j].of, a));
+        for (int j = 0; j < count; j++)
+            before += atoms[j] == a;
+        if (before < most)
+            atoms[count++] = a;
+    }
+    return product_of(s, atoms, count, common);
+}
+
+static bool divide_terms(sizes *s, poly *p, int64_t number, const expr *product) {
+    poly result = {0};
+    for (int i = 0; i < p->count; i++) {
+        poly one = {.count = 1, .terms = {{p->terms[i].coefficient / number, NULL}}};
+        if (!divide_products(s, p->terms[i].of, product, &one.terms[0].of) ||
+            !poly_add(&result, &one, 1))
+            return false;
+    }
+    *p = result;
+    return true;
+}
+
+// Takes out of p and q what divides every term of both: `content` times `common`. The quotient of
+// the two stays the same, since q is not 0.
+static bool cancel(sizes *s, poly *p, poly *q, int64_t *content, const expr **common) {
+    *content = 0;
+    for (int i = 0; i < p->count; i++)
+        *content = common_divisor(p->terms[i].coefficient, *content);
+    for (int i = 0; i < q->count; i++)
+        *content = common_divisor(q->terms[i].coefficient, *content);
+    if (!common_product(s, p, q, common))
+        return false;
+    if (*content <= 1 && !*common)
+        return true;
+    return divide_terms(s, p, *content, *common) && divide_terms(s, q, *content, *common);
+}
+
+// Moves terms that q, a single term, divides out of p: p // q is *outside + what is left // q. Of a
+// plain divisor the coefficients that are left are as small as can be, whatever their sign.
+static bool take_multiples(sizes *s, poly *p, term q, poly *outside) {
+    poly left = {0};
+    outside->count = 0;
+    for (int i = 0; i < p->count; i++) {
+        term t = p->terms[i];
+        poly one = {.count = 1, .terms = {t}};
+        const expr *quotient = t.of;
+        int64_t times = 0;
+        if (t.coefficient == INT64_MIN || q.coefficient == INT64_MIN)
+            return false;
+        bool divides = !q.of || divide_products(s, t.of, q.of, &quotient);
+        if (divides)
+            (void)floor_divide(t.coefficient, q.coefficient, &times);
+        else if (s->failed)
+            return false;
+        int64_t rest = divides ? t.coefficient % q.coefficient : t.coefficient;
+        rest += divides && rest != 0 && (rest < 0) != (q.coefficient < 0) ? q.coefficient : 0;
+        if (q.of && rest != 0) { // all of it or nothing: smaller coefficients are not simpler
+            rest = t.coefficient;
+            times = 0;
+        } else if (t.of && q.coefficient > 0 && rest > q.coefficient / 2) {
+            rest -= q.coefficient;
+            times++;
+        }
+        one.terms[0] = (term){times, quotient};
+        if (times != 0 && !poly_add(outside, &one, 1))
+            return false;
+        one.terms[0] = (term){rest, t.of};
+        if (rest != 0 && !poly_add(&left, &one, 1))
+            return false;
+    }
+    *p = left;
+    return true;
+}
+
+// floor(-x / k) is -floor((x + k - 1) / k): of the two, the one whose first term is positive.
+static bool turn_around(poly *p, int64_t k, poly *outside, int64_t *sign) {
+    int first = p->count > 0 && !p->terms[0].of;
+    poly turned = {0}, more;
+    *sign = 1;
+    if (first == p->count || p->terms[first].coefficient > 0)
+        return true;
+    poly_constant(&more, k - 1);
+    if (!poly_add(&turned, p, -1) || !poly_add(&turned, &more, 1))
+        return false;
+    int64_t constant = poly_take_constant(&turned), times;
+    (void)floor_divide(constant, k, &times);
+    poly_constant(&more, times);
+    if (!poly_add(outside, &more, -1))
+        return false;
+    poly_constant(&more, constant - times * k);
+    *sign = -1;
+    *p = turned;
+    return poly_add(p, &more, 1);
+}
+
+// x // a // b is x // (a * b).
+static bool merge_quotients(poly *p, int64_t *k) {
+    const expr *inner = p->count == 1 ? p->terms[0].of : NULL;
+    int64_t product;
+    if (!inner || p->terms[0].coefficient != 1 || !is_operation(inner, NUMBER_FLOORDIV) ||
+        inner->facts.opaque)
+        return false;
+    number x = operand_of(inner, 0), by = operand_of(inner, 1);
+    if (by.e || by.hint.i <= 0 || *k <= 0 || __builtin_mul_overflow(by.hint.i, *k, &product))
+        return false;
+    poly_of(p, x);
+    *k = product;
+    return true;
+}
+
+static bool quotient_of(sizes *s, poly *p, poly *q, number *n) {
+    poly outside = {0}, last;
+    int64_t sign = 1, k = q->count == 1 && !q->terms[0].of ? q->terms[0].coefficient : 0;
+    number a, b, quotient;
+    if (q->count == 1 && !take_multiples(s, p, q->terms[0], &outside))
+        return false;
+    if (k > 0 && merge_quotients(p, &k)) {
+        poly_constant(q, k);
+        number inner;
+        if (!quotient_of(s, p, q, &inner))
+            return false;
+        poly_of(&last, inner);
+        return poly_add(&outside, &last, 1) && poly_number(s, &outside, n);
+    }
+    if (k > 0 && !turn_around(p, k, &outside, &sign))
+        return false;
+    if (!poly_number(s, p, &a) || !poly_number(s, q, &b))
+        return false;
+    if (!a.e && !b.e) {
+        int64_t value;
+        if (!floor_divide(a.hint.i, b.hint.i, &value))
+            return false;
+        quotient = number_int(value);
+    } else if (!a.e && a.hint.i == 0) {
+        quotient = a;
+    } else if (!atom(s, NUMBER_FLOORDIV, a, b, &quotient)) {
+        return false;
+    }
+    poly_of(&last, quotient);
+    return poly_add(&outside, &last, sign) && poly_number(s, &outside, n);
+}
+
+bool int_floordiv(sizes *s, number a, number b, number *n) {
+    poly p, q, turned = {0};
+    int64_t content;
+    const expr *common;
+    poly_of(&p, a);
+    poly_of(&q, b);
+    if (!b.e && b.hint.i < 0 && b.hint.i != INT64_MIN && poly_add(&turned, &p, -1)) {
+        p = turned; // x // -k is -x // k
+        poly_constant(&q, -b.hint.i);
+    }
+    return q.count > 0 && cancel(s, &p, &q, &content, &common) && quotient_of(s, &p, &q, n);
+}
+
+// Common factors come out of a remainder; multiples of the divisor leave it.
+bool int_mod(sizes *s, number a, number b, number *n) {
+    poly p, q, outside = {0};
+    int64_t content;
+    const expr *common;
+    number x, by, rest;
+    poly_of(&p, a);
+    poly_of(&q, b);
+    if (q.count == 0 || !cancel(s, &p, &q, &content, &common) ||
+        (q.count == 1 && !take_multiples(s, &p, q.terms[0], &outside)) || !poly_number(s, &p, &x) ||
+        !poly_number(s, &q, &by))
+        return false;
+    if (!x.e && !by.e) {
+        if (!number_compute(NUMBER_MOD, x, by, &rest))
+            return false;
+    } else if (!x.e && x.hint.i == 0) {
+        rest = x;
+    } else if (!atom(s, NUMBER_MOD, x, by, &rest)) {
+        return false;
+    }
+    number factor = common ? whole(common) : number_int(1), scaled;
+    return int_multiply(s, rest, number_int(content), &scaled) &&
+           int_multiply(s, scaled, factor, n);
+}
+
+bool int_minmax(sizes *s, number_op op, number a, number b, number *n) {
+    number difference;
+    if (!int_add(s, a, b, -1, &difference))
+        return !s->failed && atom(s, op, a, b, n);
+    int least = known_not_negative(s, difference); // is a >= b?
+    if (least >= 0) {
+        *n = (op == NUMBER_MIN) == (least == 1) ? b : a;
+        return true;
+    }
+    number negative;
+    if (int_add(s, b, a, -1, &negative) && known_not_negative(s, negative) == 1) {
+        *n = op == NUMBER_MIN ? a : b;
+        return true;
+    }
+    bool swap = a.e && (!b.e || a.e->id > b.e->id); // one order for both
+    return !s->failed && atom(s, op, swap ? b : a, swap ? a : b, n);
+}
+
+// --- questions ---
+
+static bool question(sizes *s, number_op op, const poly *p, number *truth) {
+    number n, zero = number_int(0);
+    if (!poly_number(s, p, &n))
+        return false;
+    if (!n.e) {
+        *truth = number_bool(op == NUMBER_EQ ? n.hint.i == 0 : n.hint.i >= 0);
+        return true;
+    }
+    bool hint = op == NUMBER_EQ ? n.hint.i == 0 : n.hint.i >= 0;
+    const expr *e = intern_operation(s, op, n, zero, number_bool(hint));
+    if (e)
+        *truth = whole(e);
+    return e != NULL;
+}
+
+// p is content * m + constant: asks about m + constant / content instead.
+static bool shrink(number_op op, poly *p, bool *never) {
+    int64_t constant = poly_take_constant(p), content = poly_content(p), rounded;
+    poly more;
+    *never = false;
+    if (content != 0) {
+        if (op != NUMBER_EQ && content < 0) { // the sign matters: turn it back
+            poly turned = {0};
+            if (!poly_add(&turned, p, -1))
+                return false;
+            *p = turned;
+            content = -content;
+        }
+        if (!floor_divide(constant, content, &rounded))
+            return false;
+        *never = op == NUMBER_EQ && constant % content != 0;
+        constant = rounded;
+    }
+    poly_constant(&more, constant);
+    return poly_add(p, &more, 1);
+}
+
+bool int_question(sizes *s, number_op op, number a, number *truth) {
+    poly p;
+    bool never, negate = op == NUMBER_NE;
+    op = negate ? NUMBER_EQ : op;
+    poly_of(&p, a);
+    if (!shrink(op, &p, &never))
+        poly_of(&p, a);
+    else if (never) {
+        *truth = number_bool(negate);
+        return true;
+    }
+    if (!question(s, op, &p, truth))
+        return false;
+    if (!negate)
+        return true;
+    number equal = *truth;
+    if (!equal.e) {
+        *truth = number_bool(!equal.hint.i);
+        return true;
+    }
+    const expr *e = intern_operation(s, NUMBER_NOT, equal, (number){0}, number_bool(!equal.hint.i));
+    if (e)
+        *truth = whole(e);
+    return e != NULL;
+}

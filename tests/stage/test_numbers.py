@@ -1,0 +1,111 @@
+"""Symbolic numbers: what is known of them without a condition, what a decision tells, and when a
+guard of the conditions lets other values pass."""
+
+from __future__ import annotations
+
+import pytest
+from number_tools import Numbers
+
+
+@pytest.fixture
+def t() -> Numbers:
+    return Numbers()
+
+
+# Each is true for all sizes n, m, k of at least 2.
+LEMMAS = {
+    "same": lambda n, m, k: n + m * 2 == m + n + m,
+    "bounds": lambda n, m, k: n * m + 3 > 6,
+    "bounds of a square": lambda n, m, k: (n // -3) ** 2 > 0,
+    "factor": lambda n, m, k: n * m - n > 0,
+    "unequal by content": lambda n, m, k: n * 2 != m * 4 + 1,
+    "factor leaves //": lambda n, m, k: (n * m) // n == m,
+    "factors leave //": lambda n, m, k: (n * m * k) // (m * k) == n,
+    "factor leaves %": lambda n, m, k: (n * m) % n == 0,
+    "factor comes out of %": lambda n, m, k: (n * 4) % (m * 4) == (n % m) * 4,
+    "multiple leaves //": lambda n, m, k: (n + m * 8) // 8 == n // 8 + m,
+    "multiple leaves %": lambda n, m, k: (n + m * 8) % 8 == n % 8,
+    "// within //": lambda n, m, k: n // 2 // 3 == n // 6,
+    "// and %": lambda n, m, k: n // 8 * 8 + n % 8 == n,
+    "// and % by a symbol": lambda n, m, k: n // m * m + n % m == n,
+    "// below": lambda n, m, k: n // 8 * 8 <= n,
+    "// above": lambda n, m, k: n < n // 8 * 8 + 8,
+    "// is less": lambda n, m, k: n // 2 <= n,
+    "% is less": lambda n, m, k: n % m < m,
+    "% is not negative": lambda n, m, k: (n - m) % k >= 0,
+    "up to a multiple": lambda n, m, k: n + (-n) % 8 == (n + 7) // 8 * 8,
+    "up, the other way": lambda n, m, k: -(-n // 8) == (n + 7) // 8,
+    "up is no less": lambda n, m, k: n + (-n) % 8 >= n,
+    "min": lambda n, m, k: n.numbers.apply("min", n, m) <= n,
+    "min of both": lambda n, m, k: n.numbers.apply("min", n, m) <= m,
+    "min with more": lambda n, m, k: n.numbers.apply("min", n, m) < n + m,
+    "max": lambda n, m, k: n.numbers.apply("max", n, m) >= m,
+    "min of what is known": lambda n, m, k: n.numbers.apply("min", n, n + m) == n,
+    "abs": lambda n, m, k: abs(n) == n,
+    "shift": lambda n, m, k: n << 3 == n * 8,
+    "shift back": lambda n, m, k: (n << 3) >> 3 == n,
+    "mask": lambda n, m, k: (n & 7) < 8,
+    "power": lambda n, m, k: (n + m) ** 2 == n**2 + n * m * 2 + m**2,
+    "invert": lambda n, m, k: ~n == -n - 1,
+    "rounded": lambda n, m, k: (n < 1.5) == False,  # noqa: E712
+    "convolution": lambda n, m, k: (n - 1) // 2 + 1 >= 1,
+}
+
+
+@pytest.mark.parametrize("name", LEMMAS)
+def test_what_holds_for_all_sizes_is_known(t: Numbers, name: str) -> None:
+    truth = LEMMAS[name](t.size("n", 10), t.size("m", 7), t.size("k", 5))
+    assert truth.known() is True
+    assert t.apply("not", truth).known() is False
+    assert truth.decide() is True
+    assert t.conditions() == []
+
+
+# (what is decided, what is known then and was not before); n, m, k = 24, 24, 6.
+TOLD = {
+    "equal": (lambda n, m, k: n == m, lambda n, m, k: n * k + 1 == m * k + 1),
+    "equal bounds": (lambda n, m, k: [n == m, m >= 5], lambda n, m, k: n > 4),
+    "a number": (lambda n, m, k: n == 24, lambda n, m, k: n * m == m * 24),
+    "linear": (lambda n, m, k: n == k * 4, lambda n, m, k: n % 4 == 0),
+    "product": (lambda n, m, k: n * k == 144, lambda n, m, k: n * k + m > 100),
+    "a sum": (lambda n, m, k: n + m == 48, lambda n, m, k: n + m - 48 == 0),
+    "no solution": (lambda n, m, k: n * 2 + m * 3 == 120, lambda n, m, k: n * 2 + m * 3 > 100),
+    "divides": (lambda n, m, k: n % 8 == 0, lambda n, m, k: n // 8 * 8 == n),
+    "divides less": (lambda n, m, k: n % 8 == 0, lambda n, m, k: (n * m) % 4 == 0),
+    "divides again": (lambda n, m, k: [n % 4 == 0, n // 4 % 3 == 0], lambda n, m, k: n % 12 == 0),
+    "divides a product": (lambda n, m, k: n * k % 4 == 0, lambda n, m, k: n * k // 4 * 4 == n * k),
+    "divides a sum": (lambda n, m, k: (n + m) % 4 == 0, lambda n, m, k: (n + m + 8) % 4 == 0),
+    "divides, with a rest": (lambda n, m, k: (n + 3) % 9 == 0, lambda n, m, k: n % 3 == 0),
+    "divides an equal": (lambda n, m, k: [n % 8 == 0, m == n], lambda n, m, k: m % 8 == 0),
+    "less": (lambda n, m, k: n < 30, lambda n, m, k: n < 40),
+    "less than another": (lambda n, m, k: k < n, lambda n, m, k: n - k > 0),
+    "less, turned": (lambda n, m, k: k < n, lambda n, m, k: k * 2 - 2 * n < 0),
+    "less, then equal": (lambda n, m, k: [k < n, n == m], lambda n, m, k: k < m),
+    "hole": (lambda n, m, k: n != 5, lambda n, m, k: n != 5),
+    "hole at the end": (lambda n, m, k: n != 2, lambda n, m, k: n > 2),
+    "hole, then equal": (lambda n, m, k: [k != 7, k == m - 18], lambda n, m, k: m != 25),
+    "quotient": (lambda n, m, k: n // 4 >= 3, lambda n, m, k: n >= 12),
+    "quotient is": (lambda n, m, k: n // 4 == 6, lambda n, m, k: n < 28),
+    "factor": (lambda n, m, k: n * k == m * k, lambda n, m, k: n == m),
+    "float": (lambda n, m, k: n / 2 < 20.5, lambda n, m, k: n / 2 < 20.5),
+    "both": (lambda n, m, k: (n > 3) & (m > 3), lambda n, m, k: m > 2),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_decision_tells_more(t: Numbers, name: str) -> None:
+    sizes = t.size("n", 24), t.size("m", 24), t.size("k", 6)
+    decided, told = TOLD[name]
+    before = told(*sizes)
+    start, unconditional = t.sizes.now(), list(t.conditions())
+    assert before.known() is None
+    for truth in decided(*sizes) if isinstance(decided(*sizes), list) else [decided(*sizes)]:
+        truth.decide()
+    noted = t.conditions()
+    assert len(noted) > len(unconditional)
+    assert told(*sizes).known() is True and before.known() is True
+    assert told(*sizes).decide() is True
+    assert t.conditions() == noted
+    t.sizes.rollback(*start)
+    assert t.conditions() == unconditional
+    assert before.known() is None
