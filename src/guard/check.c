@@ -311,3 +311,79 @@ bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *f
     }
     return true;
 }
+
+// --- all that fails ---
+
+static bool is_loaded(const step *s, PyObject *const *regs) {
+    return (s->a < 0 || regs[s->a]) && (s->b < 0 || regs[s->b]);
+}
+
+// An int of 64 bits or a float, and no object of a subclass.
+static bool is_number(PyObject *o) {
+    int overflow = 0;
+    if (PyLong_CheckExact(o))
+        PyLong_AsLongLongAndOverflow(o, &overflow);
+    return PyFloat_CheckExact(o) || (PyLong_CheckExact(o) && !overflow);
+}
+
+// Whether a check fails, and which numbers of what it looks at make it fail.
+static bool is_misfit(const guard_program *p, const step *s, const guard_frame *f,
+                      PyObject *const *regs, unsigned *open) {
+    PyObject *o = s->a >= 0 ? regs[s->a] : NULL;
+    *open = 0;
+    if (s->op == STEP_CHECK + GUARD_CUSTOM && s->custom->misfit)
+        return s->custom->misfit(o, s->data, open);
+    if (pass_check(p, s, f, regs))
+        return false;
+    if (s->op == STEP_CHECK + GUARD_VALUE && Py_TYPE(o) == Py_TYPE(s->object) && is_number(o) &&
+        is_number(s->object))
+        *open = GUARD_OPEN_VALUE;
+    return true;
+}
+
+static status note_place(const guard_program *p, int32_t reg, unsigned open, PyObject *places) {
+    PyObject *text = register_text(p, reg);
+    PyObject *known = text ? PyDict_GetItemWithError(places, text) : NULL;
+    unsigned long bits = known ? PyLong_AsUnsignedLong(known) : 0;
+    PyObject *all = PyErr_Occurred() ? NULL : PyLong_FromUnsignedLong(bits | open);
+    int failed = all ? PyDict_SetItem(places, text, all) : -1;
+    Py_XDECREF(text);
+    Py_XDECREF(all);
+    return failed < 0 ? ST_ERROR : ST_OK;
+}
+
+// What hangs from a place that is not there is not looked at; nor is what looks at all places.
+static status find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
+                           guard_misfits *m) {
+    bool all_there = true;
+    for (const step *s = p->steps, *end = s + p->count; s < end; s++) {
+        unsigned open = 0;
+        bool fails;
+        if (step_is_load(s)) {
+            bool rooted = s->a < 0 || regs[s->a];
+            fails = !pass_load(p, s, f, regs) && rooted;
+            all_there = all_there && regs[s->b];
+        } else {
+            bool there = s->op == STEP_CHECK + GUARD_DISTINCT ? all_there : is_loaded(s, regs);
+            fails = there && is_misfit(p, s, f, regs, &open);
+        }
+        m->count += fails;
+        m->numbers = m->numbers && (!fails || open);
+        if (fails && open)
+            TRY(note_place(p, s->a, open, m->places));
+    }
+    return ST_OK;
+}
+
+status guard_find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
+                          guard_misfits *found) {
+    *found = (guard_misfits){.numbers = !guard_dead(p), .places = PyDict_New()};
+    if (!found->places)
+        return ST_ERROR;
+    bool collecting = raw_gc_off(); // registers are borrowed
+    status done = guard_dead(p) ? ST_OK : find_misfits(p, f, regs, found);
+    raw_gc_restore(collecting);
+    if (done != ST_OK)
+        Py_CLEAR(found->places);
+    return done;
+}

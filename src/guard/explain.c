@@ -5,7 +5,7 @@
 #include "src/guard/program.h"
 #include "src/guard/value.h"
 
-static PyObject *register_text(const guard_program *p, int32_t reg) {
+PyObject *register_text(const guard_program *p, int32_t reg) {
     const step *s = &p->steps[p->loads[reg]];
     PyObject *parent = s->a >= 0 ? register_text(p, s->a) : NULL;
     if (s->a >= 0 && !parent)

@@ -65,6 +65,9 @@ typedef struct guard_custom {
     PyObject *(*text)(const char *source, void *data);
     PyObject *(*reason)(const char *source, PyObject *object, void *data);
     void (*drop)(void *data);
+    // Whether `object` fails. If nothing but numbers of it differ, that could be left open, `open`
+    // says which: the caller's bits; else 0. It leaves nothing behind. NULL: ask `check`.
+    bool (*misfit)(PyObject *object, void *data, unsigned *open);
 } guard_custom;
 
 typedef struct guard_program guard_program;
@@ -158,6 +161,16 @@ PyObject *guard_reason(const guard_program *p, int failed, guard_frame *f);
 // Whether step `failed` compares a number in a slot of the frame with the one it was: *slot is
 // LOCAL's index.
 bool guard_is_number(const guard_program *p, int failed, Py_ssize_t *slot);
+// All that keeps a program from passing.
+typedef struct guard_misfits {
+    int count;        // steps that fail
+    bool numbers;     // no other step fails than those that compare a number of a place
+    PyObject *places; // strong: dict of a place's text → bits of its numbers, as a PyLong
+} guard_misfits;
+enum { GUARD_OPEN_VALUE = 1 << 30 }; // of an int or a float: the value itself
+// Runs all steps. `regs` has room for the program's registers. ST_ERROR with an exception.
+status guard_find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
+                          guard_misfits *found);
 // A short text of any object that runs no code of the user's. New str.
 PyObject *object_text(PyObject *o);
 // What str() gives where that is C code which looks at no other object; else object_text. New str.

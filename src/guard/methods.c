@@ -58,7 +58,8 @@ static void custom_drop(void *data) {
     Py_DECREF((PyObject *)data);
 }
 
-static const guard_custom custom = {"custom", custom_check, custom_text, NULL, custom_drop};
+static const guard_custom custom = {
+    .name = "custom", .check = custom_check, .text = custom_text, .drop = custom_drop};
 
 static status add_lookup(guards *g, source *a, PyObject *object) {
     PyObject *name, *found = NULL;
@@ -185,6 +186,25 @@ static PyObject *program_reason(PyObject *self, PyObject *args) {
     return result;
 }
 
+// (how many steps fail, whether all compare numbers, {place: bits}).
+static PyObject *program_misfits(PyObject *self, PyObject *args) {
+    guard_program *p = ((program_object *)self)->program;
+    py_slot slots[SLOTS];
+    guard_frame f = {0};
+    guard_misfits found;
+    if (frame_of(args, &f, slots, SLOTS) < 0)
+        return NULL;
+    PyObject **regs = PyMem_Calloc((size_t)guard_registers(p) + 1, sizeof(PyObject *));
+    if (!regs)
+        return PyErr_NoMemory();
+    status done = guard_find_misfits(p, &f, regs, &found);
+    PyMem_Free(regs);
+    Py_XDECREF(f.kept);
+    return done == ST_OK
+               ? Py_BuildValue("(iNN)", found.count, PyBool_FromLong(found.numbers), found.places)
+               : NULL;
+}
+
 // Nanoseconds are the caller's to measure: so many passes.
 static PyObject *program_repeat(PyObject *self, PyObject *args) {
     guard_program *p = ((program_object *)self)->program;
@@ -220,6 +240,9 @@ static PyMethodDef program_methods[] = {
     {"check", program_check, METH_VARARGS,
      "check(function, slots): registers, or the failing step."},
     {"reason", program_reason, METH_VARARGS, "reason(function, slots): text, or None."},
+    {"misfits", program_misfits, METH_VARARGS,
+     "misfits(function, slots): how many steps fail, whether all of these compare numbers of a "
+     "place, {place: bits}."},
     {"repeat", program_repeat, METH_VARARGS, "repeat((function, slots), times): passes."},
     {"rows", program_rows, METH_NOARGS, "The guards as (text, filename, line)."},
     {"dead", program_dead, METH_NOARGS, "Whether it can never pass again."},

@@ -139,6 +139,9 @@ PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs);
 // `parent` is the parent's text, or NULL. New str.
 PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index);
 
+// The text of the place that a register is loaded from. New str.
+PyObject *register_text(const guard_program *p, int32_t reg);
+
 // Replaces %a %b %o %i %p %k %n in a pattern by texts (each may be NULL). New str.
 typedef struct pattern_texts {
     PyObject *first, *second, *object, *name;

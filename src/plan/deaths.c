@@ -119,7 +119,8 @@ static void drop(void *data) {
     PyMem_Free(d);
 }
 
-static const guard_custom quiet_guard = {"quiet", check, text, NULL, drop};
+static const guard_custom quiet_guard = {
+    .name = "quiet", .check = check, .text = text, .drop = drop};
 
 static status guard_displaced(builder *b, source *s, displaced what) {
     displaced *d = PyMem_Malloc(sizeof(displaced));

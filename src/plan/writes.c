@@ -348,8 +348,8 @@ static void layout_drop(void *layout) {
     Py_DECREF((PyObject *)layout);
 }
 
-static const guard_custom layout_guard = {"set_layout", layout_check, layout_text, NULL,
-                                          layout_drop};
+static const guard_custom layout_guard = {
+    .name = "set_layout", .check = layout_check, .text = layout_text, .drop = layout_drop};
 
 // A set then and now.
 typedef struct set_change {

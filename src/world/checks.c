@@ -88,8 +88,10 @@ static PyObject *base_value_text(const char *s, void *data) {
 }
 
 status check_base_value(world *w, source *s, PyObject *o) {
-    static const guard_custom custom = {"base_value", base_value_check, base_value_text, NULL,
-                                        drop_object};
+    static const guard_custom custom = {.name = "base_value",
+                                        .check = base_value_check,
+                                        .text = base_value_text,
+                                        .drop = drop_object};
     PyObject *copy = base_part(o);
     return copy ? guard_add_custom(w->guards, s, &custom, copy) : ST_ERROR;
 }
@@ -113,7 +115,8 @@ static PyObject *equal_text(const char *s, void *data) {
 }
 
 status check_equal(world *w, source *s, PyObject *o) {
-    static const guard_custom custom = {"equal", equal_check, equal_text, NULL, drop_object};
+    static const guard_custom custom = {
+        .name = "equal", .check = equal_check, .text = equal_text, .drop = drop_object};
     return guard_add_custom(w->guards, s, &custom, Py_NewRef(o));
 }
 
@@ -128,7 +131,8 @@ static PyObject *c_method_text(const char *s, void *data) {
 }
 
 status check_c_method(world *w, source *s, PyObject *method) {
-    static const guard_custom custom = {"c_method", c_method_check, c_method_text, NULL, NULL};
+    static const guard_custom custom = {
+        .name = "c_method", .check = c_method_check, .text = c_method_text};
     return guard_add_custom(w->guards, s, &custom, ((PyCFunctionObject *)method)->m_ml);
 }
 
@@ -141,7 +145,8 @@ static PyObject *wrapper_text(const char *s, void *data) {
 }
 
 status check_wrapper(world *w, source *s, PyObject *method) {
-    static const guard_custom custom = {"wrapper", wrapper_check, wrapper_text, NULL, drop_object};
+    static const guard_custom custom = {
+        .name = "wrapper", .check = wrapper_check, .text = wrapper_text, .drop = drop_object};
     return guard_add_custom(w->guards, s, &custom, Py_NewRef(raw_wrapper_descriptor(method)));
 }
 
@@ -158,8 +163,8 @@ static PyObject *not_exported_text(const char *s, void *data) {
 }
 
 status check_not_exported(world *w, source *s) {
-    static const guard_custom custom = {"not_exported", not_exported_check, not_exported_text, NULL,
-                                        NULL};
+    static const guard_custom custom = {
+        .name = "not_exported", .check = not_exported_check, .text = not_exported_text};
     return guard_add_custom(w->guards, s, &custom, NULL);
 }
 
@@ -176,8 +181,8 @@ static PyObject *cell_empty_text(const char *s, void *data) {
 }
 
 status check_cell_empty(world *w, source *s) {
-    static const guard_custom custom = {"cell_empty", cell_empty_check, cell_empty_text, NULL,
-                                        NULL};
+    static const guard_custom custom = {
+        .name = "cell_empty", .check = cell_empty_check, .text = cell_empty_text};
     return guard_add_custom(w->guards, s, &custom, NULL);
 }
 
@@ -191,8 +196,8 @@ static PyObject *slot_empty_text(const char *s, void *data) {
 }
 
 status check_slot_empty(world *w, source *s, Py_ssize_t offset) {
-    static const guard_custom custom = {"slot_empty", slot_empty_check, slot_empty_text, NULL,
-                                        NULL};
+    static const guard_custom custom = {
+        .name = "slot_empty", .check = slot_empty_check, .text = slot_empty_text};
     return guard_add_custom(w->guards, s, &custom, (void *)(intptr_t)offset);
 }
 
@@ -214,7 +219,8 @@ static PyObject *context_text(const char *s, void *data) {
 }
 
 status check_context_set(world *w, source *s, bool set) {
-    static const guard_custom custom = {"context_set", context_check, context_text, NULL, NULL};
+    static const guard_custom custom = {
+        .name = "context_set", .check = context_check, .text = context_text};
     return guard_add_custom(w->guards, s, &custom, set ? (void *)1 : NULL);
 }
 
@@ -242,7 +248,8 @@ PyObject *deque_maxlen(PyObject *deque) {
 }
 
 status check_maxlen(world *w, source *s, PyObject *deque) {
-    static const guard_custom custom = {"maxlen", maxlen_check, maxlen_text, NULL, drop_object};
+    static const guard_custom custom = {
+        .name = "maxlen", .check = maxlen_check, .text = maxlen_text, .drop = drop_object};
     PyObject *maxlen = deque_maxlen(deque);
     return maxlen ? guard_add_custom(w->guards, s, &custom, maxlen) : ST_ERROR;
 }

@@ -249,3 +249,55 @@ def test_each_failed_allocation_is_survived():
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 50
+
+
+# --- all that fails ---
+
+VALUE = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "count", "numbers", "places"),
+    [
+        ((3, 4), (3, 4), 0, True, {}),
+        ((3, 4), (5, 4), 1, True, {"L['x']": VALUE}),
+        ((3, 4.0), (5, 6.0), 2, True, {"L['x']": VALUE, "L['y']": VALUE}),
+        ((3, 4), (5, 6.0), 2, False, {"L['x']": VALUE}),
+        ((3, 4), (True, 6), 2, False, {"L['y']": VALUE}),
+        ((True, 4), (False, 4), 1, False, {}),
+        ((3, 4), (1 << 70, 4), 1, False, {}),
+        ((1 << 70, 4), (3, 4), 1, False, {}),
+        ((3, "a"), (4, "b"), 2, False, {"L['x']": VALUE}),
+        ((3, 4), (UNBOUND, 5), 2, False, {"L['y']": VALUE}),
+    ],
+)
+def test_all_that_fails_is_found(then, now, count, numbers, places):
+    rows = [("VALUE", L(0, "x"), then[0]), ("VALUE", L(1, "y"), then[1])]
+    program = Program(rows, *then)
+    assert program.program.misfits(function, list(now)) == (count, numbers, places)
+
+
+def test_what_hangs_from_a_missing_place_is_no_failure_of_its_own():
+    item = below(L(), ("LIST_ITEM", None, 1))
+    program = Program(
+        [("VALUE", item, 3), ("VALUE", L(1, "y"), 1), ("DISTINCT", item), ("DISTINCT", L(1, "y"))],
+        [2, 3],
+        1,
+    )
+    assert program.passes()
+    assert program.program.misfits(function, [[2], 1]) == (1, False, {})
+    assert program.program.misfits(function, [[2, 4], 5]) == (
+        2,
+        True,
+        {"L['x'][1]": VALUE, "L['y']": VALUE},
+    )
+
+
+def test_a_program_whose_object_died_has_no_numbers_to_open():
+    o = Plain()
+    p = Program([("IS", L(), o), ("VALUE", L(1, "y"), 1)], o, 1)
+    p.slots[0] = None
+    del o
+    gc.collect()
+    assert p.program.dead()
+    assert p.program.misfits(function, [None, 2])[1:] == (False, {})
