@@ -337,7 +337,7 @@ static bool is_misfit(const guard_program *p, const step *s, const guard_frame *
         return false;
     if (s->op == STEP_CHECK + GUARD_VALUE && Py_TYPE(o) == Py_TYPE(s->object) && is_number(o) &&
         is_number(s->object))
-        *open = GUARD_OPEN_VALUE;
+        *open = GUARD_OPEN_VALUE | (PyFloat_CheckExact(o) ? GUARD_OPEN_FLOAT : 0);
     return true;
 }
 
@@ -367,7 +367,8 @@ static status find_misfits(const guard_program *p, guard_frame *f, PyObject **re
             bool there = s->op == STEP_CHECK + GUARD_DISTINCT ? all_there : is_loaded(s, regs);
             fails = there && is_misfit(p, s, f, regs, &open);
         }
-        m->count += fails;
+        int numbers = __builtin_popcount(open & ~(unsigned)GUARD_OPEN_FLOAT);
+        m->count += fails && numbers > 0 ? numbers : fails;
         m->numbers = m->numbers && (!fails || open);
         if (fails && open)
             TRY(note_place(p, s->a, open, m->places));

@@ -253,7 +253,7 @@ def test_each_failed_allocation_is_survived():
 
 # --- all that fails ---
 
-VALUE = 1 << 30
+VALUE, FLOAT = 1 << 30, 3 << 29
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ VALUE = 1 << 30
     [
         ((3, 4), (3, 4), 0, True, {}),
         ((3, 4), (5, 4), 1, True, {"L['x']": VALUE}),
-        ((3, 4.0), (5, 6.0), 2, True, {"L['x']": VALUE, "L['y']": VALUE}),
+        ((3, 4.0), (5, 6.0), 2, True, {"L['x']": VALUE, "L['y']": FLOAT}),
         ((3, 4), (5, 6.0), 2, False, {"L['x']": VALUE}),
         ((3, 4), (True, 6), 2, False, {"L['y']": VALUE}),
         ((True, 4), (False, 4), 1, False, {}),
