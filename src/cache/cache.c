@@ -18,6 +18,7 @@ static void entry_free(entry *e) {
     plan_free(e->plan);
     Py_XDECREF(e->why);
     Py_XDECREF(e->misfits);
+    Py_XDECREF(e->open);
     PyMem_Free(e);
 }
 
@@ -155,6 +156,8 @@ void cache_clear(cache *c) {
     c->made = c->reaching = c->drops = c->registers = 0;
     c->given_up = c->off = false;
     c->varying_count = 0;
+    Py_CLEAR(c->open);
+    Py_CLEAR(c->settled);
     drop_dead(c);
 }
 

@@ -17,6 +17,9 @@ typedef struct entry {
     long number;       // its number among the compiler's entries, in the order they were made
     PyObject *why;     // strong, or NULL: the break that it ends in, as people see it
     PyObject *misfits; // strong, or NULL: why the earlier entries did not fit, list of str
+    // strong, or NULL: the numbers that its trace was asked to leave open, as `open` of the cache
+    PyObject *open;
+    bool open_all; // and all sizes and ints, see world_terms
     long hits;
     int held;     // number of runs of the entry now
     bool dropped; // it is out of its cache; the last run frees it
@@ -65,6 +68,10 @@ typedef struct cache {
     // entry is made for such a number: a trace breaks where the program looks at it.
     Py_ssize_t varying[8];
     int varying_count;
+    // Numbers that the next trace leaves open: strong, dict of a place's text → bits, as
+    // guard_misfits has them; or NULL. And those that are never left open again, likewise: a trace
+    // had to settle them all the same.
+    PyObject *open, *settled;
 } cache;
 
 // Visits each reference that the cache's entries have to a code object.
@@ -93,6 +100,17 @@ bool cache_is_place(const entry *e, const guard_frame *f);
 int cache_alone(const cache *c);
 // Why no entry fits this frame: new list of str.
 PyObject *cache_reasons(cache *c, guard_frame *f);
+
+// --- numbers that are left open (open.c) ---
+
+// No entry fits this frame. If nothing but numbers keeps the one that fits best from fitting, they
+// are left open from now on; `allowed`: bits of those that may be, see guard_misfits. New dict of
+// those that were not left open before; NULL with an exception.
+PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed);
+// A number of a place was left open, and its value mattered all the same.
+status cache_settle(cache *c, PyObject *place, unsigned bits);
+// The next trace leaves these open, whatever the entries say.
+status cache_open_place(cache *c, PyObject *place, unsigned bits);
 
 // Finds slots whose number is the reason why entries do not fit, for `varying`.
 void cache_find_varying(cache *c, guard_frame *f);

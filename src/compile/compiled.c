@@ -406,14 +406,15 @@ static PyTypeObject compiler_type = {
 // --- methods ---
 
 static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"backend",  "error",       "fullgraph",  "keep_empty", "limit",
-                            "break_at", "break_every", "break_seed", "policy",     NULL};
+    static char *names[] = {"backend", "error",    "fullgraph",   "keep_empty",
+                            "limit",   "break_at", "break_every", "break_seed",
+                            "policy",  "numbers",  NULL};
     PyObject *backend, *error, *policy = Py_None;
-    int fullgraph, keep_empty, limit;
+    int fullgraph, keep_empty, limit, numbers = 0;
     long break_at = 0, break_every = 0, break_seed = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi|lllO", names, &backend, &error,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi|lllOi", names, &backend, &error,
                                      &fullgraph, &keep_empty, &limit, &break_at, &break_every,
-                                     &break_seed, &policy))
+                                     &break_seed, &policy, &numbers))
         return NULL;
     // Here and not at the first call: a user's sys.path may be anything by then.
     if (rules_setup() < 0)
@@ -432,6 +433,7 @@ static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObj
     c->fullgraph = fullgraph;
     c->keep_empty = keep_empty;
     c->limit = limit;
+    c->numbers = numbers;
     c->break_at = break_at;
     c->break_every = break_every;
     c->random = (uint64_t)break_seed;
@@ -488,7 +490,7 @@ PyMethodDef compile_methods[] = {
      "Asked with each compiled object that is called: None, or what to call in its place."},
     {"compiler", (PyCFunction)(void (*)(void))new_compiler, METH_VARARGS | METH_KEYWORDS,
      "compiler(backend, error, fullgraph, keep_empty, limit, break_at=0, break_every=0, "
-     "break_seed=0, policy=None)"},
+     "break_seed=0, policy=None, numbers=0)"},
     {"compiled", new_compiled, METH_VARARGS, "compiled(function, compiler)"},
     {"reset", reset_all, METH_NOARGS, "Forgets every compiled entry."},
     {0},

@@ -19,7 +19,8 @@ typedef struct compiler {
     VEC(cache *) all;
     uint32_t sweep_at; // at this number of caches, code objects that only compilers hold are let go
     bool fullgraph, keep_empty;
-    int limit; // the most entries that a code object may have
+    int limit;   // the most entries that a code object may have
+    int numbers; // of compiler_numbers: which numbers are left open if there is no policy
     bool warned;
     long traces, restarts, hits, compiled;
     long longest; // the number of instructions of the longest trace of a call
@@ -30,6 +31,15 @@ typedef struct compiler {
     PyObject *drops, *breaks, *recompiles; // strong, lists of str
     PyObject *dropped;                     // strong, list of dict: the texts of `drops`, in parts
 } compiler;
+
+// Which numbers are left open, so that an entry fits whatever they are. Those of an attribute
+// `numbers` of the policy.
+typedef enum compiler_numbers {
+    NUMBERS_CHANGED = 1, // those that were seen to change
+    NUMBERS_ALL = 2,     // sizes and ints of all inputs but parameters, from the start
+    NUMBERS_INTS = 4,    // ints may be left open
+    NUMBERS_FLOATS = 8,  // floats may be
+} compiler_numbers;
 
 extern compiler *all_compilers; // guarded by the GIL
 

@@ -42,6 +42,8 @@ static PyObject *note_recompile(compiler *c, cache *k, guard_frame *f) {
     PyObject *reasons = cache_reasons(k, f);
     hook_swap(before);
     Py_CLEAR(f->kept);
+    if (reasons != NULL && numbers_learn(c, k, f, reasons) < 0)
+        Py_CLEAR(reasons);
     if (reasons != NULL && PyList_GET_SIZE(reasons) > 0)
         note(c->recompiles, PyList_GET_ITEM(reasons, 0));
     return reasons;
@@ -148,7 +150,9 @@ static void force_break(compiler *c, const cache *k, world *w) {
 }
 
 static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out) {
-    world *w = product_world(c);
+    if (numbers_terms(c, k, out) < 0)
+        return OUTCOME_ERROR;
+    world *w = product_world(c, out->open, out->open_all);
     if (w == NULL)
         return OUTCOME_ERROR;
     w->terms.varying = k->varying;
@@ -216,6 +220,8 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
                  .number = c->compiled,
                  .why = made->why.row,
                  .misfits = made->misfits,
+                 .open = made->open,
+                 .open_all = made->open_all,
                  .told = made->told,
                  .last = made->last,
                  .depth = made->depth,
@@ -226,6 +232,7 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
     c->compiled++;
     Py_XINCREF(new.why);
     Py_XINCREF(new.misfits);
+    Py_XINCREF(new.open);
     made->guards = NULL;
     made->plan = NULL;
     return 0;

@@ -15,13 +15,22 @@ void product_clear(product *p) {
     plan_free(p->plan);
     break_clear(&p->why);
     Py_CLEAR(p->misfits);
+    Py_CLEAR(p->open);
     *p = (product){0};
 }
 
-world *product_world(const compiler *c) {
+// Whether what runs the graph takes numbers as inputs. A backend is given plain sizes so far: every
+// number of its traces is guarded by its value.
+static bool backend_takes_numbers(const compiler *c) {
+    return c->backend == Py_None;
+}
+
+world *product_world(const compiler *c, PyObject *open, bool all) {
     world *w = world_new();
     if (w == NULL)
         return NULL;
+    w->terms.symbolic = backend_takes_numbers(c) ? open : NULL;
+    w->terms.symbolic_all = backend_takes_numbers(c) && all;
     w->terms.whole = c->fullgraph;
     w->terms.replayed = c->backend == Py_None;
     w->terms.handling = py_is_handling();

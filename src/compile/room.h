@@ -19,6 +19,8 @@ typedef struct product {
     int made_before;   // number of entries that had been made for the place when the trace began
     policy_break why;
     PyObject *misfits; // strong, or NULL: why the older entries did not fit
+    PyObject *open;    // see entry
+    bool open_all;     // likewise
 } product;
 
 static inline PyCodeObject *frame_code(const guard_frame *f) {
@@ -35,13 +37,20 @@ policy_break break_of(world *w, PyCodeObject *co);
 void break_clear(policy_break *b);
 
 // product.c
-world *product_world(const compiler *c);
+// `open`, which is borrowed, and `all`: the numbers to leave open, see entry.
+world *product_world(const compiler *c, PyObject *open, bool all);
 // Traces the frame and up to `below` frames under it. If the trace cannot end where it broke, it is
 // done again in a new world, and breaks earlier.
 trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, product *out);
 // Whether a break of this trace is an error.
 bool product_is_strict(const compiler *c, world *w);
 void product_clear(product *p);
+
+// numbers.c: no entry fits the frame. Notes which numbers the next trace leaves open, and says so
+// behind the first of the reasons. -1 with an exception.
+int numbers_learn(compiler *c, cache *k, guard_frame *f, PyObject *reasons);
+// What the next trace is to leave open, into `out`. -1 with an exception.
+int numbers_terms(const compiler *c, const cache *k, product *out);
 
 // run.c. Runs an entry whose guards have passed; `regs` has its registers.
 outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, PyObject **result,

@@ -26,8 +26,12 @@ typedef struct world_terms {
                       // (py_is_showing)
     const Py_ssize_t *varying; // borrowed: slots of the first frame (LOCAL's index) whose number
     int varying_count;         // is another one each time
-    int watching;              // how many calls of tools the thread was inside of when the trace
-                               // began
+    // borrowed, or NULL: dict of a place's text → the numbers of what lies there that are to be left
+    // open: bits of number.h
+    PyObject *symbolic;
+    bool symbolic_all; // sizes of all inputs and all ints are to be left open, but for parameters
+    int watching;      // how many calls of tools the thread was inside of when the trace
+                       // began
 } world_terms;
 
 // --- what came in from outside ---

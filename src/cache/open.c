@@ -1,0 +1,120 @@
+// A frame that no entry fits into the numbers that the next trace leaves open: those that alone keep
+// the best of the entries from fitting.
+#include "src/cache/cache.h"
+
+// --- dicts of a place's text → bits ---
+
+// 0 also if there is no dict.
+static unsigned bits_of(PyObject *places, PyObject *place) {
+    PyObject *bits = places ? PyDict_GetItem(places, place) : NULL;
+    return bits ? (unsigned)PyLong_AsUnsignedLongMask(bits) : 0;
+}
+
+static status put_bits(PyObject **places, PyObject *place, unsigned bits) {
+    if (!*places && !(*places = PyDict_New()))
+        return ST_ERROR;
+    PyObject *all = PyLong_FromUnsignedLong(bits_of(*places, place) | bits);
+    int failed = all ? PyDict_SetItem(*places, place, all) : -1;
+    Py_XDECREF(all);
+    return failed < 0 ? ST_ERROR : ST_OK;
+}
+
+// Takes bits away; a place without any goes.
+static status take_bits(PyObject *places, PyObject *place, unsigned bits) {
+    unsigned left = bits_of(places, place) & ~bits;
+    if (!bits_of(places, place))
+        return ST_OK;
+    if (!left)
+        return PyDict_DelItem(places, place) < 0 ? ST_ERROR : ST_OK;
+    PyObject *all = PyLong_FromUnsignedLong(left);
+    int failed = all ? PyDict_SetItem(places, place, all) : -1;
+    Py_XDECREF(all);
+    return failed < 0 ? ST_ERROR : ST_OK;
+}
+
+status cache_open_place(cache *c, PyObject *place, unsigned bits) {
+    bits &= ~bits_of(c->settled, place);
+    return bits ? put_bits(&c->open, place, bits) : ST_OK;
+}
+
+status cache_settle(cache *c, PyObject *place, unsigned bits) {
+    TRY(put_bits(&c->settled, place, bits));
+    return take_bits(c->open, place, bits);
+}
+
+// --- the entry that fits best ---
+
+// Whether no other kind of number differs than those that may be left open.
+static bool is_allowed(PyObject *places, unsigned allowed) {
+    PyObject *place, *bits;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(places, &at, &place, &bits)) {
+        unsigned open = (unsigned)PyLong_AsUnsignedLongMask(bits);
+        bool is_float = open & GUARD_OPEN_FLOAT, value = open & GUARD_OPEN_VALUE;
+        if (open & ~(allowed | GUARD_OPEN_VALUE | GUARD_OPEN_FLOAT))
+            return false;
+        if (value && !(allowed & (is_float ? GUARD_OPEN_FLOAT : GUARD_OPEN_VALUE)))
+            return false;
+    }
+    return true;
+}
+
+// Numbers alone keep an entry from fitting, and fewer than in `best`: takes its place. Takes the
+// reference of `found`.
+static void keep_better(guard_misfits *best, guard_misfits found, unsigned allowed) {
+    bool better = found.count > 0 && (!best->places || found.count < best->count);
+    if (!better) {
+        Py_DECREF(found.places);
+        return;
+    }
+    found.numbers = found.numbers && is_allowed(found.places, allowed);
+    Py_XSETREF(best->places, found.places);
+    best->count = found.count;
+    best->numbers = found.numbers;
+}
+
+// The entries are few, and finding out about them runs no code that could take them out.
+static status find_best(cache *c, guard_frame *f, unsigned allowed, guard_misfits *best) {
+    PyObject **regs = PyMem_New(PyObject *, (size_t)c->registers + 1);
+    status done = regs ? ST_OK : ST_ERROR;
+    if (!regs)
+        PyErr_NoMemory();
+    uint32_t at = 0;
+    cache_sort(c);
+    for (entry *e; done == ST_OK && (e = cache_next(c, &at));) {
+        guard_misfits found;
+        if (!cache_is_place(e, f))
+            continue;
+        done = guard_find_misfits(e->guards, f, regs, &found);
+        if (done == ST_OK)
+            keep_better(best, found, allowed);
+    }
+    PyMem_Free(regs);
+    return done;
+}
+
+static status open_all(cache *c, PyObject *places, PyObject **fresh) {
+    PyObject *place, *bits;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(places, &at, &place, &bits)) {
+        unsigned open = (unsigned)PyLong_AsUnsignedLongMask(bits) & ~(unsigned)GUARD_OPEN_FLOAT;
+        open &= ~(bits_of(c->settled, place) | bits_of(c->open, place));
+        if (!open)
+            continue;
+        TRY(cache_open_place(c, place, open));
+        TRY(put_bits(fresh, place, open));
+    }
+    return ST_OK;
+}
+
+PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed) {
+    guard_misfits best = {0};
+    PyObject *fresh = PyDict_New();
+    status done = fresh ? find_best(c, f, allowed, &best) : ST_ERROR;
+    if (done == ST_OK && best.places && best.numbers)
+        done = open_all(c, best.places, &fresh);
+    if (done != ST_OK)
+        Py_CLEAR(fresh);
+    Py_XDECREF(best.places);
+    return fresh;
+}
