@@ -65,6 +65,8 @@ def _where(code: CodeType) -> str:
 class Policy:
     """That of `stator.compile`."""
 
+    numbers = 0  # which numbers are left open, see compiler_numbers of src/compile/compiler.h
+
     def __init__(self, fullgraph: bool = False) -> None:
         self.fullgraph = fullgraph
         self._warned = False

@@ -1,5 +1,7 @@
 // Tensors from outside: what is guarded of them, read from torch's memory without running anything,
 // and the graph input that stands for each.
+#include "src/world/number.h"
+
 #include "src/torch/room.h"
 
 PyObject *int_tuple(const int64_t *items, int64_t count) {
@@ -95,6 +97,17 @@ static bool alias_group_check(alias_group *g, int i, PyObject *tensor) {
 
 // --- the guard ---
 
+// Numbers of a tensor that its guard leaves open: an entry fits whatever they are.
+typedef struct open_dims {
+    uint32_t sizes, strides; // bit d: the size, the stride of dimension d is not compared
+    // Of a stride that is not compared: the dimension whose size times stride it is; -1: any stride
+    // will do.
+    int8_t within[META_MOST_DIMS];
+} open_dims;
+
+// Sizes 0 and 1 are never left open: what torch does with them is too special.
+enum { LEAST_OPEN_SIZE = 2 };
+
 typedef struct tensor_guard {
     PyTypeObject *type; // strong
     PyObject *text;     // strong: what is asked, behind the source
@@ -103,6 +116,7 @@ typedef struct tensor_guard {
     seen expected;      // its arrays are `numbers`
     int64_t offset;
     bool offset_matters, leaf_matters, leaf;
+    open_dims open;
     int64_t numbers[];
 } tensor_guard;
 
@@ -118,11 +132,45 @@ static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) {
     return memcmp(a, b, (size_t)count * sizeof(int64_t)) == 0;
 }
 
-static bool same_seen(const seen *a, const seen *b) {
+static bool same_kind(const seen *a, const seen *b) {
     return a->keys == b->keys && a->dims == b->dims && a->dtype == b->dtype &&
            a->device_type == b->device_type && a->device_index == b->device_index &&
-           a->requires_grad == b->requires_grad && same_numbers(a->sizes, b->sizes, a->dims) &&
-           same_numbers(a->strides, b->strides, a->dims);
+           a->requires_grad == b->requires_grad;
+}
+
+// Whether a stride is the size times the stride of another dimension.
+static bool is_around(const seen *s, int64_t dim, int64_t inner) {
+    int64_t product;
+    return !__builtin_mul_overflow(s->sizes[inner], s->strides[inner], &product) &&
+           product == s->strides[dim];
+}
+
+static bool size_fits(const tensor_guard *g, const seen *now, int64_t d) {
+    return g->open.sizes & 1U << d ? now->sizes[d] >= LEAST_OPEN_SIZE
+                                   : now->sizes[d] == g->expected.sizes[d];
+}
+
+static bool stride_fits(const tensor_guard *g, const seen *now, int64_t d) {
+    if (!(g->open.strides & 1U << d))
+        return now->strides[d] == g->expected.strides[d];
+    return g->open.within[d] < 0 || is_around(now, d, g->open.within[d]);
+}
+
+static bool same_but_open(const tensor_guard *g, const seen *now) {
+    for (int64_t d = 0; d < now->dims; d++)
+        if (!size_fits(g, now, d) || !stride_fits(g, now, d))
+            return false;
+    return true;
+}
+
+static bool seen_fits(const tensor_guard *g, const seen *now) {
+    const seen *expected = &g->expected;
+    if (!same_kind(now, expected))
+        return false;
+    if (g->open.sizes | g->open.strides)
+        return same_but_open(g, now);
+    return same_numbers(now->sizes, expected->sizes, now->dims) &&
+           same_numbers(now->strides, expected->strides, now->dims);
 }
 
 static bool is_changed(const torch_trace *t, const node *n) {
@@ -146,7 +194,7 @@ bool inputs_changed(const world *w) {
 static bool guard_check_tensor(PyObject *o, void *data) {
     tensor_guard *g = data;
     seen now;
-    if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !same_seen(&now, &g->expected))
+    if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !seen_fits(g, &now))
         return false;
     if (!alias_group_check(g->group, g->index, o))
         return false;
@@ -154,6 +202,59 @@ static bool guard_check_tensor(PyObject *o, void *data) {
     if (offset && read_offset(o) != g->offset)
         return false;
     return !g->leaf_matters || read_leaf(o) == g->leaf;
+}
+
+// Whether a stride follows from the sizes, then as now: left open, these leave it open.
+static bool follows_sizes(const seen *then, const seen *now, int64_t dim) {
+    for (int64_t inner = 0; inner < now->dims; inner++)
+        if (inner != dim && is_around(then, dim, inner) && is_around(now, dim, inner))
+            return true;
+    return false;
+}
+
+// Whether two tensors have their dimensions in the same order in memory: none has changed places,
+// become the innermost one, or is repeated in one of them only.
+static bool same_order(const seen *then, const seen *now) {
+    for (int64_t i = 0; i < now->dims; i++) {
+        bool small = then->strides[i] <= 1 || now->strides[i] <= 1;
+        if (small && then->strides[i] != now->strides[i])
+            return false;
+        for (int64_t j = 0; j < i; j++)
+            if ((then->strides[i] < then->strides[j]) != (now->strides[i] < now->strides[j]))
+                return false;
+    }
+    return true;
+}
+
+// Which sizes and strides do not fit: bits of number.h. 0: they are of another layout.
+static unsigned misfit_dims(const tensor_guard *g, const seen *now) {
+    unsigned bits = 0;
+    for (int64_t d = 0; d < now->dims; d++) {
+        if (!size_fits(g, now, d))
+            bits |= 1U << (SYMBOLIC_SIZES + d);
+        if (stride_fits(g, now, d) || follows_sizes(&g->expected, now, d))
+            continue;
+        if (!same_order(&g->expected, now))
+            return 0;
+        bits |= 1U << (SYMBOLIC_STRIDES + d);
+    }
+    return bits;
+}
+
+// Which inputs share memory is left out: the guard pass keeps notes of that.
+static bool guard_misfit_tensor(PyObject *o, void *data, unsigned *open) {
+    const tensor_guard *g = data;
+    seen now;
+    *open = 0;
+    if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !same_kind(&now, &g->expected) ||
+        (g->offset_matters && read_offset(o) != g->offset) ||
+        (g->leaf_matters && read_leaf(o) != g->leaf))
+        return true;
+    if (seen_fits(g, &now))
+        return false;
+    if (now.dims <= META_MOST_DIMS)
+        *open = misfit_dims(g, &now);
+    return true;
 }
 
 static PyObject *guard_text_tensor(const char *source, void *data) {
@@ -181,13 +282,33 @@ static PyObject *device_text(const seen *s) {
     return text;
 }
 
+// "(3, 4)"; numbers that are left open are "any". New str.
+static PyObject *numbers_text(const int64_t *items, int64_t count, uint32_t open) {
+    PyObject *numbers = int_tuple(items, count), *text = NULL;
+    for (int64_t i = 0; numbers && open && i < count; i++) {
+        PyObject *any = open & 1U << i ? PyUnicode_FromString("any") : NULL;
+        if (any && PyTuple_SetItem(numbers, i, any) < 0)
+            Py_CLEAR(numbers);
+    }
+    PyObject *quoted = numbers ? PyObject_Repr(numbers) : NULL;
+    PyObject *quote = PyUnicode_FromString("'"), *none = PyUnicode_FromString("");
+    if (quoted && quote && none)
+        text = PyUnicode_Replace(quoted, quote, none, -1);
+    Py_XDECREF(numbers);
+    Py_XDECREF(quoted);
+    Py_XDECREF(quote);
+    Py_XDECREF(none);
+    return text;
+}
+
 // ", size (3, 4), stride (4, 1)"; others than dense tensors keep them elsewhere.
-static PyObject *sizes_text(const seen *s) {
+static PyObject *sizes_text(const seen *s, const open_dims *open) {
     if (!(s->keys & facts.dense_keys))
         return PyUnicode_FromString("");
-    PyObject *sizes = int_tuple(s->sizes, s->dims), *strides = int_tuple(s->strides, s->dims);
+    PyObject *sizes = numbers_text(s->sizes, s->dims, open->sizes);
+    PyObject *strides = numbers_text(s->strides, s->dims, open->strides);
     PyObject *text =
-        sizes && strides ? PyUnicode_FromFormat(", size %R, stride %R", sizes, strides) : NULL;
+        sizes && strides ? PyUnicode_FromFormat(", size %U, stride %U", sizes, strides) : NULL;
     Py_XDECREF(sizes);
     Py_XDECREF(strides);
     return text;
@@ -211,14 +332,14 @@ static PyObject *flags_text(const seen *s) {
 // "a Tensor of torch.float32 on cpu, size (3, 4), stride (4, 1)", from raw reads: torch's getters
 // ask a subclass's __torch_function__ and modes, which are the user's code. Of a subclass only the
 // name is said, since it may keep its sizes anywhere.
-static PyObject *describe(PyObject *tensor) {
+static PyObject *describe(PyObject *tensor, const open_dims *open) {
     const char *path = Py_TYPE(tensor)->tp_name, *dot = strrchr(path, '.');
     const char *name = dot ? dot + 1 : path;
     seen s;
     if (!is_known_class(Py_TYPE(tensor)) || !read_tensor(tensor, &s))
         return PyUnicode_FromFormat("a %s", name);
     PyObject *dtype = dtype_text(s.dtype), *device = device_text(&s);
-    PyObject *sizes = sizes_text(&s), *flags = flags_text(&s), *text = NULL;
+    PyObject *sizes = sizes_text(&s, open), *flags = flags_text(&s), *text = NULL;
     if (dtype && device && sizes && flags)
         text = PyUnicode_FromFormat("a %s of %U on %U%U%U", name, dtype, device, sizes, flags);
     Py_XDECREF(dtype);
@@ -233,10 +354,11 @@ static PyObject *guard_reason_tensor(const char *source, PyObject *o, void *data
     if (!PyObject_TypeCheck(o, facts.base))
         return PyUnicode_FromFormat("%s is now a %s; expected: %U", source, Py_TYPE(o)->tp_name,
                                     g->text);
-    PyObject *now = describe(o);
+    seen s;
+    PyObject *now = describe(o, &(open_dims){0});
     if (!now)
         return NULL;
-    bool alike = PyUnicode_Compare(now, g->text) == 0;
+    bool alike = Py_TYPE(o) == g->type && read_tensor(o, &s) && seen_fits(g, &s);
     PyObject *result =
         alike ? PyUnicode_FromFormat("%s shares memory, is a leaf, or dispatches otherwise than "
                                      "before: %U",
@@ -252,6 +374,7 @@ static const guard_custom tensor_custom = {
     .text = guard_text_tensor,
     .reason = guard_reason_tensor,
     .drop = guard_drop,
+    .misfit = guard_misfit_tensor,
 };
 
 static alias_group *group_of(torch_trace *t) {
@@ -275,7 +398,7 @@ static void fill_guard(tensor_guard *g, PyObject *tensor, const seen *s) {
     g->offset = read_offset(tensor);
 }
 
-static tensor_guard *guard_of(torch_trace *t, PyObject *tensor) {
+static tensor_guard *guard_of(torch_trace *t, PyObject *tensor, const open_dims *open) {
     seen s;
     alias_group *group = group_of(t);
     if (!group || !read_tensor(tensor, &s))
@@ -284,10 +407,11 @@ static tensor_guard *guard_of(torch_trace *t, PyObject *tensor) {
     if (!g)
         return (tensor_guard *)PyErr_NoMemory();
     fill_guard(g, tensor, &s);
+    g->open = *open;
     g->index = (int)group->each.count;
     g->group = group;
     group->references++;
-    g->text = describe(tensor);
+    g->text = describe(tensor, open);
     if (g->text && alias_group_add(group, read_extent(tensor)) == ST_OK)
         return g;
     guard_drop(g);
@@ -421,8 +545,9 @@ static bool needs_fake(const torch_trace *t, const standin *s) {
     return !t->late || s->node->meta.dims < 0;
 }
 
-static status add_guard(world *w, torch_trace *t, source *s, PyObject *tensor, PyObject *o) {
-    tensor_guard *g = guard_of(t, tensor);
+static status add_guard(world *w, torch_trace *t, source *s, PyObject *tensor, PyObject *o,
+                        const open_dims *open) {
+    tensor_guard *g = guard_of(t, tensor, open);
     if (!g)
         return PyErr_Occurred()
                    ? ST_ERROR
@@ -442,7 +567,8 @@ static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tenso
         ((standin *)result)->rank = rank;
     if (result && needs_fake(t, (standin *)result) && !fake_of(w, ((standin *)result)->node))
         Py_CLEAR(result);
-    if (result && add_guard(w, t, s, tensor, result) != ST_OK)
+    open_dims open = {0};
+    if (result && add_guard(w, t, s, tensor, result, &open) != ST_OK)
         Py_CLEAR(result);
     return result;
 }

@@ -2,15 +2,16 @@
 
 import pytest
 
-from stator import _engine
+from stator import _compile, _engine
+from stator._policy import Policy
 
 CHANGED, ALL, INTS, FLOATS = 1, 2, 4, 8
 
 
 def compile_with(f, numbers=CHANGED | INTS | FLOATS):
-    return _engine.compiled(
-        f, _engine.compiler(None, RuntimeError, False, True, 8, numbers=numbers)
-    )
+    policy = Policy()
+    policy.numbers = numbers
+    return _engine.compiled(f, _compile.make_compiler("eager", policy, keep_empty=True))
 
 
 def opened(f, calls, numbers=CHANGED | INTS | FLOATS):
