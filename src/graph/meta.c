@@ -172,12 +172,16 @@ const meta *meta_at(const meta_call *c, PyObject *o) {
     return m;
 }
 
-const meta *usual_of(const meta_call *c, const meta *m) {
+const meta *strict_of(const meta_call *c, const meta *m) {
     for (int i = 0; m && i < m->dims; i++)
         if (size_is_one(c->sizes, m->sizes[i]) &&
             !size_is(c->sizes, m->strides[i], meta_stride_before(m, i + 1)))
             return NULL;
     return m;
+}
+
+const meta *usual_of(const meta_call *c, const meta *m) {
+    return c->sizes ? m : strict_of(c, m);
 }
 
 bool size_of_int(PyObject *o, size *value) {
@@ -294,6 +298,22 @@ bool meta_is_contiguous(const meta_call *c, const meta *m) {
         stride = size_mul(stride, m->sizes[i]);
     }
     return true;
+}
+
+// c10::is_channels_last_strides_2d: a dimension of one element counts by its stride alone.
+bool meta_is_channels_last(const meta_call *c, const meta *m) {
+    static const int order[] = {1, 3, 2, 0};
+    size least = size_of(0);
+    for (int i = 0; m->dims == 4 && i < 4; i++) {
+        int d = order[i];
+        if (size_is_less(c->sizes, m->strides[d], least) ||
+            (d == 0 && size_is(c->sizes, least, m->strides[1])))
+            return false;
+        least = m->strides[d];
+        if (!size_is_one(c->sizes, m->sizes[d]))
+            least = size_mul(least, m->sizes[d]);
+    }
+    return m->dims == 4 && !size_is_zero(c->sizes, m->strides[1]);
 }
 
 bool meta_is_dense(const meta_call *c, const meta *m) {

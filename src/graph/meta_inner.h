@@ -51,6 +51,7 @@ enum meta_data {
     TENSORS_ONLY = 1 << 13, // both operands
     IN_PLACE = 1 << 14,     // has a parameter `inplace`, for which any truth will do
     CONTIGUOUS = 1 << 15,   // lays out other tensors in its own way
+    STRICT = 1 << 16,       // likewise where a dimension has one element
     TO_FLOAT = OF_FLOATS | GIVES_FLOAT,
     REAL = OF_FLOATS | OF_INTEGERS,
 };
@@ -66,7 +67,10 @@ static inline const meta *tensor_at(const meta_call *c, int i) {
     return c->args[i] ? meta_at(c, c->args[i]) : NULL;
 }
 // The same, but for tensors with a dimension of one element whose stride tells where it once was:
-// torch's kernels and its fakes do not always make the same of it.
+// torch's kernels and its fakes do not always make the same of it. A rule that knows what kernels
+// make of it takes `usual_of`: where sizes are symbolic, running on fakes would cost more than a
+// stride that nobody is told of.
+const meta *strict_of(const meta_call *c, const meta *m);
 const meta *usual_of(const meta_call *c, const meta *m);
 static inline const meta *usual_at(const meta_call *c, int i) {
     return usual_of(c, tensor_at(c, i));
@@ -96,6 +100,8 @@ bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits);
 
 size meta_numel(const meta *m);
 bool meta_is_contiguous(const meta_call *c, const meta *m);
+// Whether torch takes four dimensions for channels last (suggest_memory_format).
+bool meta_is_channels_last(const meta_call *c, const meta *m);
 void meta_lay_out(meta *m); // strides of a contiguous tensor with elements
 bool meta_is_dense(const meta_call *c, const meta *m); // no element twice, none left out
 bool meta_same_sizes(const meta_call *c, const meta *a, const meta *b);

@@ -84,38 +84,50 @@ static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices
 
 // embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 meta_answer meta_embedding(meta_call *c) {
-    return c->args[2] == Py_None ? META_UNKNOWN : look_up(c, usual_at(c, 0), usual_at(c, 1), 3);
+    return c->args[2] == Py_None ? META_UNKNOWN : look_up(c, usual_at(c, 0), tensor_at(c, 1), 3);
 }
 
 // torch.nn.functional.embedding; `max_norm` changes the weight.
 meta_answer meta_look_up(meta_call *c) {
-    return is_given(c, 3) ? META_UNKNOWN : look_up(c, usual_at(c, 1), usual_at(c, 0), 5);
+    return is_given(c, 3) ? META_UNKNOWN : look_up(c, usual_at(c, 1), tensor_at(c, 0), 5);
 }
 
 // --- joining ---
 
-// The tensors of the first argument, all contiguous and alike; NULL if they are not.
-static PyObject *const *joined(const meta_call *c, Py_ssize_t *count) {
+// Whether what torch joins is laid out as contiguous tensors are: it is, unless all tensors have
+// their channels last (cat_compute_output_memory_format).
+static bool joins_contiguous(const meta_call *c, const meta *m, bool stacked) {
+    if (m->dims + stacked < 4 || m->dims + stacked > 5)
+        return true;
+    return (strict_of(c, m) && meta_is_contiguous(c, m)) ||
+           (!stacked && m->dims == 4 && !meta_is_channels_last(c, m));
+}
+
+// The tensors of the first argument, all alike; NULL if they are not. `stacked`: torch gives each a
+// dimension more before it joins them.
+static PyObject *const *joined(const meta_call *c, bool stacked, Py_ssize_t *count) {
     PyObject *list = c->args[0];
     if (!list || (!PyTuple_CheckExact(list) && !PyList_CheckExact(list)))
         return NULL;
     PyObject **items = PySequence_Fast_ITEMS(list);
     *count = PySequence_Fast_GET_SIZE(list);
-    const meta *first = *count > 0 ? usual_of(c, meta_at(c, items[0])) : NULL;
+    const meta *first = *count > 0 ? meta_at(c, items[0]) : NULL;
     for (Py_ssize_t i = 0; first && i < *count; i++) {
-        const meta *m = usual_of(c, meta_at(c, items[i]));
-        if (!m || m->dims != first->dims || m->dtype != first->dtype ||
-            !meta_same_device(m, first) || !meta_is_contiguous(c, m))
+        const meta *m = meta_at(c, items[i]);
+        if (!m || m->dims != first->dims || m->dtype != first->dtype || !meta_same_device(m, first))
             return NULL;
     }
-    return first ? items : NULL;
+    for (Py_ssize_t i = 0; first && i < *count; i++)
+        if (joins_contiguous(c, meta_at(c, items[i]), stacked))
+            return items;
+    return NULL;
 }
 
 // cat(tensors, dim)
 meta_answer meta_cat(meta_call *c) {
     Py_ssize_t count;
-    PyObject *const *items = joined(c, &count);
-    const meta *first = items ? usual_of(c, meta_at(c, items[0])) : NULL;
+    PyObject *const *items = joined(c, false, &count);
+    const meta *first = items ? meta_at(c, items[0]) : NULL;
     int64_t dim = 0;
     size sizes[META_MOST_DIMS];
     if (!first || first->dims == 0 || !int_at(c, 1, &dim) || !wrap_dim(&dim, first->dims))
@@ -123,7 +135,7 @@ meta_answer meta_cat(meta_call *c) {
     memcpy(sizes, first->sizes, sizeof(sizes));
     bool grad = first->requires_grad;
     for (Py_ssize_t i = 1; i < count; i++) {
-        const meta *m = usual_of(c, meta_at(c, items[i]));
+        const meta *m = meta_at(c, items[i]);
         for (int d = 0; d < first->dims; d++)
             if (d != dim && !size_is(c->sizes, m->sizes[d], sizes[d]))
                 return META_UNKNOWN;
@@ -136,8 +148,8 @@ meta_answer meta_cat(meta_call *c) {
 // stack(tensors, dim)
 meta_answer meta_stack(meta_call *c) {
     Py_ssize_t count;
-    PyObject *const *items = joined(c, &count);
-    const meta *first = items ? usual_of(c, meta_at(c, items[0])) : NULL;
+    PyObject *const *items = joined(c, true, &count);
+    const meta *first = items ? meta_at(c, items[0]) : NULL;
     int64_t dim = 0;
     size sizes[META_MOST_DIMS];
     if (!first || first->dims == META_MOST_DIMS || !int_at(c, 1, &dim) ||
@@ -145,7 +157,7 @@ meta_answer meta_stack(meta_call *c) {
         return META_UNKNOWN;
     bool grad = false;
     for (Py_ssize_t i = 0; i < count; i++) {
-        const meta *m = usual_of(c, meta_at(c, items[i]));
+        const meta *m = meta_at(c, items[i]);
         if (!meta_same_sizes(c, m, first))
             return META_UNKNOWN;
         grad = grad || m->requires_grad;

@@ -213,7 +213,8 @@ static bool is_stretched(const meta_call *c, const meta *m) {
 
 static meta_answer finish(meta_call *c, const operands *o, int32_t dtype) {
     for (int i = 0; i < o->count; i++)
-        if (!usual_of(c, o->at[i]) || (o->count > 1 && is_stretched(c, o->at[i])))
+        if (!(c->data & STRICT ? strict_of : usual_of)(c, o->at[i]) ||
+            (o->count > 1 && is_stretched(c, o->at[i])))
             return META_UNKNOWN;
     meta *to = meta_result(c, o->at[0]);
     to->dtype = dtype;

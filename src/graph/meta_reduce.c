@@ -108,7 +108,7 @@ static bool fits(const meta_call *c, int i, const meta *m, const size *sizes, in
 // layer_norm(input, normalized_shape, weight, bias, …), rms_norm(input, normalized_shape, weight,
 // …)
 meta_answer meta_norm(meta_call *c) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = c->data == 1 ? strict_of(c, tensor_at(c, 0)) : usual_at(c, 0);
     size shape[META_MOST_DIMS];
     int count = 0;
     bool grad = m && m->requires_grad, ignored;
