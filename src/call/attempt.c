@@ -1,5 +1,5 @@
-// attempt(function, answer): for tests of moments. A trace calls the function, undoes what it did,
-// and gives whether it had changed anything; code that is not traced calls nothing, and gives
+// attempt(function, answer), for tests of moments. A trace calls the function, undoes its changes,
+// and returns whether there were any. Code that is not traced does not call the function, and gets
 // `answer`.
 #include "src/py/raised.h"
 

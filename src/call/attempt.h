@@ -1,4 +1,4 @@
-// For tests of moments: a function that traces call and undo.
+// For tests of moments: a function whose call a trace does and undoes.
 #pragma once
 
 #include "src/py/py.h"

@@ -1,7 +1,8 @@
-// What functools.lru_cache made: a call becomes the result that it keeps, or a break, so that it
-// comes to keep one. Where the trace may not break it becomes a call of the function: nothing is
-// put into the cache then, since a trace may be thrown away, and stand-ins do not outlive it. And
-// functools.cached_property, without the lock that it takes on some Pythons.
+// Calls of functions that functools.lru_cache wraps. A call gives the result that the cache keeps.
+// If the cache has none, the trace breaks, so that the real call adds it. Where the trace may not
+// break, it calls the function itself and adds nothing to the cache, since a trace may be thrown
+// away, and stand-ins do not outlive it. And functools.cached_property, without the lock that it
+// takes in some Pythons.
 #include "src/call/cached.h"
 
 #include "src/attr/attr.h"

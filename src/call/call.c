@@ -1,5 +1,5 @@
-// Calls: turns a callable of any kind into a call of a Python function (whose frame comes back
-// through the hook), of a class, or of a C function by its rule.
+// Turns a call of any callable into a call of a Python function (whose frame comes back through the
+// hook), of a class, or of a C function by its rule.
 #include "src/py/raised.h"
 
 #include "src/interp/call.h"

@@ -1,5 +1,5 @@
-// Calling classes: type.__call__ step by step, so that Python's __new__ and __init__ are
-// interpreted and the C ones below them run by their rules.
+// Calls classes: does type.__call__ piece by piece, so that __new__ and __init__ in Python are
+// interpreted, and those in C run by their rules.
 #include "src/attr/descr.h"
 #include "src/attr/words.h"
 

@@ -1,7 +1,7 @@
-// Feeds: iter() of one is a feed of iter() of what it stands for, its length and its hint are that
-// one's own; next() is the interpreter's own step, and gives an element that is ready for native
-// code. Native code may ask an iterator for its iterator, or its length, once more:
-// PySequence_Fast.
+// Feeds. iter() of a feed is a feed of iter() of its iterable; its length and its length hint are
+// those of the iterable. next() is the interpreter's own next, and gives an element that is
+// prepared for native code. Native code may ask a feed for its iterator or its length again
+// (PySequence_Fast does).
 #include "src/call/feed.h"
 
 #include "src/call/call.h"

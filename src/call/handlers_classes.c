@@ -1,5 +1,5 @@
-// Handlers of isinstance and issubclass: by the real MRO, by Python's own __instancecheck__, and by
-// the registry of abstract classes.
+// Handlers of isinstance and issubclass: by the MRO, by an __instancecheck__ in Python, and by the
+// registry of abstract classes.
 #include "src/attr/attr.h"
 #include "src/attr/descr.h"
 #include "src/attr/words.h"

@@ -1,4 +1,4 @@
-// What handlers of all families share: arguments read, iterables gathered, native calls made.
+// Functions that all handlers share: they read arguments, gather iterables, and make native calls.
 #include "src/attr/attr.h"
 
 #include "src/call/call.h"

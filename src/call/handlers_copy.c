@@ -1,5 +1,5 @@
-// Handlers of copying: what an object is taken apart into, so that the copy module's own code can
-// put it together again, and which values are their own copies.
+// Handlers of copying: the parts of an object from which the copy module's own code makes the copy,
+// and the values that are their own copies.
 #include "src/attr/attr.h"
 #include "src/attr/descr.h"
 #include "src/attr/words.h"

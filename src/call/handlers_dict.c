@@ -1,5 +1,5 @@
-// Handlers of dict and its kin. An outside dict that is asked by key stays a lazy, and one key is
-// guarded; all else runs natively on the twin.
+// Handlers of dict and similar classes. An outside dict that is read by key stays a lazy, and a
+// guard checks that key. Everything else runs natively on the twin.
 #include "src/attr/attr.h"
 
 #include "src/call/call.h"

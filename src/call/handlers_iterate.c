@@ -1,4 +1,4 @@
-// Handlers that go through iterables element by element: sums and extremes, sorting, reduce,
+// Handlers that go through an iterable element by element: sums and extremes, sorting, reduce,
 // iterators.
 #include "src/attr/attr.h"
 

@@ -1,5 +1,4 @@
-// Handlers about objects and classes: attributes, types, instance checks, super, what object's own
-// methods do.
+// Handlers about objects and classes: attributes, types, super, and object's own methods.
 #include "src/py/frame.h"
 #include "src/py/raised.h"
 

@@ -1,5 +1,5 @@
-// Handlers of operators: builtin functions and the operator module, by the interpreter's own
-// operations, so that stand-ins record what is done to them.
+// Handlers of operators: builtin functions and the operator module. They use the interpreter's own
+// operations, so that operations on stand-ins are recorded.
 #include "src/attr/attr.h"
 
 #include "src/call/call.h"

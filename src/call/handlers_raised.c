@@ -1,5 +1,4 @@
-// Handlers of what programs do with exceptions besides raising them: the one being handled,
-// tracebacks.
+// Handlers about exceptions, except raising them: the exception being handled, tracebacks.
 #include "src/py/raised.h"
 
 #include "src/attr/attr.h"

@@ -1,5 +1,5 @@
-// Handlers of lists' and sets' methods that depend on more than one argument or on an order, of
-// formatting, and of patterns.
+// Handlers of formatting and of patterns, and of methods of lists and sets that depend on several
+// arguments or on an order.
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"

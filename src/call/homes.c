@@ -1,5 +1,4 @@
-// A C callable without a row breaks: turns the module that it is from into the reason that is
-// given.
+// Turns the module of a C callable that has no row into the reason of the break.
 #include "src/attr/words.h"
 
 #include "src/call/homes.h"

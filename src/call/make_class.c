@@ -1,6 +1,6 @@
-// A class statement into a class of this trace: its body is interpreted, and type() makes the class
-// of what that leaves. Such a class does not outlive the trace: where it would, the trace breaks
-// before the statement.
+// Turns a class statement into a class of this trace: interprets the body, and lets type() make the
+// class of the body's namespace. Such a class does not outlive the trace: if it would, the trace
+// breaks before the statement.
 #include "src/attr/descr.h"
 #include "src/attr/words.h"
 

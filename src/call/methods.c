@@ -1,5 +1,4 @@
-// The room as seen from Python, for tests and for whoever asks why a call breaks: the table of
-// rules.
+// Shows Python the table of rules, for tests and for users who ask why a call breaks.
 #include "src/call/methods.h"
 
 #include "src/call/rules.h"

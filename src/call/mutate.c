@@ -1,5 +1,5 @@
-// Changes rows of the table of rules while the process runs, for tests of the tests. Empty in a
-// build without STATOR_FAULT.
+// Changes rows of the table of rules while the process runs, to test the tests. Empty in a build
+// without STATOR_FAULT.
 #include "src/call/methods.h"
 #include "src/call/rules.h"
 

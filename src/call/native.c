@@ -1,4 +1,5 @@
-// What a native operation left behind: its result, an exception, or a break that it swallowed.
+// Finds out how a native operation ended: with its result, an exception, or a break that it
+// swallowed.
 #include "src/call/native.h"
 
 #include "src/call/protocol.h"

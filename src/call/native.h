@@ -1,5 +1,5 @@
-// After native code ran: a break is seen even if the native code swallowed it, and an exception
-// that a stand-in or a lazy may have caused is not believed.
+// What to do after native code has run. A break counts even if native code swallowed its exception.
+// An exception that a stand-in or a lazy may have caused becomes a break.
 #pragma once
 
 #include "src/interp/fault.h"
@@ -10,19 +10,20 @@ static inline bool broke(world *w) {
     return w->stop.broken;
 }
 
-// Whether the exception that is set was born in native code just now: those that passed a frame
-// carry a traceback.
+// Whether native code itself raised the current exception: an exception that passed through a frame
+// has a traceback.
 bool native_born_here(void);
-// For what failed: the break goes on upwards, or the exception does. Always -1.
+// For native code that failed: a break stays a break, or the exception stays. Always -1.
 int native_failed(world *w, bool suspicious);
-// What C code says about a lazy it would say in other words about the value.
+// Whether an argument is a lazy: C code would raise an error about the lazy with another text than
+// about the value.
 bool native_has_lazy(const call *c);
 
-// Something came out of native code. If it may be an object that cannot be made again, when it came
-// to be is noted: where one lives at a break, the trace breaks before that.
+// Notes when native code made an object, if a plan may be unable to make it again. If such an
+// object lives at a break, the trace is done again and breaks before the object was made.
 void native_made(world *w, PyObject *o);
 
-// Steals the result.
+// Checks the result of native code. Takes the reference.
 static inline PyObject *native_result(world *w, PyObject *result, bool suspicious) {
     world_touch(w);
     if (FAULTY(false, true))
@@ -40,5 +41,5 @@ static inline int native_status(world *w, int result, bool suspicious) {
     return LIKELY(result >= 0 && !w->stop.broken) ? result : native_failed(w, suspicious);
 }
 
-// An opened and prepared strong reference; NULL with an exception or a break.
+// A new reference to `o`, opened and prepared; NULL with an exception or a break.
 PyObject *native_open(world *w, PyObject *o, unsigned protocols);

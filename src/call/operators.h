@@ -1,6 +1,6 @@
-// Operators, items, iteration and the building of containers during a trace. src/ops defines them,
-// a later room: rules and handlers do by operators what a C function would do, and operators are
-// calls of special methods by their rules. Operands are borrowed and may be lazies; results are new
+// Operators, items, iteration and the building of containers during a trace. src/ops, a later room,
+// defines these functions: handlers use operators to do what a C function would do, and operators
+// call special methods by their rules. Operands are borrowed and may be lazies; results are new
 // references; NULL or -1 comes with an exception or a break (world.stop.broken is set then).
 #pragma once
 
@@ -10,11 +10,13 @@ PyObject *op_unary(world *w, unaryfunc function, PyObject *o);
 PyObject *op_binary(world *w, int kind, PyObject *left, PyObject *right);
 PyObject *op_compare(world *w, PyObject *left, PyObject *right, int kind);
 int op_truth(world *w, PyObject *o);
-// The same for what an instruction decides by: a tensor that is asserted becomes a node.
+// The same for the condition of an instruction: if the program asserts a tensor, the check becomes
+// a node.
 int op_condition(world *w, PyObject *o);
 // isinstance(o, class): by the class's own __instancecheck__, or by its MRO.
 int op_isinstance(world *w, PyObject *o, PyObject *class);
-// Whether the innermost frame's instruction is an assertion's, with a message that can be a node's.
+// Whether the innermost frame's instruction belongs to an assertion whose message can be part of a
+// node.
 bool op_asserts(world *w);
 int op_contains(world *w, PyObject *container, PyObject *value);
 PyObject *op_getitem(world *w, PyObject *container, PyObject *key);

@@ -1,5 +1,6 @@
-// Prepares values for native code: lazies are opened where they lie, special methods are looked up
-// through the door, C callables become trampolines. What native code might do unseen breaks.
+// Prepares values for native code: opens lazies in place, looks special methods up through the
+// door, turns C callables into trampolines. Breaks if native code might do something that the trace
+// cannot see.
 #include "src/py/shown.h"
 
 #include "src/call/protocol.h"

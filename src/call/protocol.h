@@ -1,6 +1,7 @@
-// What native code may do to a value: a protocol is a set of special methods. Preparing a value for
-// a protocol opens it and looks each method up through the door, so that Python code behind it is
-// known when it comes back through the hook, and its absence is guarded.
+// A protocol is a set of special methods that native code may call on a value. Preparing a value
+// for a protocol opens the value and looks each method up through the door. So the trace knows a
+// Python method when its frame comes through the hook, and a guard checks that a missing method
+// stays missing.
 #pragma once
 
 #include "src/world/world.h"
@@ -18,24 +19,25 @@ typedef enum protocol {
     P_ITEM = 1 << 8,   // __getitem__, __setitem__, __delitem__, __missing__
     P_CONTAINS = 1 << 9,
     P_STR = 1 << 10,    // __str__
-    P_CALL = 1 << 11,   // will be called by native code: trampolines
+    P_CALL = 1 << 11,   // native code will call the value: it becomes a trampoline
     P_COPY = 1 << 12,   // __copy__, __deepcopy__, __reduce_ex__
     P_ATTR = 1 << 13,   // native code will read attributes: only builtin immutables pass
     P_REPR = 1 << 14,   // __repr__
     P_FORMAT = 1 << 15, // __format__
     P_TEXT = P_STR | P_REPR | P_FORMAT,
     P_ALL = P_HASH | P_EQ | P_ORDER | P_ITER | P_TRUTH | P_LEN | P_INDEX | P_NUMBER | P_ITEM |
-        P_CONTAINS | P_TEXT | P_COPY | P_ATTR, // of a type whose slots are all harmless
+        P_CONTAINS | P_TEXT | P_COPY | P_ATTR, // for types whose slots are all harmless
     P_UNORDERED = 1 << 16, // with P_ITER: the result does not depend on the order
-    P_DEEP = 1 << 30,      // the same for elements of elements, all the way down
+    P_DEEP = 1 << 30,      // the same for elements of elements, at every depth
 } protocol;
 
-// Prepares one value for all of these; *o (a strong reference) is replaced by its opened form.
-// ST_BREAK if native code might do something to it that cannot be seen.
+// Prepares one value for all these protocols. *o (a strong reference) is replaced by the opened
+// value. ST_BREAK if native code might do something with the value that the trace cannot see.
 status protocol_open(world *w, PyObject **o, unsigned protocols);
-// Also the elements of a container that is inside or a twin, in place (tuples are replaced).
+// The same; also prepares the elements of an inside container or twin, in place (a tuple is
+// replaced).
 status protocol_open_elements(world *w, PyObject **o, unsigned protocols);
-// What traced code hands over to native code that called it: a callback's result, a yielded value.
-// Opened; ST_BREAK for what native code could use unseen (outside iterators of C types). *o is a
-// strong reference.
+// Prepares a value that traced code gives to the native code that called it: a callback's result, a
+// yielded value. Opens it; ST_BREAK if native code could use it without the trace seeing that
+// (outside iterators of C types). *o is a strong reference.
 status protocol_handed_over(world *w, PyObject **o);

@@ -1,5 +1,5 @@
-// A call by a row: the callable is taken apart, its arguments are made ready as the row says, and
-// then the handler or the native function runs.
+// Does a call by its row: takes the callable apart, prepares the arguments as the row says, and
+// runs the handler or the native function.
 #include "src/attr/descr.h"
 
 #include "src/call/call.h"

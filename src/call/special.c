@@ -1,6 +1,6 @@
-// Looks at one special method of a value before native code may use it: Python code is recorded so
-// that its frames are known when they come back, a C slot must be one that is known to be harmless,
-// and object's own slots say that identity or an address matters.
+// Checks one special method of a value before native code may use it. A Python method gets a
+// record, so that the trace knows its frame when it comes. A C slot must be known to be harmless. A
+// slot of object itself means that identity or an address matters.
 #include "src/call/special.h"
 
 #include "src/attr/attr.h"

@@ -1,5 +1,5 @@
-// Special methods of a value that is opened: each is looked up through the door before native code
-// may use it.
+// Special methods of an opened value. Each is looked up through the door before native code may use
+// it.
 #pragma once
 
 #include "src/call/protocol.h"
@@ -11,7 +11,8 @@ typedef enum special {
     SPECIAL_COUNT,
 } special;
 
-// Where an object must come from so that the slots of its C type may run natively: slots.def.
+// Where an object must come from so that the slots of its C type may run natively. slots.def
+// explains the words.
 typedef enum slots_where { SLOTS_VALUE, SLOTS_HELD, SLOTS_INSIDE, SLOTS_TWIN } slots_where;
 
 typedef struct slots_row {
@@ -20,27 +21,28 @@ typedef struct slots_row {
     slots_where where;
 } slots_row;
 
-// The rows of an extension's C types, beside slots.def. The last one has no name.
+// Adds the rows of an extension's C types to those of slots.def. The last row has no name.
 void special_add_slots(const slots_row *rows);
 
 // "__name__", interned; borrowed. NULL with an exception.
 PyObject *special_name(special id);
 // Prepares `o`, which is no lazy, for native code that uses this method.
 status special_open(world *w, PyObject *o, special id);
-// All methods of these protocols.
+// The same for all methods of these protocols.
 status special_open_all(world *w, PyObject *o, unsigned protocols);
-// Whether this method of o's class is Python code; it is recorded then. -1: error or break.
+// Whether this method of o's class is Python code. If so, it gets a record. -1: error or break.
 int special_is_python(world *w, PyObject *o, special id);
-// Whether o's type, be it of Python code, has the slot that native code would use for this method.
+// Whether o's type, even a Python class, has the slot that native code would use for this method.
 bool special_slot_is_there(PyObject *o, special id);
 // Calls the method as the interpreter would, if it is Python code: a new reference, and *called is
-// true. Else *called is false, and NULL says an exception or a break only if one is set.
+// true. Else *called is false and the result is NULL, with an exception or a break only if one is
+// set.
 PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args, int count,
                        bool *called);
-// Whether `==` of o's class is object's own, that is, identity. -1: error or break.
+// Whether `==` of o's class is object's own, which compares identity. -1: error or break.
 int special_eq_is_identity(world *w, PyObject *o);
 
-// An immutable builtin of exact type that holds nothing else.
+// Whether `o` is an immutable builtin of exact type that holds no other objects.
 static inline bool is_scalar(PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
     return t == &PyLong_Type || t == &PyUnicode_Type || t == &PyFloat_Type || t == &PyBool_Type ||

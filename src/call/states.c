@@ -1,4 +1,4 @@
-// Reads of the process's state into guards. Each state has one function here, which the column of
+// Turns reads of the process's state into guards. Each state has one function here, which
 // states.def names.
 #include "src/call/states.h"
 

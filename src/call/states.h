@@ -1,23 +1,24 @@
-// State of the process that a C callable's result depends on (states.def): reading it is guarded,
-// or breaks.
+// State of the process that the result of a C callable depends on (states.def). Reading such a
+// state adds a guard, or breaks.
 #pragma once
 
 #include "src/call/rules.h"
 
-// A PURE or STRUCT row is about to run on these arguments, opened: self first, then values of
-// keywords. What the row says that it reads is guarded, as far as these arguments make it matter.
+// To be called before a PURE or STRUCT row runs on these opened arguments (self first, values of
+// keywords last). Guards the state that the row reads, as far as it matters for these arguments.
 status state_read(world *w, const rule *row, const call *c);
-// Native code makes a text of this value.
+// The same for native code that makes a text of this value.
 status state_read_text(world *w, PyObject *value);
-// Native code formats this value by this spec.
+// The same for native code that formats this value by this spec.
 status state_read_spec(world *w, PyObject *value, PyObject *spec);
-bool state_is_dated(PyObject *value); // of datetime: any spec may be by the locale
+bool state_is_dated(PyObject *value); // a value of datetime: any spec may depend on the locale
 
-// Whether a row may say these: what only a handler can guard is none of a PURE or STRUCT row.
+// Whether a row may name its states. A PURE or STRUCT row may not name a state that only a handler
+// can guard.
 bool states_allowed(const rule *row);
-// From now on C code that warns during a trace breaks.
+// Makes C code that warns during a trace break, from now on.
 void states_setup(void);
-// The program makes an object of a category of warnings, which is no warning yet.
+// Whether the call makes an instance of a warning class, which gives no warning yet.
 static inline bool state_makes_warning(const call *c) {
     PyObject *type = PyType_Check(c->callable) ? c->callable : c->given ? c->args[0] : NULL;
     return type && PyType_Check(type) &&

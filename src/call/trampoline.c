@@ -1,5 +1,6 @@
-// Trampolines: native code calls them in place of a C callable, and they re-enter the interpreter's
-// own call, so that rules hold. Hash, ==, repr and attributes see through to the callable.
+// Trampolines. Native code calls a trampoline in place of a C callable, and the trampoline does the
+// interpreter's own call, so that rules apply. Hash, ==, repr and attributes of a trampoline are
+// those of the callable.
 #include "src/attr/attr.h"
 
 #include "src/call/call.h"
