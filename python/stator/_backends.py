@@ -1,6 +1,5 @@
 """Hands a graph to a backend: as a `torch.fx.GraphModule`, in the contexts torch's own expect."""
 
-import collections
 import contextlib
 import inspect
 import itertools
@@ -10,70 +9,17 @@ import operator
 import re
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.fx
 
-from stator import _engine, _kept, _policy, _state
+from stator import _engine, _kept, _policy, _shapes, _sources, _state
 from stator._versions import private
 
 Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
 
 _frame_ids = itertools.count()
-
-# -- sources --
-
-
-class PlaceSource(private.Source):
-    """Where an input comes from, as Python text. Two are equal if their texts are."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @property
-    def _name_template(self) -> str:
-        return self.text
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PlaceSource) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __repr__(self) -> str:
-        return f"PlaceSource({self.text!r})"
-
-    # Guards of shapes name it, and compiled graphs are kept on disk with their guards.
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PlaceSource, (self.text,)
-
-
-def _set_attribute(name: str, function: Callable[[PlaceSource], Any]) -> None:
-    setattr(PlaceSource, name, function if private.is_source_method(name) else property(function))
-
-
-_set_attribute("name", lambda source: source.text)
-_set_attribute("guard_source", lambda source: private.GuardSource.LOCAL)
-
-_LOCAL = re.compile(r"L\['(\w+)'\]")
-
-
-def _source(text: str) -> private.Source:
-    local = _LOCAL.fullmatch(text)
-    return private.LocalSource(local[1], is_input=True) if local else PlaceSource(text)
-
-
-def _sources(texts: list[str]) -> list[private.Source]:
-    """One for each input. Two places may look the same (keys without a name, texts cut short), and
-    backends know inputs by their sources: the later ones are numbered."""
-    seen: collections.Counter[str] = collections.Counter()
-    sources = []
-    for text in texts:
-        seen[text] += 1
-        sources.append(_source(text if seen[text] == 1 else f"{text} ({seen[text]})"))
-    return sources
-
 
 # -- graphs --
 
@@ -165,16 +111,6 @@ def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
 # -- handing over --
 
 
-def _context_of(tensor: torch.Tensor, source: private.Source) -> private.StatefulSymbolicContext:
-    dims = tensor.dim()
-    return private.StatefulSymbolicContext(
-        dynamic_sizes=[private.DimDynamic.STATIC] * dims,
-        constraint_sizes=[None] * dims,
-        tensor_source=source,
-        shape_env_to_source_to_symbol_cache={},
-    )
-
-
 # Of a module: tensors that stay where they are.
 _KEPT = re.compile(r"\._(parameters|buffers)\['[^']*'\]$")
 
@@ -193,20 +129,21 @@ def _tensor_dict(example: torch.Tensor, text: str) -> dict[str, Any]:
 
 
 def _label_inputs(
-    module: torch.fx.GraphModule,
-    examples: list[Any],
-    texts: list[str],
-    context: private.TracingContext,
-) -> None:
+    module: torch.fx.GraphModule, shapes: _shapes.Shapes, texts: list[str]
+) -> dict[torch.Tensor, Any]:
+    """Says of each placeholder where it comes from; how fakes are to be made of the tensors."""
+    contexts = {}
     placeholders = module.graph.find_nodes(op="placeholder")
-    for node, example, text, source in zip(
-        placeholders, examples, texts, _sources(texts), strict=True
-    ):
-        node._dynamo_source = source
+    for i, (node, text) in enumerate(zip(placeholders, texts, strict=True)):
+        example = shapes.examples[i]
+        node._dynamo_source = shapes.sources[i]
         node.meta["tensor_dict"] = {}
         if isinstance(example, torch.Tensor):
             node.meta["tensor_dict"] = _tensor_dict(example, text)
-            context.tensor_to_context[example] = _context_of(example, source)
+            contexts[example] = shapes.contexts[i]
+        if shapes.has_symbols:
+            node.meta["example_value"] = shapes.value_of(i)
+    return contexts
 
 
 @contextlib.contextmanager
@@ -231,7 +168,7 @@ def _call_backend(
         return compiled
     except private.exc.SkipFrame:
         return module.forward  # the operations run as they are
-    except (private.exc.ShortenTraceback, IndexError):
+    except (private.exc.ShortenTraceback, private.exc.TensorifyScalarRestartAnalysis, IndexError):
         raise  # as Dynamo does: an IndexError of an operation is the user's own
     except Exception as error:
         failed = private.exc.BackendCompilerFailed(backend, error, inspect.currentframe())
@@ -247,23 +184,43 @@ def _reason() -> private.GraphCompileReason:
     return reason
 
 
-def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Callable[..., Any]:
-    """Calls the backend with real example inputs. Its result takes them positionally."""
-    module = to_fx(graph)
-    mode = private.forgetful_mode(shape_env=private.ShapeEnv(tracked_fakes=[]))
-    context = private.TracingContext(mode)
+def _prepare(module: torch.fx.GraphModule) -> private.CompileId:
     compile_id = private.CompileId(frame_id=next(_frame_ids), frame_compile_id=0)
     module.meta["dynamo_compile_id"] = compile_id
     module._param_name_to_source = {}  # type: ignore[assignment]
     module._source_to_user_stacks = {}  # type: ignore[assignment]
     module.compile_subgraph_reason = _reason()  # type: ignore[assignment]
-    _label_inputs(module, examples, list(graph.sources), context)
-    with (
-        _kept.kept(),
-        _compiling(compile_id, context),
-    ):
-        compiled = _call_backend(backend, module, examples)
-    return _keeping(compiled, graph, context)
+    return compile_id
+
+
+class Handed(NamedTuple):
+    """What came out of a backend: what to call, and what it relies on."""
+
+    compiled: Callable[..., Any]
+    context: private.TracingContext
+    found: _shapes.Found
+
+
+def give(
+    module: torch.fx.GraphModule, shapes: _shapes.Shapes, texts: list[str], backend: Backend
+) -> Handed:
+    """Calls the backend. Its result takes the inputs positionally: tensors, ints, and floats as
+    tensors of one float64."""
+    context = private.TracingContext(shapes.mode)
+    compile_id = _prepare(module)
+    contexts = _label_inputs(module, shapes, texts)
+    context.tensor_to_context.update(contexts)
+    with _kept.kept(), _compiling(compile_id, context), shapes.used():
+        compiled = _call_backend(backend, module, shapes.examples)
+    return Handed(compiled, context, shapes.found(context))
+
+
+def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Callable[..., Any]:
+    """Calls the backend with real example inputs. Its result takes them positionally."""
+    texts = list(graph.sources)
+    shapes = _shapes.plain(examples, _sources.sources(texts))
+    handed = give(to_fx(graph), shapes, texts, backend)
+    return _keeping(handed.compiled, graph, handed.context)
 
 
 def _keeping(

@@ -12,9 +12,10 @@ import contextlib
 import functools
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import sympy  # type: ignore[import-untyped]
 import torch
 import torch._dynamo  # before any table: importing it replaces some of torch's functions
 import torch.fx
@@ -38,9 +39,15 @@ from torch._dynamo.eval_frame import check_if_dynamo_supported as check_if_dynam
 from torch._dynamo.eval_frame import get_compiler_fn as get_compiler_fn
 from torch._dynamo.eval_frame import innermost_fn as innermost_fn
 from torch._dynamo.output_graph import GraphCompileReason as GraphCompileReason
+from torch._dynamo.source import AttrSource as AttrSource
+from torch._dynamo.source import FloatTensorSource as FloatTensorSource
 from torch._dynamo.source import LocalSource as LocalSource
+from torch._dynamo.source import TensorProperty as TensorProperty
+from torch._dynamo.source import TensorPropertySource as TensorPropertySource
+from torch._dynamo.symbolic_convert import TensorifyState as TensorifyState
 from torch._dynamo.types import GuardFail as GuardFail
 from torch._dynamo.variables import PolyfilledFunctionVariable
+from torch._functorch import config as functorch_config
 from torch._guards import CompileContext as CompileContext
 from torch._guards import CompileId as CompileId
 from torch._guards import GuardSource as GuardSource
@@ -55,6 +62,7 @@ from torch._ops import OpOverloadPacket as OpOverloadPacket
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+from torch._subclasses.meta_utils import safe_grad
 from torch.fx import _symbolic_trace as fx_trace
 from torch.fx._lazy_graph_module import _make_graph_module
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing as is_fx_symbolic_tracing
@@ -320,6 +328,73 @@ def compile_session() -> contextlib.AbstractContextManager[Any]:
 def is_source_method(name: str) -> bool:
     """Whether it is a method of a Source; in newer versions it is a property."""
     return callable(inspect.getattr_static(Source, name))
+
+
+def source_name(source: Source) -> str:
+    name: Any = source.name
+    return str(name() if callable(name) else name)
+
+
+# -- numbers that differ from call to call --
+
+sym_sqrt = get("torch._sym_sqrt")
+sympy_eq: Callable[[Any, Any], Any] = sympy.Eq
+
+
+def to_sympy(number: Any) -> Any:
+    """The expression of a SymInt, or a plain number as one."""
+    return number.node.expr if isinstance(number, torch.SymInt) else sympy.Integer(number)
+
+
+def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    return tensor._base if tensor._is_view() else None
+
+
+def gradient_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    return safe_grad(tensor)  # a tensor that is no leaf warns when it is asked
+
+
+def overlap_sources(guard: Any) -> list[Source]:
+    """The inputs that a guard of AOTAutograd's is about."""
+    return [
+        source
+        for name in ("overlapping_sources", "non_overlapping_sources")
+        for source in getattr(guard, name)
+    ]
+
+
+def backward_at_once() -> contextlib.AbstractContextManager[Any]:
+    """In which backends compile a backward pass with its forward pass, not when it first runs."""
+    patched: Any = functorch_config.patch(force_non_lazy_backward_lowering=True)
+    return patched  # type: ignore[no-any-return]
+
+
+def forced_floats() -> set[str]:
+    """The symbols of floats that a backend could not take, by name: it asks for another trace."""
+    return set(TensorifyState.force_specializations)
+
+
+def take_forced_floats() -> set[str]:
+    found = forced_floats()
+    TensorifyState.clear()
+    return found
+
+
+def put_forced_floats(names: set[str]) -> None:
+    TensorifyState.clear()
+    for name in names:
+        TensorifyState.specialize(name)
+
+
+@contextlib.contextmanager
+def remembering(mode: FakeTensorMode) -> Iterator[None]:
+    """In which a fake of a tensor without dimensions gets a symbol for the tensor's value."""
+    converter = mode.fake_tensor_converter
+    before, converter.export = converter.export, False
+    try:
+        yield
+    finally:
+        converter.export = before
 
 
 # -- marks --

@@ -1,0 +1,446 @@
+"""Graphs with numbers that differ from call to call: told to a backend, and what it made of them.
+
+The engine has symbols and expressions of its own (`_expressions`). Torch's backends want SymInts of
+a ShapeEnv. One is made here for each graph, late: when the graph goes to a backend. What the
+backend asks of it is answered by this call's values, and comes back as conditions for guards.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from stator import _expressions, _sources
+from stator._expressions import Expr
+from stator._versions import private
+
+
+class Symbol(NamedTuple):
+    """A number from outside. Conditions and sizes name it by its place in the list of symbols."""
+
+    hint: int | float  # its value in this call
+    text: str  # where it comes from, as Python
+    low: int | None = None  # guarded already
+    high: int | None = None
+
+
+class Sizes(NamedTuple):
+    """Of an input that is a tensor: plain numbers, or expressions over symbols."""
+
+    sizes: Sequence[Expr]
+    strides: Sequence[Expr]
+
+
+# What an input of a graph is: the symbol of an index, or a tensor.
+Input = int | Sizes
+
+
+class Found(NamedTuple):
+    """What the compiled graph relies on, beside the conditions that were told."""
+
+    conditions: list[Expr]  # each is true in this call, and must be in others
+    pinned: frozenset[int]  # symbols that must have the values of this call, bit for bit
+
+
+class Restart(Exception):
+    """The backend cannot take some floats as symbols: they have to be plain numbers."""
+
+    def __init__(self, symbols: frozenset[int]) -> None:
+        super().__init__(f"these symbols must be plain numbers: {sorted(symbols)}")
+        self.symbols = symbols
+
+
+def has_expressions(given: Sizes) -> bool:
+    return any(type(part) is tuple for part in (*given.sizes, *given.strides))
+
+
+# Beyond any size: older versions of torch have such numbers in place of infinity.
+_ENDLESS = 1 << 62
+
+
+def _bound(found: Any) -> int | None:
+    """An end of a range of sympy's; None: there is none."""
+    if not found.is_Integer:
+        return None
+    return int(found) if abs(int(found)) < _ENDLESS else None
+
+
+def _is_read(expr: Expr) -> bool:
+    """Whether a condition over floats means the same in sympy: it computes nothing."""
+    return (
+        type(expr) is tuple
+        and expr[0] in ("ne", "lt", "le", "gt", "ge")
+        and all(type(part) is not tuple or part[0] == "symbol" for part in expr[1:])
+    )
+
+
+class Shapes:
+    """The ShapeEnv of one graph.
+
+    `inputs`, `examples` and `sources` are those of the graph's placeholders, in order. `examples`
+    has real tensors; the other items are ignored.
+    """
+
+    def __init__(
+        self,
+        symbols: Sequence[Symbol],
+        inputs: Sequence[Input],
+        examples: Sequence[Any],
+        sources: Sequence[private.Source],
+    ) -> None:
+        self._symbols, self._inputs = symbols, inputs
+        self.sources = list(sources)  # of sizes they become torch's own kind
+        self._hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
+        self.has_symbols = len(symbols) > 0
+        self._check_floats()
+        self.env = private.ShapeEnv(tracked_fakes=[])
+        self.mode = private.forgetful_mode(shape_env=self.env)
+        self.contexts: dict[int, Any] = {}  # by the index of an input that is a tensor
+        self.examples = list(examples)
+        self._pinned: set[int] = set()
+        self._numbers: dict[int, Any] = {}  # SymInts and SymFloats, by symbol
+        self._known: dict[Any, Expr] = {}  # what sympy's symbols stand for
+        self._fakes: list[Any] = [None] * len(inputs)  # a mode only remembers those that live
+        self._homes: dict[int, private.Source] = {}  # sizes and strides of inputs
+        self._own: dict[int, Any] = {}  # sympy's symbols of ints, by symbol
+        # What was known before the backend was called: first, and after conditions were told.
+        self._first_ranges: dict[int, _expressions.Bounds] = {}
+        self._told_ranges: dict[int, _expressions.Bounds] = {}
+        self._told_guards = 0
+        self._told_replacements: dict[Any, Any] = {}
+
+    def _check_floats(self) -> None:
+        odd = {i for i, hint in self._hints.items() if not math.isfinite(hint)}
+        if odd:
+            raise Restart(frozenset(odd))  # torch makes no symbols of these
+
+    def _rows(self) -> Iterator[tuple[Input, private.Source]]:
+        return zip(self._inputs, self.sources, strict=True)
+
+    # -- symbols --
+
+    def _find_homes(self) -> Iterator[tuple[int, private.Source]]:
+        """Symbols that are a size or a stride of an input, with that place."""
+        rows = [(given, source) for given, source in self._rows()
+                if isinstance(given, Sizes)]  # fmt: skip
+        for kind, at in ((private.TensorProperty.STRIDE, 1), (private.TensorProperty.SIZE, 0)):
+            for given, source in reversed(rows):
+                for d, expr in reversed(list(enumerate(given[at]))):
+                    if type(expr) is tuple and expr[0] == "symbol":
+                        yield expr[1], private.TensorPropertySource(source, kind, d)
+
+    def _source_of(self, index: int) -> private.Source:
+        """Where a symbol comes from; one that no input shows has a place of its own."""
+        if index in self._homes:
+            return self._homes[index]
+        text = self._symbols[index].text
+        return next(
+            (source for given, source in self._rows() if given == index),
+            _sources.PlaceSource(f"{text} (symbol {index})"),
+        )
+
+    def _make_number(self, index: int) -> Any:
+        hint, source = self._hints[index], self._source_of(index)
+        if isinstance(hint, float):
+            return self._make_float(index, hint, source)
+        if index not in self._homes:
+            return self.env.create_unspecified_symint_and_symbol(
+                hint, source, private.DimDynamic.DYNAMIC
+            )
+        made = self.env.create_symbol(hint, source, private.DimDynamic.DYNAMIC)
+        return self.env.create_symintnode(made, hint=hint, source=source)
+
+    def _make_float(self, index: int, hint: float, source: private.Source) -> Any:
+        """Backends take floats as tensors of one number, and know them by their `item()`."""
+        tensor = torch.tensor(hint, dtype=torch.float64, device="cpu")
+        place = private.FloatTensorSource(source)
+        context = _static_context(tensor, place)
+        with private.remembering(self.mode):
+            fake = self.mode.from_tensor(tensor, source=place, symbolic_context=context)
+        for i, given in enumerate(self._inputs):
+            if given == index:
+                self.examples[i], self._fakes[i] = tensor, fake
+                self.contexts[i] = context
+        return fake.item_memo
+
+    def _make_numbers(self) -> None:
+        for index in range(len(self._symbols)):
+            made = self._numbers[index] = self._make_number(index)
+            if isinstance(made, (int, float)):
+                self._pinned.add(index)  # sizes 0 and 1 are plain numbers to torch
+            else:
+                self._known[made.node.expr] = _expressions.symbol(index)
+                if isinstance(made, torch.SymInt):
+                    self._own[index] = made.node.expr
+        self._first_ranges = self._ranges()
+
+    # -- tensors --
+
+    def _sympy(self, expr: Expr) -> Any:
+        return private.to_sympy(_expressions.evaluate(expr, self._numbers))
+
+    def _names(self, source: private.Source, given: Sizes, offset: Any) -> dict[str, Any]:
+        """What torch finds in place of making symbols: sizes and so on, by the names of places."""
+        kinds = private.TensorProperty
+        names = {}
+        for kind, exprs in ((kinds.SIZE, given.sizes), (kinds.STRIDE, given.strides)):
+            for d, expr in enumerate(exprs):
+                place = private.TensorPropertySource(source, kind, d)
+                names[private.source_name(place)] = self._sympy(expr)
+        place = private.TensorPropertySource(source, kinds.STORAGE_OFFSET)
+        names[private.source_name(place)] = private.to_sympy(offset)
+        return names
+
+    def _context(self, tensor: torch.Tensor, source: private.Source, given: Sizes) -> Any:
+        names = self._names(source, given, tensor.storage_offset())
+        gradient = private.gradient_of(tensor)
+        if gradient is not None and gradient.stride() == tensor.stride():
+            place = private.AttrSource(source, "grad")
+            names |= self._names(place, given, gradient.storage_offset())
+        return private.StatefulSymbolicContext(
+            dynamic_sizes=[_dynamic(size) for size in given.sizes],
+            dynamic_strides=[private.DimDynamic.DYNAMIC] * tensor.dim(),
+            constraint_sizes=[None] * tensor.dim(),
+            tensor_source=source,
+            shape_env_to_source_to_symbol_cache={id(self.env): names},
+            view_base_context=self._base_context(tensor, source),
+        )
+
+    def _base_context(self, tensor: torch.Tensor, source: private.Source) -> Any:
+        """Of the tensor that an input is a view of: nobody guards its sizes."""
+        base = private.base_of(tensor)
+        if base is None:
+            return None
+        place = private.AttrSource(source, "_base")
+        offset = private.TensorPropertySource(place, private.TensorProperty.STORAGE_OFFSET)
+        names = {private.source_name(offset): private.to_sympy(base.storage_offset())}
+        return private.StatefulSymbolicContext(
+            dynamic_sizes=[private.DimDynamic.DYNAMIC] * base.dim(),
+            dynamic_strides=[private.DimDynamic.DYNAMIC] * base.dim(),
+            constraint_sizes=[None] * base.dim(),
+            tensor_source=place,
+            shape_env_to_source_to_symbol_cache={id(self.env): names},
+        )
+
+    def _make_tensor(self, i: int, given: Sizes) -> None:
+        tensor, source = self.examples[i], self.sources[i]
+        context = self.contexts[i] = self._context(tensor, source, given)
+        inference = tensor.is_inference()
+        with contextlib.ExitStack() as stack:
+            if inference != torch.is_inference_mode_enabled():
+                stack.enter_context(torch.inference_mode(inference))
+            fake = self.mode.from_tensor(tensor, source=source, symbolic_context=context)
+        self._fakes[i] = fake
+        self._adopt(fake, given)
+        gradient = private.gradient_of(fake)
+        if gradient is not None:
+            self._adopt(gradient, Sizes(given.sizes, ()))
+
+    def _adopt(self, fake: torch.Tensor, given: Sizes) -> None:
+        """What torch made symbols of, or plain numbers, where the engine has expressions."""
+        found = zip((fake.shape, fake.stride()), given, strict=True)
+        for number, expr in ((n, e) for numbers, exprs in found
+                             for n, e in zip(numbers, exprs, strict=False)):  # fmt: skip
+            if isinstance(number, int):
+                self._pinned |= _expressions.symbols_of(expr)
+            elif number.node.expr.is_Symbol:
+                self._known.setdefault(number.node.expr, expr)
+
+    def _make_tensors(self) -> None:
+        """Bases come before their views: else a fake is made of the base without its symbols."""
+        rows = [(i, given) for i, given in enumerate(self._inputs) if isinstance(given, Sizes)]
+        for i, given in sorted(rows, key=lambda row: private.base_of(self.examples[row[0]]) is None,
+                               reverse=True):  # fmt: skip
+            self._make_tensor(i, given)
+
+    def fill(self, conditions: Sequence[Expr]) -> None:
+        """Makes all symbols and fakes. Backends find them by the examples and their contexts."""
+        self._homes = dict(self._find_homes())
+        self._make_numbers()
+        self._tell(conditions)
+        self._make_tensors()
+        for i, given in enumerate(self._inputs):
+            if not isinstance(given, Sizes) and not isinstance(self._hints[given], float):
+                self.examples[i] = self._numbers[given]
+                self.sources[i] = self._homes.pop(given, self.sources[i])
+        self._told_ranges = self._ranges()
+        self._told_guards = len(self.env.guards)
+        self._told_replacements = dict(self.env.replacements)
+
+    def value_of(self, i: int) -> Any:
+        """What stands for an input while a backend looks at the graph: a fake, or a SymInt."""
+        fake = self._fakes[i]
+        return self.examples[i] if fake is None else fake
+
+    # -- conditions --
+
+    def _is_float(self, index: int) -> bool:
+        return isinstance(self._hints[index], float)
+
+    def _tell(self, conditions: Sequence[Expr]) -> None:
+        """Guarded already, so the backend may use it."""
+        for i, symbol in enumerate(self._symbols):
+            number = self._numbers[i]
+            if isinstance(number, torch.SymInt):
+                bool(symbol.low is None or number >= symbol.low)
+                bool(symbol.high is None or number <= symbol.high)
+        for condition in conditions:
+            if not any(map(self._is_float, _expressions.symbols_of(condition))):
+                bool(_expressions.evaluate(condition, self._numbers))
+
+    def _pin_known(self, found: Any) -> None:
+        """All symbols in an expression that cannot be put in other words."""
+        for part in found.free_symbols:
+            known = self._known.get(part)
+            self._pinned |= (
+                frozenset(self._hints) if known is None else _expressions.symbols_of(known)
+            )
+
+    def _holds(self, condition: Expr) -> bool:
+        try:
+            return bool(_expressions.evaluate(condition, self._hints))
+        except (ArithmeticError, ValueError, TypeError):
+            return False
+
+    def _conditions(self) -> Iterator[Expr]:
+        """Those that can be put in words. The symbols of the others are pinned."""
+        guards = [
+            part for guard in self.env.guards[self._told_guards :] for part in _parts(guard.expr)
+        ]
+        for found in guards:
+            yield from self._translated(found)
+        solved = {
+            frozenset(found.free_symbols) for found in guards if type(found).__name__ == "Equality"
+        }
+        for symbol, value in self.env.replacements.items():
+            if self._told_replacements.get(symbol) != value:
+                equation = private.sympy_eq(symbol, value)
+                if value.is_number or frozenset(equation.free_symbols) not in solved:
+                    yield from self._translated(equation)
+
+    def _translated(self, found: Any) -> Iterator[Expr]:
+        try:
+            condition = _expressions.from_sympy(found, self._known)
+        except _expressions.Unknown:
+            return self._pin_known(found)
+        symbols = _expressions.symbols_of(condition)
+        floats = any(map(self._is_float, symbols))
+        if _is_pin(condition) or (floats and not _is_read(condition)) or not self._holds(condition):
+            self._pinned |= symbols
+        elif symbols:
+            yield condition
+
+    def _ranges(self) -> dict[int, _expressions.Bounds]:
+        """What torch knows of the ints, by symbol."""
+        ranges = {}
+        for index, made in self._own.items():
+            found = self.env.var_to_range[made]
+            ranges[index] = _bound(found.lower), _bound(found.upper)
+        return ranges
+
+    def _range_conditions(self, ranges: dict[int, _expressions.Bounds]) -> Iterator[Expr]:
+        """Torch takes sizes for 2 or more, and keeps what is decided of one symbol as a range."""
+        for index, found in ranges.items():
+            first, told = self._first_ranges[index], self._told_ranges[index]
+            guarded = self._symbols[index].low, self._symbols[index].high
+            for op, end in (("ge", 0), ("le", 1)):
+                bound = found[end]
+                asked = bound != told[end]
+                assumed = bound == first[end] and bound != guarded[end]
+                if bound is not None and (asked or assumed):
+                    yield (op, _expressions.symbol(index), bound)
+
+    def _overlaps(self, context: private.TracingContext) -> None:
+        """Which inputs share memory is guarded, but not whether they overlap: sizes tell."""
+        named = {source for guard in context.guards_context.aotautograd_guards
+                 for source in private.overlap_sources(guard)}  # fmt: skip
+        for given, source in self._rows():
+            if isinstance(given, Sizes) and source in named:
+                for expr in (*given.sizes, *given.strides):
+                    self._pinned |= _expressions.symbols_of(expr)
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """While a backend is called. What it learns only later, nobody would guard: so backward
+        passes are compiled at once."""
+        if not self.has_symbols:
+            yield
+            return
+        before = private.take_forced_floats()
+        try:
+            with private.backward_at_once():
+                yield
+        except private.exc.TensorifyScalarRestartAnalysis as error:
+            raise Restart(self._floats_named(private.forced_floats())) from error
+        finally:
+            private.put_forced_floats(before)
+
+    def found(self, context: private.TracingContext) -> Found:
+        """What the backend relied on. Nothing can be asked afterwards."""
+        if not self.has_symbols:
+            return Found([], frozenset())
+        self._overlaps(context)
+        conditions = [*dict.fromkeys(self._conditions())]
+        ranges = self._ranges()
+        self.env.freeze()
+        kept = [
+            condition
+            for condition in (
+                *self._range_conditions(ranges),
+                *(one for one in conditions if not _expressions.follows(one, ranges)),
+            )
+            if not _expressions.symbols_of(condition) <= self._pinned
+        ]
+        return Found(kept, frozenset(self._pinned))
+
+    def _floats_named(self, names: set[str]) -> frozenset[int]:
+        return frozenset(expr[1] for made, expr in self._known.items()
+                         if str(made) in names and expr[0] == "symbol")  # fmt: skip
+
+
+def _parts(found: Any) -> Sequence[Any]:
+    return found.args if type(found).__name__ == "And" else (found,)
+
+
+def _is_pin(condition: Expr) -> bool:
+    """Whether it says that a symbol has one value."""
+    if type(condition) is not tuple or condition[0] != "eq":
+        return False
+    kinds = {part[0] if type(part) is tuple else "number" for part in condition[1:]}
+    return kinds == {"symbol", "number"}
+
+
+def _dynamic(expr: Expr) -> private.DimDynamic:
+    return private.DimDynamic.DYNAMIC if type(expr) is tuple else private.DimDynamic.STATIC
+
+
+def _static_context(tensor: torch.Tensor, source: private.Source) -> Any:
+    return private.StatefulSymbolicContext(
+        dynamic_sizes=[private.DimDynamic.STATIC] * tensor.dim(),
+        constraint_sizes=[None] * tensor.dim(),
+        tensor_source=source,
+        shape_env_to_source_to_symbol_cache={},
+    )
+
+
+def plain(examples: Sequence[Any], sources: Sequence[private.Source]) -> Shapes:
+    """Of a graph that is for this call's sizes only. Fakes are made by the backend."""
+    shapes = Shapes((), (), examples, sources)
+    shapes.contexts = {i: _static_context(example, source)
+                       for i, (example, source) in enumerate(zip(examples, sources, strict=True))
+                       if isinstance(example, torch.Tensor)}  # fmt: skip
+    return shapes
+
+
+def symbolic(
+    symbols: Sequence[Symbol],
+    inputs: Sequence[Input],
+    examples: Sequence[Any],
+    sources: Sequence[private.Source],
+    conditions: Sequence[Expr],
+) -> Shapes:
+    shapes = Shapes(symbols, inputs, examples, sources)
+    shapes.fill(conditions)
+    return shapes

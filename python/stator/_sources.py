@@ -1,0 +1,58 @@
+"""Where the inputs of a graph come from, as torch's backends want to know it."""
+
+import collections
+import re
+from collections.abc import Callable
+from typing import Any
+
+from stator._versions import private
+
+
+class PlaceSource(private.Source):
+    """Where an input comes from, as Python text. Two are equal if their texts are."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @property
+    def _name_template(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlaceSource) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"PlaceSource({self.text!r})"
+
+    # Guards of shapes name it, and compiled graphs are kept on disk with their guards.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PlaceSource, (self.text,)
+
+
+def _set_attribute(name: str, function: Callable[[PlaceSource], Any]) -> None:
+    setattr(PlaceSource, name, function if private.is_source_method(name) else property(function))
+
+
+_set_attribute("name", lambda source: source.text)
+_set_attribute("guard_source", lambda source: private.GuardSource.LOCAL)
+
+_LOCAL = re.compile(r"L\['(\w+)'\]")
+
+
+def source(text: str) -> private.Source:
+    local = _LOCAL.fullmatch(text)
+    return private.LocalSource(local[1], is_input=True) if local else PlaceSource(text)
+
+
+def sources(texts: list[str]) -> list[private.Source]:
+    """One for each input. Two places may look the same (keys without a name, texts cut short), and
+    backends know inputs by their sources: the later ones are numbered."""
+    seen: collections.Counter[str] = collections.Counter()
+    found = []
+    for text in texts:
+        seen[text] += 1
+        found.append(source(text if seen[text] == 1 else f"{text} ({seen[text]})"))
+    return found
