@@ -512,6 +512,16 @@ static int effects_in_inference(const world *w) {
     return effects;
 }
 
+// Whether the last call with effects was made within an instruction that runs native code, a
+// generator's step included: the program cannot go on in the middle of it.
+static bool has_effects_in_native(const world *w) {
+    const torch_trace *t = w->torch;
+    for (const run *r = w->run; r && r->below; r = r->below)
+        if (r->result <= RUN_OPERATOR && r->below->started <= t->lasting)
+            return true;
+    return false;
+}
+
 static int effects_so_far(const world *w) {
     int effects = 0;
     for (const graph *g = w->scope; g; g = g->outer)
@@ -527,6 +537,10 @@ static bool may_not_fail(world *w) {
         world_break(w, REASON_EXCEPTION_LIVES, "an operation may fail while it is handled");
     else if (effects_in_inference(w) & EFFECTS_LASTING)
         world_break(w, REASON_TORCH_STATE, "an operation may fail in inference mode");
+    else if (has_effects_in_native(w))
+        world_break(w, REASON_TENSOR_OPERATION,
+                    "an operation may fail behind one with effects, within a native call or a "
+                    "generator's step");
     else if (((const torch_trace *)w->torch)->unlike)
         world_break(
             w, REASON_TENSOR_OPERATION,
@@ -550,6 +564,7 @@ static node *add_call(world *w, node_op op, PyObject *target, PyObject *args, Py
     if (n) {
         n->effects = t->pending;
         w->scope->effects |= t->pending;
+        t->lasting = t->pending & EFFECTS_LASTING ? w->time.now : t->lasting;
         t->inference_effects |= w->scope == t->inference_scope ? t->pending : 0;
     }
     t->pending = 0;

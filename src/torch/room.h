@@ -163,6 +163,7 @@ typedef struct torch_trace {
     VEC(moved) moved;    // while there are looks
     uint64_t shared;     // since when the first one was that gave back its argument's memory; or 0
     uint64_t effects;    // how many of the world's writes were to tensors, or set torch's state
+    uint64_t lasting;    // when the last call was recorded that leaves something behind; 0: never
     uint64_t written;    // when an input was last written to; 0: never
     uint64_t asserted;   // when the first assertion became a node, see operators.c; 0: never
     PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL

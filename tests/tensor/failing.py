@@ -264,6 +264,97 @@ CONTEXTS = {
                 r = FAIL
         return r, out
     """,
+    "a generator's step": """
+        def each():
+            s.log.append("begun")
+            EFFECT
+            y = s.x * 2
+            r = FAIL
+            s.log.append("after")
+            yield r, y
+        out = []
+        for r in each():
+            out.append(r)
+        return out
+    """,
+    "a generator's second step": """
+        def each():
+            try:
+                yield s.x * 2
+                s.log.append("second")
+                EFFECT
+                yield FAIL
+            finally:
+                s.log.append("closed")
+        steps = each()
+        first = next(steps)
+        try:
+            return first, next(steps), next(steps, "end")
+        except Exception as error:
+            s.log.append(type(error))
+            return first, next(steps, "end")
+    """,
+    "a generator that handles": """
+        def each():
+            try:
+                EFFECT
+                yield FAIL
+            except Exception as error:
+                s.log.append(type(error))
+                yield s.x + 1
+        return list(each())
+    """,
+    "generators in each other": """
+        def inner():
+            s.log.append("inner")
+            EFFECT
+            yield FAIL
+        def each():
+            s.log.append("outer")
+            s.buf.add_(1)
+            yield from inner()
+            s.log.append("after")
+        return [y for y in each()]
+    """,
+    "what is sent": """
+        def each():
+            y = yield s.x * 2
+            EFFECT
+            s.log.append(y)
+            yield FAIL
+        steps = each()
+        next(steps)
+        try:
+            return steps.send(s.x + 1)
+        finally:
+            s.log.append("sent")
+    """,
+    "a native call": """
+        def one(k):
+            s.log.append(k)
+            EFFECT
+            return FAIL
+        try:
+            return list(map(one, range(2)))
+        finally:
+            s.log.append("mapped")
+    """,
+    "a native call and a generator": """
+        def one(k):
+            s.log.append(k)
+            EFFECT
+            return FAIL
+        return [*(one(k) for k in range(2))]
+    """,
+    "a method that native code calls": """
+        class Key:
+            def __lt__(self, other):
+                s.log.append("asked")
+                EFFECT
+                FAIL
+                return True
+        return len(sorted([Key(), Key()]))
+    """,
     "loop": """
         total = s.x
         for k in range(5):
