@@ -90,6 +90,17 @@ static const rule *found(const map *m, const void *key) {
     return row;
 }
 
+// The row of a slot wrapper. A C type that repeats the slot of object, in a wrapper of its own, goes
+// by object's row.
+static const rule *found_wrapper(PyObject *wrapper) {
+    const rule *row = found(&table.objects, wrapper);
+    PyObject *plain = row ? NULL : _PyType_Lookup(&PyBaseObject_Type, PyDescr_NAME(wrapper));
+    bool same =
+        plain && Py_IS_TYPE(plain, &PyWrapperDescr_Type) &&
+        ((PyWrapperDescrObject *)plain)->d_wrapped == ((PyWrapperDescrObject *)wrapper)->d_wrapped;
+    return same ? found(&table.objects, plain) : row;
+}
+
 // The row of a C slot that a type has.
 static const rule *rule_of_slot(PyTypeObject *type, PyObject *name) {
     PyObject *slot = _PyType_Lookup(type, name);
@@ -107,6 +118,8 @@ static bool is_one_of_many(PyObject *callable) {
 }
 
 const rule *rule_of_itself(PyObject *callable) {
+    if (Py_IS_TYPE(callable, &PyWrapperDescr_Type))
+        return found_wrapper(callable);
     const rule *row = found(&table.objects, callable);
     if (row || !is_one_of_many(callable))
         return row;
@@ -114,7 +127,7 @@ const rule *rule_of_itself(PyObject *callable) {
     if (method)
         return method == table.makes ? NULL : found(&table.functions, method);
     if (Py_IS_TYPE(callable, table.wrapper))
-        return found(&table.objects, ((bound_wrapper *)callable)->descr);
+        return found_wrapper((PyObject *)((bound_wrapper *)callable)->descr);
     return found(&table.instances, Py_TYPE(callable));
 }
 
