@@ -50,8 +50,10 @@ typedef struct node {
     PyObject *kwargs;  // strong, dict; NULL for none
     PyObject *example; // strong: a value like its own (FakeTensor, tuple of them …), or None
     meta meta;         // of a tensor
-    PyObject *name;    // strong, str; unique in its graph
-    PyObject *stack;   // strong: tuple of (filename, line, function name), outermost first, or None
+    bool is_number;    // its value is an int, float or bool: `value`
+    number value;
+    PyObject *name;  // strong, str; unique in its graph
+    PyObject *stack; // strong: tuple of (filename, line, function name), outermost first, or None
     // strong: tuple of (id, place, class) of the modules whose calls it is part of, outermost
     // first, or None
     PyObject *modules;

@@ -98,11 +98,12 @@ static bool bind_all(const meta_rule *r, PyObject *args, PyObject *kwargs, meta_
     return true;
 }
 
-// Whether the number of elements is one that torch can count to.
+// Whether the number of elements is one that torch can count to. With other sizes torch raises when
+// the call is made, so this needs no condition.
 static bool has_count(const meta *m) {
-    size count = size_of(1);
+    int64_t count = 1;
     for (int i = 0; i < m->dims; i++)
-        if (!size_mul_fits(count, m->sizes[i], &count))
+        if (__builtin_mul_overflow(count, m->sizes[i].hint, &count))
             return false;
     return true;
 }
@@ -150,12 +151,15 @@ meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known
     int change = mutant_of(MUTANT_META, (size_t)(r - rules));
     if (change >= CHANGE_DATA)
         c->data = change - CHANGE_DATA;
+    sizes_mark mark = known ? sizes_now(known) : (sizes_mark){0};
     meta_answer answer = bind_all(r, args, kwargs, c) ? r->function(c) : META_UNKNOWN;
     if (change > 0 && change < CHANGE_DATA)
         answer = distort(c, answer, change);
     for (int i = 0; i < c->count; i++)
         if (!has_count(&c->results[i]))
-            return META_UNKNOWN;
+            answer = META_UNKNOWN;
+    if (answer == META_UNKNOWN && known)
+        sizes_rollback(known, mark); // nobody relies on what the rule asked
     return answer;
 }
 
@@ -173,10 +177,12 @@ const meta *meta_at(const meta_call *c, PyObject *o) {
 }
 
 const meta *strict_of(const meta_call *c, const meta *m) {
-    for (int i = 0; m && i < m->dims; i++)
-        if (size_is_one(c->sizes, m->sizes[i]) &&
-            !size_is(c->sizes, m->strides[i], meta_stride_before(m, i + 1)))
+    for (int i = 0; m && i < m->dims; i++) {
+        size usual = meta_stride_before(m, i + 1);
+        if (!size_is_surely(m->strides[i], usual) && size_is_one(c->sizes, m->sizes[i]) &&
+            !size_is(c->sizes, m->strides[i], usual))
             return NULL;
+    }
     return m;
 }
 
@@ -186,6 +192,10 @@ const meta *usual_of(const meta_call *c, const meta *m) {
 
 bool size_of_int(PyObject *o, size *value) {
     int overflow = 0;
+    if (number_is_of(o, NUMBER_INT) && is_node(o)) {
+        *value = size_of_number(((node *)o)->value);
+        return true;
+    }
     bool whole = PyLong_CheckExact(o);
     if (whole)
         *value = size_of(PyLong_AsLongLongAndOverflow(o, &overflow));
@@ -216,8 +226,13 @@ bool dtype_at(const meta_call *c, int i, int32_t *dtype) {
     return dtype_is_known(*dtype);
 }
 
-bool number_is(PyObject *o) {
-    return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
+bool number_is(PyObject *o, number_kind *kind) {
+    const node *n = is_node(o) ? (const node *)o : NULL;
+    *kind = n                       ? n->value.kind
+            : PyBool_Check(o)       ? NUMBER_BOOL
+            : PyFloat_CheckExact(o) ? NUMBER_FLOAT
+                                    : NUMBER_INT;
+    return n ? n->is_number : *kind != NUMBER_INT || PyLong_CheckExact(o);
 }
 
 static bool sizes_of(PyObject *const *items, Py_ssize_t count, size *values, int *found) {
@@ -254,9 +269,9 @@ bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits) {
     int count = 0;
     *bits = 0;
     // no dimensions are all of them to some, and none to others
-    bool given =
-        is_given(c, i) && (PyLong_Check(c->args[i]) ? size_of_int(c->args[i], &values[count++])
-                                                    : sizes_at(c, i, values, &count));
+    bool given = is_given(c, i) && (number_is_of(c->args[i], NUMBER_INT) || PyLong_Check(c->args[i])
+                                        ? size_of_int(c->args[i], &values[count++])
+                                        : sizes_at(c, i, values, &count));
     if (is_given(c, i) && (!given || count == 0))
         return false;
     for (int j = 0; j < count; j++) {
@@ -288,15 +303,22 @@ void meta_lay_out(meta *m) {
         m->strides[i] = meta_stride_before(m, i + 1);
 }
 
+bool meta_lies_within(const meta_call *c, const meta *m, int dim, size *stride) {
+    if (!size_is_surely(m->strides[dim], *stride)) {
+        if (size_is_one(c->sizes, m->sizes[dim]))
+            return true;
+        if (!size_is(c->sizes, m->strides[dim], *stride))
+            return false;
+    }
+    *stride = size_mul(*stride, m->sizes[dim]);
+    return true;
+}
+
 bool meta_is_contiguous(const meta_call *c, const meta *m) {
     size stride = size_of(1);
-    for (int i = m->dims - 1; i >= 0; i--) {
-        if (size_is_one(c->sizes, m->sizes[i]))
-            continue;
-        if (!size_is(c->sizes, m->strides[i], stride))
+    for (int i = m->dims - 1; i >= 0; i--)
+        if (!meta_lies_within(c, m, i, &stride))
             return false;
-        stride = size_mul(stride, m->sizes[i]);
-    }
     return true;
 }
 

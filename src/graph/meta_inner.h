@@ -90,7 +90,12 @@ bool dtype_at(const meta_call *c, int i, int32_t *dtype);
 // something else, or too many.
 bool sizes_at(const meta_call *c, int i, size *values, int *count);
 bool size_of_int(PyObject *o, size *value); // of one argument
-bool number_is(PyObject *o);
+// Whether it is exactly an int, float or bool, or a node whose value is one: of which kind.
+bool number_is(PyObject *o, number_kind *kind);
+static inline bool number_is_of(PyObject *o, number_kind kind) {
+    number_kind found;
+    return number_is(o, &found) && found == kind;
+}
 // A dimension counted from the front; false if there is no such one.
 bool wrap_dim(int64_t *dim, int dims);
 // One or several, each once, as bits. Not given: all of them.
@@ -102,6 +107,9 @@ size meta_numel(const meta *m);
 bool meta_is_contiguous(const meta_call *c, const meta *m);
 // Whether torch takes four dimensions for channels last (suggest_memory_format).
 bool meta_is_channels_last(const meta_call *c, const meta *m);
+// Whether a dimension has this stride, or one element, of which the stride does not matter. *stride
+// becomes that of the next dimension further out.
+bool meta_lies_within(const meta_call *c, const meta *m, int dim, size *stride);
 void meta_lay_out(meta *m); // strides of a contiguous tensor with elements
 bool meta_is_dense(const meta_call *c, const meta *m); // no element twice, none left out
 bool meta_same_sizes(const meta_call *c, const meta *a, const meta *b);

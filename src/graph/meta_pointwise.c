@@ -29,6 +29,7 @@ static bool add_tensor(operands *o, const meta *m) {
     return true;
 }
 
+// The value of a node fits, or the call raises with it.
 static bool fits_long(PyObject *number) {
     int overflow = 0;
     if (PyLong_Check(number))
@@ -37,13 +38,16 @@ static bool fits_long(PyObject *number) {
 }
 
 static bool add_number(const meta_call *c, operands *o, PyObject *number) {
-    int32_t dtype = PyBool_Check(number)        ? DTYPE_BOOL
-                    : PyLong_CheckExact(number) ? DTYPE_INT64
-                                                : c->asked->default_dtype();
+    number_kind kind;
+    if (!number_is(number, &kind) || !fits_long(number))
+        return false;
+    int32_t dtype = kind == NUMBER_BOOL  ? DTYPE_BOOL
+                    : kind == NUMBER_INT ? DTYPE_INT64
+                                         : c->asked->default_dtype();
     o->numbers = true;
     o->booleans = o->booleans || dtype == DTYPE_BOOL;
     o->number_dtype = dtype_promote(o->number_dtype, dtype);
-    return number_is(number) && fits_long(number);
+    return true;
 }
 
 static bool add_operand(const meta_call *c, operands *o, PyObject *argument) {
@@ -84,7 +88,8 @@ static bool broadcast(const meta_call *c, const operands *o, meta *to) {
         to->sizes[d] = size_of(1);
         for (int i = 0; i < o->count; i++) {
             int own = d - (to->dims - o->at[i]->dims);
-            if (own < 0 || size_is_one(c->sizes, o->at[i]->sizes[own]))
+            if (own < 0 || size_is_surely(o->at[i]->sizes[own], to->sizes[d]) ||
+                size_is_one(c->sizes, o->at[i]->sizes[own]))
                 continue;
             if (!size_is_one(c->sizes, to->sizes[d]) &&
                 !size_is(c->sizes, o->at[i]->sizes[own], to->sizes[d]))
@@ -101,14 +106,9 @@ static const int channels_last[] = {1, 3, 2, 0}; // innermost first
 
 static bool is_channels_last(const meta_call *c, const meta *m) {
     size stride = size_of(1);
-    for (int i = 0; m->dims == 4 && i < 4; i++) {
-        int d = channels_last[i];
-        if (size_is_one(c->sizes, m->sizes[d]))
-            continue;
-        if (!size_is(c->sizes, m->strides[d], stride))
+    for (int i = 0; m->dims == 4 && i < 4; i++)
+        if (!meta_lies_within(c, m, channels_last[i], &stride))
             return false;
-        stride = size_mul(stride, m->sizes[d]);
-    }
     return m->dims == 4;
 }
 
@@ -147,7 +147,8 @@ static bool same_shape(const meta_call *c, const operands *o, const meta *to) {
 static size stride_in(const meta_call *c, const meta *operand, const meta *to, int dim) {
     int own = dim - (to->dims - operand->dims);
     if (own < 0 ||
-        (size_is_one(c->sizes, operand->sizes[own]) && !size_is_one(c->sizes, to->sizes[dim])))
+        (!size_is_surely(operand->sizes[own], to->sizes[dim]) &&
+         size_is_one(c->sizes, operand->sizes[own]) && !size_is_one(c->sizes, to->sizes[dim])))
         return size_of(0);
     return operand->strides[own];
 }
@@ -249,7 +250,9 @@ meta_answer meta_unary(meta_call *c) {
 meta_answer meta_activation(meta_call *c) {
     for (int i = 1; i < META_MOST_ARGS; i++) {
         PyObject *o = c->args[i];
-        if (o && (o == Py_True || !number_is(o) || (c->data & IN_PLACE && PyLong_CheckExact(o))))
+        number_kind kind = NUMBER_FLOAT;
+        if (o && (o == Py_True || !number_is(o, &kind) || (is_node(o) && kind == NUMBER_BOOL) ||
+                  (c->data & IN_PLACE && kind == NUMBER_INT)))
             return META_UNKNOWN;
     }
     return meta_unary(c);
@@ -271,8 +274,8 @@ meta_answer meta_clamp(meta_call *c) {
         if (!is_given(c, i))
             continue;
         any = true;
-        bool fits = (PyLong_CheckExact(c->args[i]) && fits_long(c->args[i])) ||
-                    (PyFloat_CheckExact(c->args[i]) && dtype_is_float(m->dtype));
+        bool fits = (number_is_of(c->args[i], NUMBER_INT) && fits_long(c->args[i])) ||
+                    (number_is_of(c->args[i], NUMBER_FLOAT) && dtype_is_float(m->dtype));
         if (!fits)
             return META_UNKNOWN;
     }
@@ -334,7 +337,8 @@ meta_answer meta_where(meta_call *c) {
 meta_answer meta_masked_fill(meta_call *c) {
     const meta *m = tensor_at(c, 0), *mask = tensor_at(c, 1);
     operands o = no_operands();
-    if (!m || !mask || mask->dtype != DTYPE_BOOL || !c->args[2] || !number_is(c->args[2]) ||
+    number_kind kind;
+    if (!m || !mask || mask->dtype != DTYPE_BOOL || !c->args[2] || !number_is(c->args[2], &kind) ||
         !fits_long(c->args[2]) || !dtype_is_float(m->dtype) || !meta_is_contiguous(c, m) ||
         !add_tensor(&o, m) || !add_tensor(&o, mask))
         return META_UNKNOWN;

@@ -37,7 +37,7 @@ meta_answer meta_reduction(meta_call *c) {
         dtype_is_complex(m->dtype) || (c->data & GIVES_BOOL && m->dtype == DTYPE_UINT8) ||
         (c->data & NO_BOOL && m->dtype == DTYPE_BOOL))
         return META_UNKNOWN;
-    if (is_given(c, 1) && c->data & ONE_DIM && !PyLong_CheckExact(c->args[1]))
+    if (is_given(c, 1) && c->data & ONE_DIM && !number_is_of(c->args[1], NUMBER_INT))
         return META_UNKNOWN;
     if (c->args[2] && !is_given(c, 1)) // each has its own way with that
         return META_UNKNOWN;
@@ -113,7 +113,7 @@ meta_answer meta_norm(meta_call *c) {
     int count = 0;
     bool grad = m && m->requires_grad, ignored;
     PyObject *eps = c->args[2 + c->data];
-    bool eps_fits = !eps || PyFloat_CheckExact(eps) || (eps == Py_None && c->data == 1);
+    bool eps_fits = !eps || number_is_of(eps, NUMBER_FLOAT) || (eps == Py_None && c->data == 1);
     if (!m || !c->args[1] || PyLong_Check(c->args[1]) || !sizes_at(c, 1, shape, &count) ||
         count == 0 || count > m->dims || !eps_fits || !flag_at(c, 5, &ignored) ||
         !meta_is_contiguous(c, m) || !dtype_is_float(m->dtype) ||

@@ -111,7 +111,7 @@ meta_answer meta_squeeze(meta_call *c) {
     uint32_t bits = 0;
     bool some = c->args[1] && c->args[1] != Py_None;
     if (!m || m->dims == 0 || (c->args[1] && !some) || !dims_at(c, 1, m->dims, &bits) ||
-        (some && !PyLong_CheckExact(c->args[1])))
+        (some && !number_is_of(c->args[1], NUMBER_INT)))
         return META_UNKNOWN;
     meta *to = view_of(c, m);
     for (int i = m->dims - 1; i >= 0; i--)
@@ -163,7 +163,7 @@ static bool complete(const meta_call *c, const meta *m, size *sizes, int count) 
         return size_is(c->sizes, product, numel);
     if (!size_is_multiple(c->sizes, numel, product))
         return false;
-    sizes[open] = size_div_up(numel, product);
+    sizes[open] = size_floordiv(numel, product);
     return true;
 }
 
@@ -178,8 +178,9 @@ static int stretches_of(const meta_call *c, const meta *m, stretch *found) {
     found[0] = (stretch){m->sizes[m->dims - 1], m->strides[m->dims - 1]};
     for (int d = m->dims - 2; d >= 0; d--) {
         stretch *s = &found[last];
-        if (size_is_one(c->sizes, m->sizes[d]) ||
-            size_is(c->sizes, m->strides[d], size_mul(s->count, s->stride)))
+        size within = size_mul(s->count, s->stride);
+        if (size_is_surely(m->strides[d], within) || size_is_one(c->sizes, m->sizes[d]) ||
+            size_is(c->sizes, m->strides[d], within))
             s->count = size_mul(s->count, m->sizes[d]);
         else
             found[++last] = (stretch){m->sizes[d], m->strides[d]};
