@@ -1,6 +1,7 @@
 // Symbolic numbers from Python: for tests and tools that compute with them without a trace. A
 // number is an index into those that its `Sizes` has given.
 #include "src/graph/expr.h"
+#include "src/graph/meta.h"
 
 typedef struct sizes_object {
     PyObject_HEAD
@@ -248,6 +249,170 @@ static PyObject *method_read(sizes_object *o, PyObject *object) {
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
+// --- rules ---
+
+// A tensor is ("tensor", dtype, sizes, strides, requires_grad), a number ("number", n); sizes and
+// strides are numbers too. A dtype as an argument is ("dtype", dtype).
+
+static bool is_called(PyObject *o, const char *word) {
+    return PyTuple_CheckExact(o) && PyTuple_GET_SIZE(o) > 1 &&
+           PyUnicode_Check(PyTuple_GET_ITEM(o, 0)) &&
+           PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(o, 0), word) == 0;
+}
+
+static bool take_sizes(sizes_object *o, PyObject *tuple, size *to, int *count) {
+    *count = (int)PyTuple_GET_SIZE(tuple);
+    for (int i = 0; i < *count; i++) {
+        number n;
+        if (*count > META_MOST_DIMS || !take(o, PyTuple_GET_ITEM(tuple, i), &n))
+            return false;
+        to[i] = size_of_number(n);
+    }
+    return true;
+}
+
+static bool fill_node(sizes_object *o, PyObject *value, node *n) {
+    PyObject *shape, *strides;
+    int dtype, grad;
+    if (is_called(value, "number")) {
+        n->is_number = true;
+        return take(o, PyTuple_GET_ITEM(value, 1), &n->value);
+    }
+    if (!PyArg_ParseTuple(value, "siO!O!p", &(const char *){0}, &dtype, &PyTuple_Type, &shape,
+                          &PyTuple_Type, &strides, &grad))
+        return false;
+    n->meta.dtype = dtype;
+    n->meta.requires_grad = grad;
+    n->meta.device_type = 0;
+    n->meta.device_index = -1;
+    return take_sizes(o, strides, n->meta.strides, &n->meta.dims) &&
+           take_sizes(o, shape, n->meta.sizes, &n->meta.dims);
+}
+
+static PyObject *as_node(sizes_object *o, graph *g, PyObject *value) {
+    PyObject *name = PyUnicode_FromString("a");
+    node *n = name ? graph_input(g, name, name, NULL) : NULL;
+    if (n && !fill_node(o, value, n))
+        Py_CLEAR(n);
+    Py_XDECREF(name);
+    return (PyObject *)n;
+}
+
+// The argument with nodes in it. New reference.
+static PyObject *as_argument(sizes_object *o, graph *g, PyObject *value) {
+    if (is_called(value, "tensor") || is_called(value, "number"))
+        return as_node(o, g, value);
+    if (is_called(value, "dtype"))
+        return Py_NewRef(value);
+    if (PySlice_Check(value)) {
+        PySliceObject *slice = (PySliceObject *)value;
+        PyObject *parts[] = {slice->start, slice->stop, slice->step}, *made = NULL;
+        PyObject *list = PyTuple_Pack(3, parts[0], parts[1], parts[2]);
+        PyObject *nodes = list ? as_argument(o, g, list) : NULL;
+        if (nodes)
+            made = PySlice_New(PyTuple_GET_ITEM(nodes, 0), PyTuple_GET_ITEM(nodes, 1),
+                               PyTuple_GET_ITEM(nodes, 2));
+        Py_XDECREF(list);
+        Py_XDECREF(nodes);
+        return made;
+    }
+    if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value))
+        return Py_NewRef(value);
+    PyObject *list = PySequence_List(value), *tuple = NULL;
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
+        PyObject *item = as_argument(o, g, PyList_GET_ITEM(list, i));
+        if (!item || PyList_SetItem(list, i, item) < 0)
+            Py_CLEAR(list);
+    }
+    if (!list || PyList_CheckExact(value))
+        return list;
+    tuple = PyList_AsTuple(list);
+    Py_DECREF(list);
+    return tuple;
+}
+
+static PyObject *as_named(sizes_object *o, graph *g, PyObject *dict) {
+    PyObject *named = PyDict_New(), *key, *value;
+    Py_ssize_t at = 0;
+    while (named && PyDict_Next(dict, &at, &key, &value)) {
+        PyObject *item = as_argument(o, g, value);
+        if (!item || PyDict_SetItem(named, key, item) < 0)
+            Py_CLEAR(named);
+        Py_XDECREF(item);
+    }
+    return named;
+}
+
+static PyObject *give_sizes(sizes_object *o, const size *items, int count) {
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; tuple && i < count; i++) {
+        PyObject *item = give(o, number_of_size(items[i]));
+        if (item)
+            PyTuple_SET_ITEM(tuple, i, item);
+        else
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *give_answer(sizes_object *o, meta_answer answer, const meta_call *c) {
+    bool number = answer == META_NUMBER, truth = answer == META_TRUTH;
+    int count = answer == META_UNKNOWN || number || truth ? 0 : c->count;
+    PyObject *results = PyList_New(count);
+    for (int i = 0; results && i < count; i++) {
+        const meta *m = &c->results[i];
+        PyObject *item =
+            Py_BuildValue("(iNNN)", m->dtype, give_sizes(o, m->sizes, m->dims),
+                          give_sizes(o, m->strides, m->dims), PyBool_FromLong(m->requires_grad));
+        if (item)
+            PyList_SET_ITEM(results, i, item);
+        else
+            Py_CLEAR(results);
+    }
+    PyObject *value = number  ? give(o, number_of_size(c->number))
+                      : truth ? PyBool_FromLong(c->truth)
+                              : Py_NewRef(Py_None);
+    return results && value ? Py_BuildValue("(iNN)", (int)answer, results, value) : NULL;
+}
+
+static int32_t usual_dtype(void) {
+    return 6; // float32
+}
+
+static int32_t dtype_of(PyObject *o) {
+    return is_called(o, "dtype") ? (int32_t)PyLong_AsLong(PyTuple_GET_ITEM(o, 1)) : -1;
+}
+
+static bool no_device(PyObject *o, int32_t *type, int32_t *index) {
+    (void)o, (void)type, (void)index;
+    return false;
+}
+
+static PyObject *method_ask(sizes_object *o, PyObject *args) {
+    const char *name;
+    PyObject *given, *keywords, *answer = NULL;
+    int way;
+    if (!PyArg_ParseTuple(args, "siO!O!", &name, &way, &PyTuple_Type, &given, &PyDict_Type,
+                          &keywords))
+        return NULL;
+    const meta_rule *rule = meta_find(name);
+    graph *g = rule ? graph_new() : NULL;
+    PyObject *positional = g ? as_argument(o, g, given) : NULL;
+    PyObject *named = positional ? as_named(o, g, keywords) : NULL;
+    meta_asked asked = {(meta_way)way, true, usual_dtype, dtype_of, no_device};
+    meta_call c;
+    if (named) {
+        meta_answer found = meta_infer(rule, &asked, o->sizes, positional, named, &c);
+        answer = finish(o, give_answer(o, found, &c));
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "no such rule");
+    }
+    Py_XDECREF(named);
+    Py_XDECREF(positional);
+    Py_XDECREF(g);
+    return answer;
+}
+
 static PyMethodDef methods[] = {
     {"symbol", (PyCFunction)method_symbol, METH_VARARGS,
      "symbol(name, value, low=-2**63, high=2**63-1): the symbol of this name."},
@@ -272,6 +437,8 @@ static PyMethodDef methods[] = {
     {"object", (PyCFunction)method_object, METH_O, "object(number): nested tuples."},
     {"read", (PyCFunction)method_read, METH_O,
      "read(object): the number of nested tuples; None if there is none."},
+    {"ask", (PyCFunction)method_ask, METH_VARARGS,
+     "ask(rule, way, args, kwargs): (answer, results, value) of a meta rule."},
     {0},
 };
 
