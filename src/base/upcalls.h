@@ -7,6 +7,7 @@
 
 #include <Python.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct _PyInterpreterFrame;
 struct call;
@@ -24,6 +25,10 @@ extern PyObject *(*image_drive)(PyThreadState *ts, struct _PyInterpreterFrame *f
 // reference, or NULL without an exception. While the pointer is NULL (torch is not attached)
 // nothing lies at a TENSOR_GRAD source.
 extern PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
+// The same: how many dimensions a tensor has, their sizes and strides, borrowed from the tensor;
+// false if the object is no tensor that can be read so. Without it SIZE and STRIDE are not there.
+extern bool (*source_read_sizes)(PyObject *tensor, int64_t *dims, const int64_t **sizes,
+                                 const int64_t **strides);
 
 // From src/call to src/trace: calls a Python function, known to the world, by PyObject_Vectorcall,
 // after telling the hook to expect its frame. Only src/trace knows frames.

@@ -4,6 +4,7 @@
 
 #include "src/guard/guard.h"
 #include "src/guard/death.h"
+#include "src/guard/expression.h"
 #include "src/guard/program.h"
 #include "src/guard/stale.h"
 #include "src/guard/value.h"
@@ -144,12 +145,25 @@ static status push_load(guards *g, source *s) {
     return ST_OK;
 }
 
+static status want(guards *g, source *s);
+
+// The sources that an expression reads.
+static status want_places(guards *g, PyObject *expression) {
+    source *s;
+    for (int i = 0; (s = expression_place(expression, i)) != NULL; i++)
+        TRY(want(g, s));
+    expression_resolve(expression);
+    return ST_OK;
+}
+
 // Gives a source its register, after those it hangs from.
 static status want(guards *g, source *s) {
     while (s->reg < 0) {
         source *top = s;
         while (top->parent && top->parent->reg < 0)
             top = top->parent;
+        if (top->kind == SOURCE_EXPR)
+            TRY(want_places(g, top->key));
         TRY(push_load(g, top));
     }
     return ST_OK;
@@ -218,6 +232,8 @@ status guard_add(guards *g, guard_kind kind, source *a, source *b, PyObject *obj
               .b = b ? b->reg : -1,
               .index = index};
     s.object = object;
+    if (kind == GUARD_EXPR)
+        TRY(want_places(g, object));
     if (kind == GUARD_TYPE_FLAGS)
         TRY(slot_of(&s, &s.slot));
     TRY(own(g, object));

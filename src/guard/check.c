@@ -6,6 +6,7 @@
 
 #include "src/guard/guard.h"
 #include "src/guard/death.h"
+#include "src/guard/expression.h"
 #include "src/guard/program.h"
 #include "src/guard/stale.h"
 #include "src/guard/value.h"
@@ -16,7 +17,7 @@ int guard_setup(void) {
     static bool done;
     if (done)
         return 0;
-    if (raw_setup() < 0 || death_setup() < 0)
+    if (raw_setup() < 0 || death_setup() < 0 || expression_setup() < 0)
         return -1;
     if (guard_any == NULL && !(guard_any = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type)))
         return -1;
@@ -45,6 +46,11 @@ static PyObject *load_caller(const guard_frame *f, Py_ssize_t index) {
     return f ? f->function : NULL;
 }
 
+static PyObject *load_expression(const step *s, guard_frame *f, PyObject *const *regs) {
+    number value;
+    return expression_value(s->object, regs, &value) ? source_keep_number(value, &f->kept) : NULL;
+}
+
 PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs) {
     PyObject *parent = s->a >= 0 ? regs[s->a] : NULL, *value;
     if (s->op == SOURCE_LOCAL)
@@ -55,6 +61,8 @@ PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs) {
         return load_caller(f, s->index);
     if (s->op == SOURCE_HANDLED)
         return f->handled;
+    if (s->op == SOURCE_EXPR)
+        return load_expression(s, f, regs);
     if (!parent && s->op != SOURCE_FIXED)
         return NULL;
     switch (s->op) {
@@ -80,6 +88,12 @@ PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs) {
 }
 
 // --- checks ---
+
+static bool check_expression(const step *s, PyObject *const *regs) {
+    number value;
+    return expression_value(s->object, regs, &value) && value.kind == NUMBER_BOOL &&
+           value.hint.i != 0;
+}
 
 static bool is_item(const step *s, Py_ssize_t i, PyObject *o) {
     return s->items[i] == guard_any || value_same_key(o, s->items[i]);
@@ -262,6 +276,8 @@ static inline bool step_check(const guard_program *p, const step *s, const guard
         return check_distinct(p, regs);
     case GUARD_BOUND:
         return check_bound(s, f);
+    case GUARD_EXPR:
+        return check_expression(s, regs);
     case GUARD_CUSTOM:
         return s->custom->check(o, s->data);
     default:

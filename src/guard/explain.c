@@ -1,12 +1,24 @@
 // A guard program into readable Python: its guards with the user's lines, and why one fails now.
 #include "src/py/raw.h"
 
+#include "src/guard/expression.h"
 #include "src/guard/guard.h"
 #include "src/guard/program.h"
 #include "src/guard/value.h"
 
+static PyObject *text_of_register(void *data, source *place, int reg) {
+    (void)place; // died with the trace
+    return register_text(data, reg);
+}
+
+static PyObject *computed_text(const guard_program *p, const step *s) {
+    return expression_text(s->object, text_of_register, (void *)p);
+}
+
 PyObject *register_text(const guard_program *p, int32_t reg) {
     const step *s = &p->steps[p->loads[reg]];
+    if (s->op == SOURCE_EXPR)
+        return computed_text(p, s);
     PyObject *parent = s->a >= 0 ? register_text(p, s->a) : NULL;
     if (s->a >= 0 && !parent)
         return NULL;
@@ -92,6 +104,9 @@ static PyObject *step_text(const guard_program *p, const step *s) {
         break;
     case GUARD_EMPTY:
         text = empty_text(s, first);
+        break;
+    case GUARD_EXPR:
+        text = computed_text(p, s);
         break;
     default:
         text = plain_text(p, s, first);
@@ -257,6 +272,8 @@ static PyObject *step_now(const guard_program *p, const step *s, PyObject *const
         return PyUnicode_FromString("others");
     case GUARD_TYPE_FLAGS:
         return PyUnicode_FromString("changed");
+    case GUARD_EXPR:
+        return expression_now(s->object, regs, text_of_register, (void *)p);
     default:
         return object_text(o);
     }
@@ -277,7 +294,9 @@ static PyObject *reason_of(const guard_program *p, const step *s, PyObject *cons
     if (s->op == STEP_CHECK + GUARD_CUSTOM && (s->a < 0 || first))
         return custom_reason(p, s, first);
     PyObject *text = step_text(p, s);
+    bool computed = s->op == SOURCE_EXPR;
     PyObject *now = !text             ? NULL
+                    : computed        ? expression_now(s->object, regs, text_of_register, (void *)p)
                     : step_is_load(s) ? PyUnicode_FromString("not there")
                                       : step_now(p, s, regs);
     PyObject *reason = now ? PyUnicode_FromFormat("%U: now %U", text, now) : NULL;

@@ -2,6 +2,7 @@
 // function and slots; and the raw reads by themselves.
 #include "src/py/raw.h"
 
+#include "src/guard/expression.h"
 #include "src/guard/guard.h"
 #include "src/guard/methods.h"
 #include "src/guard/program.h"
@@ -24,6 +25,18 @@ static PyObject *or_null(PyObject *o) {
     return o == Py_None ? NULL : o;
 }
 
+static PyObject *expression_of(guards *g, PyObject *tree);
+
+static source *source_below(guards *g, source_kind kind, source *parent, PyObject *key,
+                            Py_ssize_t index) {
+    if (kind != SOURCE_EXPR)
+        return guard_source(g, kind, parent, key, index);
+    PyObject *e = expression_of(g, key);
+    source *s = e ? guard_source(g, kind, parent, e, index) : NULL;
+    Py_XDECREF(e);
+    return s;
+}
+
 // ((kind, key, index), …) from the root on.
 static source *source_of(guards *g, PyObject *path) {
     source *s = NULL;
@@ -38,11 +51,53 @@ static source *source_of(guards *g, PyObject *path) {
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(path, i), "sOn", &name, &key, &index))
             return NULL;
         int kind = find_source(name);
-        s = kind < 0 ? NULL : guard_source(g, (source_kind)kind, s, key, index);
+        s = kind < 0 ? NULL : source_below(g, (source_kind)kind, s, key, index);
         if (!s)
             return NULL;
     }
     return s;
+}
+
+typedef struct naming {
+    guards *g;
+    sizes *s;
+} naming;
+
+static bool plain_number(PyObject *o, number *n) {
+    *n = PyBool_Check(o)    ? number_bool(o == Py_True)
+         : PyFloat_Check(o) ? number_float(PyFloat_AS_DOUBLE(o))
+                            : number_int(PyLong_AsLongLong(o));
+    return !PyErr_Occurred();
+}
+
+// A symbol is (path, its value in the trace).
+static bool symbol_named(void *data, PyObject *name, number *symbol) {
+    naming *to = data;
+    PyObject *path, *value;
+    number hint;
+    if (!PyArg_ParseTuple(name, "OO", &path, &value) || !plain_number(value, &hint))
+        return false;
+    source *place = source_of(to->g, path);
+    return place && sizes_symbol(to->s, place, hint, INT64_MIN, INT64_MAX, symbol);
+}
+
+// From what expr_from_object takes. New reference.
+static PyObject *expression_of(guards *g, PyObject *tree) {
+    naming to = {g, sizes_new()};
+    number n;
+    PyObject *e =
+        to.s && expr_from_object(to.s, tree, symbol_named, &to, &n) ? expression_new(n) : NULL;
+    if (!e && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "there is no such expression");
+    sizes_free(to.s);
+    return e;
+}
+
+static status add_expression(guards *g, PyObject *tree) {
+    PyObject *e = expression_of(g, tree);
+    status result = e ? guard_add(g, GUARD_EXPR, NULL, NULL, e, 0) : ST_ERROR;
+    Py_XDECREF(e);
+    return result;
 }
 
 // A check of the test's own: the object is the one given.
@@ -80,6 +135,8 @@ static status add_named(guards *g, const char *name, source *a, source *b, PyObj
         return guard_distinct(g, a);
     case GUARD_TYPE_LOOKUP:
         return add_lookup(g, a, object);
+    case GUARD_EXPR:
+        return add_expression(g, object);
     case GUARD_CUSTOM:
         return guard_add_custom(g, a, &custom, Py_NewRef(object));
     default:

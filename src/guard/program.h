@@ -3,6 +3,8 @@
 
 #include "src/py/raw.h"
 
+#include "src/graph/expr.h"
+
 #include "src/guard/guard.h"
 
 // What a step knows of earlier passes, which makes the next one short; never the guard itself. Each
@@ -133,6 +135,9 @@ static inline PyObject *read_list_item(PyObject *o, Py_ssize_t i) {
 // A read that may remember something for the next time.
 PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
                            PyObject **kept, memo *m);
+// A number that a read has computed, as an object in `kept`. NULL without an exception if there is
+// no memory.
+PyObject *source_keep_number(number n, PyObject **kept);
 // One load. NULL without an exception if the place is not there.
 PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs);
 

@@ -3,6 +3,7 @@
 
 #include "src/py/raw.h"
 
+#include "src/guard/expression.h"
 #include "src/guard/guard.h"
 #include "src/guard/program.h"
 
@@ -108,6 +109,26 @@ static PyObject *context_value(PyObject *o) {
         return NULL;
     Py_XDECREF(value); // the context or the variable has it
     return value;
+}
+
+static PyObject *dimension(source_kind kind, PyObject *o, Py_ssize_t index, PyObject **kept) {
+    const int64_t *sizes, *strides;
+    int64_t dims;
+    if (!source_read_sizes || !source_read_sizes(o, &dims, &sizes, &strides) || index < 0 ||
+        index >= dims)
+        return NULL;
+    return source_keep_number(number_int((kind == SOURCE_SIZE ? sizes : strides)[index]), kept);
+}
+
+// No collection may run meanwhile, and no error gets out.
+PyObject *source_keep_number(number n, PyObject **kept) {
+    bool collecting = raw_gc_off();
+    PyObject *o = number_as_object(n);
+    PyObject *result = o ? keep(o, kept) : NULL;
+    if (!result)
+        PyErr_Clear();
+    raw_gc_restore(collecting);
+    return result;
 }
 
 static PyObject *tensor_value(PyObject *o, PyObject *name, PyObject **kept) {
@@ -295,7 +316,10 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
     case SOURCE_FIELD:
     case SOURCE_TENSOR_GRAD:
         return read_making(kind, parent, key, kept);
-    default:
+    case SOURCE_SIZE:
+    case SOURCE_STRIDE:
+        return dimension(kind, parent, index, kept);
+    default: // EXPR is read from registers, and has no parent
         return read_field(kind, parent, index);
     }
 }
@@ -307,6 +331,11 @@ PyObject *source_read(source_kind kind, PyObject *parent, PyObject *key, Py_ssiz
 }
 
 // --- text ---
+
+static PyObject *text_of_place(void *data, source *place, int reg) {
+    (void)data, (void)reg;
+    return source_text(place);
+}
 
 PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index) {
     PyObject *object = key ? object_text(key) : NULL;
@@ -323,6 +352,8 @@ PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize
 }
 
 PyObject *source_text(const source *s) {
+    if (s->kind == SOURCE_EXPR)
+        return expression_text(s->key, text_of_place, NULL);
     PyObject *parent = s->parent ? source_text(s->parent) : NULL;
     if (s->parent && !parent)
         return NULL;

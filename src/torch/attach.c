@@ -203,6 +203,7 @@ PyObject *attach(PyObject *module, PyObject *settings) {
     if (attach_all(settings) < 0)
         return NULL;
     source_read_tensor = input_attribute;
+    source_read_sizes = input_sizes;
     raw_key_type(facts.device);
     special_add_slots(types_slots);
     world_tensors = &torch_ops;

@@ -596,6 +596,16 @@ PyObject *input_attribute(PyObject *tensor, PyObject *name) {
     return Py_TYPE(descriptor)->tp_descr_get(descriptor, tensor, (PyObject *)Py_TYPE(tensor));
 }
 
+bool input_sizes(PyObject *tensor, int64_t *dims, const int64_t **sizes, const int64_t **strides) {
+    seen s;
+    if (!is_known_class(Py_TYPE(tensor)) || !read_tensor(tensor, &s))
+        return false;
+    *dims = s.dims;
+    *sizes = s.sizes;
+    *strides = s.strides;
+    return true;
+}
+
 // --- what matters later ---
 
 void inputs_guard_offsets(world *w) {

@@ -242,6 +242,7 @@ PyObject *input_open(world *w, source *s, PyObject *tensor);
 PyObject *input_name(world *w, const source *s);
 // What a tensor's getset gives, for sources; new reference, or NULL.
 PyObject *input_attribute(PyObject *tensor, PyObject *name);
+bool input_sizes(PyObject *tensor, int64_t *dims, const int64_t **sizes, const int64_t **strides);
 // Storage offsets, or leafness, of all inputs so far matter from now on.
 void inputs_guard_offsets(world *w);
 status input_guard_leaf(world *w, standin *s);

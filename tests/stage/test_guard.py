@@ -1,6 +1,7 @@
 """Guards alone: every kind, on objects that change in every way."""
 
 import collections
+import functools
 import itertools
 import math
 import sys
@@ -543,6 +544,48 @@ def test_bound():
     p.slots = [1]
     assert not p.passes()
     assert p.reason() == "the same variables are bound: now others"
+
+
+def symbol(hint, index=0, name="x"):
+    return ("symbol", (L(index, name), hint))
+
+
+def test_expressions():
+    p = Program([("EXPR", None, ("gt", symbol(1), symbol(2, 1, "y")))], 1, 2)
+    assert not p.passes()
+    p.slots = [2, 1]
+    assert p.passes()
+    assert p.program.rows()[0][0] == "L['x'] > L['y']"
+    for slots in ([4, 5], [4, 4], [2**63, 1], [2.0, 1], [True, 0], [UNBOUND, 2], [None, 2]):
+        p.slots = slots
+        assert not p.passes()
+    p.slots = [2**62, -(2**62) + 1]
+    assert p.passes() and p.reason() is None
+    p.slots = [5, 7]
+    assert p.reason() == "L['x'] > L['y']: now 5 and 7"
+    p.slots = ["a", 5]
+    assert p.reason() == "L['x'] > L['y']: now L['x'] = 'a', L['y'] = 5"
+    p = Program([("EXPR", None, ("same", symbol(0.0), 0.0))], 0.0)
+    assert p.passes()
+    p.slots = [-0.0]
+    assert not p.passes() and p.reason() == "L['x'] == 0.0: now -0.0"
+
+
+def test_a_long_expression():
+    trees, value = [("xor", symbol(3), i) for i in range(1, 65)], 0
+    for i in range(1, 65):
+        value |= 3 ^ i
+    while len(trees) > 1:
+        trees = [("or", *pair) for pair in zip(trees[::2], trees[1::2])]
+    p = Program([("EXPR", None, ("eq", trees[0], value))], 3)
+    assert p.passes()
+    p.slots = [1000]
+    assert not p.passes() and p.reason()
+    tree = symbol(3)
+    for _ in range(12):  # as text it would be long
+        tree = ("max", ("mod", tree, symbol(5, 1, "y")), ("xor", tree, 1))
+    p = Program([("EXPR", None, ("lt", tree, 0))], 3, 5)
+    assert "..." in p.program.rows()[0][0] and len(p.reason()) < 2000
 
 
 def test_every_guard_is_tested_here():

@@ -307,6 +307,8 @@ CASES = {
         (lambda: DEFAULTED, None, 0, "by default", [(lambda o: o.set("set"), "set")]),
     ],
     "TENSOR_GRAD": [(Plain, None, 0, GONE, [])],
+    "SIZE": [(Plain, None, 0, GONE, [])],  # of tensors: tests/numbers
+    "STRIDE": [(Plain, None, 0, GONE, [])],
     "SLICE_FIELD": [
         (lambda: slice(1, 2, 3), None, 0, 1, []),
         (lambda: slice(1, 2, 3), None, 1, 2, []),
@@ -318,7 +320,7 @@ ROWS = [(kind, *row) for kind, rows in CASES.items() for row in rows]
 
 
 def test_every_source_has_its_cases():
-    assert set(CASES) | {"LOCAL", "FUNCTION", "CALLER", "HANDLED"} == set(SOURCES)
+    assert set(CASES) | {"LOCAL", "FUNCTION", "CALLER", "HANDLED", "EXPR"} == set(SOURCES)
 
 
 @pytest.mark.parametrize("kind, make, key, index, value, changes", ROWS, ids=lambda v: None)
@@ -571,7 +573,48 @@ KEYS = ["a", "__name__", 1, (1, 2), None, Plain, 1.5, "\ud800", Bomb(), b"a", -1
 INDEXES = [0, 1, 2, -1, 8, 16, 24, 10**9, -(10**9), 2**62, -(2**62)]
 
 
-@pytest.mark.parametrize("kind", SOURCES)
+def local(hint, index=0, name="x"):
+    """The symbol of a local in an expression."""
+    return ("symbol", (L(index, name), hint))
+
+
+EXPRESSIONS = [
+    # expression, its text, what is there and what it gives then
+    (("add", local(3), 1), "L['x'] + 1", [(3, 4), (-5, -4), (2**63 - 1, GONE), (2**63, GONE)]),
+    (("add", local(3), 1), "L['x'] + 1", [(True, GONE), (1.0, GONE), (None, GONE), ("a", GONE)]),
+    (("add", local(0.5), 1), None, [(0.25, 1.25), (1, GONE), (float("inf"), float("inf"))]),
+    (("floordiv", local(7), 2), None, [(7, 3), (-7, -4), (0, 0)]),
+    (("floordiv", 7, local(2)), None, [(2, 3), (0, GONE), (-2, -4)]),
+    (("mul", local(2), local(2)), None, [(3, 9), (2**40, GONE)]),
+    (("le", local(2), 5), "L['x'] <= 5", [(3, True), (9, False)]),
+    (("float", local(2)), "float(L['x'])", [(3, 3.0), (2**53, 2.0**53)]),
+    (("neg", local(0.5)), "-L['x']", [(0.0, -0.0), (-0.0, 0.0), (5, GONE)]),
+    (("max", local(2), 5), None, [(3, 5), (9, 9)]),
+]
+
+
+@pytest.mark.parametrize("tree, text, cases", EXPRESSIONS, ids=lambda v: None)
+def test_an_expression_is_computed_from_registers(tree, text, cases):
+    path = (("EXPR", tree, 0),)
+    p = Program([("NEED", path)], 1)
+    if text is not None:
+        assert _engine.guard_sources([path])[0][0] == text
+    for now, value in cases:
+        p.slots = [now]
+        registers = p.registers()
+        if value is GONE:
+            assert isinstance(registers, int)
+            assert "L['x'] = " in p.reason()
+        else:
+            assert repr(registers[-1]) == repr(value) and type(registers[-1]) is type(value)
+
+
+def test_each_expression_is_a_place_of_its_own():
+    path = (("EXPR", ("add", local(3), 1), 0),)
+    assert len({number for _, number in _engine.guard_sources([path, path])}) == 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SOURCES if kind != "EXPR"])
 def test_no_source_minds_what_it_is_read_from(kind):
     objects, keys = zoo(), KEYS
     if kind in (
@@ -611,6 +654,7 @@ OBJECTS = {
     "TYPE_LOOKUP": ("a",),
     "NO_ATTR": "a",
     "TYPE": int,
+    "EXPR": ("lt", ("symbol", (L(), 3)), ("symbol", (L(1, "y"), 5))),
 }
 
 
