@@ -230,6 +230,7 @@ def compiler(
     break_every: int = 0,
     break_seed: int = 0,
     policy: Any = None,
+    symbolic: dict[str, int] | None = None,
 ) -> Compiler: ...
 def compiled(function: FunctionType, compiler: Compiler, /) -> Compiled: ...
 def set_chooser(

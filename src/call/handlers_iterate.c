@@ -1,5 +1,7 @@
 // Handlers that go through an iterable element by element: sums and extremes, sorting, reduce,
 // iterators.
+#include "src/world/number.h"
+
 #include "src/attr/attr.h"
 
 #include "src/call/call.h"
@@ -11,6 +13,14 @@
 // Whether op_next's NULL was not the end.
 static bool went_wrong(const world *w) {
     return w->stop.broken || PyErr_Occurred();
+}
+
+// Whether it is an int or a bool that is kept open: 1, 0, -1. Of floats, sums and extremes are
+// Python's own: how they are rounded, which NaN or zero is found.
+static int is_open_int(world *w, PyObject *o) {
+    number n;
+    int open = door_number(w, o, &n);
+    return open > 0 && n.kind == NUMBER_FLOAT ? 0 : open;
 }
 
 // --- any, all ---
@@ -61,7 +71,29 @@ static int add_waiting(world *w, total *t) {
     return PyList_SetSlice(t->waiting, 0, PyList_GET_SIZE(t->waiting), NULL);
 }
 
+// A lazy is an int that is kept open: the sum of such is one, too. 1: the item was added; 0; -1.
+static int add_open(world *w, total *t, PyObject *item) {
+    PyObject *sum = NULL;
+    int open = is_open_int(w, item);
+    if (open < 0 || (open == 0 && !is_lazy(t->value)))
+        return open;
+    PyObject *other = open ? item : door_open(w, item);
+    if (!other || add_waiting(w, t) < 0)
+        return -1;
+    bool ints = (open || PyLong_Check(other)) && (is_lazy(t->value) || PyLong_Check(t->value));
+    int done = ints ? number_binary(w, NUMBER_ADD, t->value, other, &sum) : 0;
+    if (done == 0) // the number is settled, and added as any other
+        sum = Py_XNewRef(door_open(w, t->value));
+    if (!sum)
+        return -1;
+    Py_SETREF(t->value, sum);
+    return done;
+}
+
 static int add_item(world *w, total *t, PyObject *item) {
+    int done = add_open(w, t, item);
+    if (done)
+        return done < 0 ? -1 : 0;
     PyObject *opened = door_open(w, item);
     if (!opened)
         return -1;
@@ -84,6 +116,9 @@ static int add_item(world *w, total *t, PyObject *item) {
 
 // Says what sum says about a start that is a string.
 static int check_start(world *w, PyObject *function, PyObject **start) {
+    int open = is_open_int(w, *start);
+    if (open)
+        return open < 0 ? -1 : 0;
     PyObject *opened = door_open(w, *start);
     if (!opened)
         return -1;
@@ -143,7 +178,25 @@ typedef struct best {
     PyObject *item, *value; // strong, or NULL: nothing yet
 } best;
 
+// The larger or smaller of two ints of which one is kept open is one, too. As number_binary.
+static int extreme_of_ints(world *w, best *b, PyObject *item) {
+    PyObject *found = NULL;
+    if (b->key || !b->item || door_type(w, item) != &PyLong_Type ||
+        door_type(w, b->item) != &PyLong_Type)
+        return PyErr_Occurred() ? -1 : 0;
+    number_op op = b->kind == Py_LT ? NUMBER_MIN : NUMBER_MAX;
+    int done = number_binary(w, op, b->item, item, &found);
+    if (done > 0) {
+        Py_SETREF(b->item, found);
+        Py_SETREF(b->value, Py_NewRef(found));
+    }
+    return done;
+}
+
 static int consider(world *w, best *b, PyObject *item) {
+    int done = extreme_of_ints(w, b, item);
+    if (done)
+        return done < 0 ? -1 : 0;
     PyObject *value = b->key ? call_with(w, b->key, &item, 1) : Py_NewRef(item);
     int better = value ? 1 : -1;
     if (value && b->item) {

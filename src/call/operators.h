@@ -9,6 +9,8 @@
 PyObject *op_unary(world *w, unaryfunc function, PyObject *o);
 PyObject *op_binary(world *w, int kind, PyObject *left, PyObject *right);
 PyObject *op_compare(world *w, PyObject *left, PyObject *right, int kind);
+// The same where one of them is a number that is kept open: an open bool. As number_binary.
+int op_compare_numbers(world *w, PyObject *left, PyObject *right, int kind, PyObject **result);
 int op_truth(world *w, PyObject *o);
 // The same for the condition of an instruction: if the program asserts a tensor, the check becomes
 // a node.

@@ -3,12 +3,27 @@
 // cannot see.
 #include "src/py/shown.h"
 
+#include "src/world/number.h"
+
 #include "src/call/protocol.h"
 #include "src/call/rules.h"
 #include "src/call/special.h"
 #include "src/call/states.h"
 
 #define COMPARES (P_HASH | P_EQ | P_ORDER)
+
+// What the lazy's own slots do to an int that is kept open without opening it. Floats are opened:
+// containers ask whether two NaNs are one object before they compare them, and sum() has its own
+// way of adding.
+enum { OPEN_NUMBERS = P_EQ | P_ORDER | P_TRUTH | P_NUMBER | P_CONTAINS | P_DEEP };
+
+// Whether a value is a number that stays open, for all that native code will do to it: 1, 0, -1.
+static int stays_open(world *w, PyObject *o, unsigned protocols) {
+    number n;
+    bool may = protocols != P_NONE && (protocols & ~(unsigned)OPEN_NUMBERS) == 0;
+    int open = may && is_lazy(o) ? door_number(w, o, &n) : 0;
+    return open > 0 && n.kind == NUMBER_FLOAT ? 0 : open;
+}
 
 // One walk over values and what they hold. Containers may hold themselves.
 typedef struct walk {
@@ -367,6 +382,9 @@ static status open_opened(walk *k, PyObject **place, unsigned protocols) {
 }
 
 static status open_value(walk *k, PyObject **o, unsigned protocols) {
+    int open = stays_open(k->w, *o, protocols);
+    if (open)
+        return open > 0 ? ST_OK : k->w->stop.broken ? ST_BREAK : ST_ERROR;
     PyObject *opened = door_open(k->w, *o);
     if (opened == NULL)
         return k->w->stop.broken ? ST_BREAK : ST_ERROR;
@@ -379,6 +397,9 @@ static status open_value(walk *k, PyObject **o, unsigned protocols) {
 }
 
 status protocol_open(world *w, PyObject **o, unsigned protocols) {
+    int open = stays_open(w, *o, protocols);
+    if (open)
+        return open > 0 ? ST_OK : w->stop.broken ? ST_BREAK : ST_ERROR;
     PyObject *opened = door_open(w, *o);
     if (opened == NULL)
         return w->stop.broken ? ST_BREAK : ST_ERROR;

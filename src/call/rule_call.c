@@ -1,5 +1,7 @@
 // Does a call by its row: takes the callable apart, prepares the arguments as the row says, and
 // runs the handler or the native function.
+#include "src/world/number.h"
+
 #include "src/attr/descr.h"
 
 #include "src/call/call.h"
@@ -411,7 +413,31 @@ static status guard_callable(world *w, PyObject *callable) {
     return r ? record_identity(w, r) : ST_OK;
 }
 
+// --- numbers that are kept open ---
+
+static int apply(world *w, number_op op, const call *c, PyObject **result) {
+    return number_is_unary(op) ? number_unary(w, op, c->args[0], result)
+                               : number_binary(w, op, c->args[0], c->args[1], result);
+}
+
+// As number_binary.
+static int call_on_numbers(world *w, const rule_numbers *row, const call *c, PyObject **result) {
+    PyObject *second = NULL;
+    if (row == NULL || c->keywords != NULL || c->given != row->takes)
+        return 0;
+    int done = apply(w, row->op, c, result);
+    if (done <= 0 || row->second == NUMBER_OPS)
+        return done;
+    done = apply(w, row->second, c, &second);
+    Py_SETREF(*result, done > 0 ? PyTuple_Pack(2, *result, second) : NULL);
+    Py_XDECREF(second);
+    return done > 0 && *result == NULL ? -1 : done;
+}
+
 PyObject *rule_call(world *w, const rule *row, const call *c) {
+    PyObject *number = NULL;
+    if (call_on_numbers(w, row->numbers, c, &number))
+        return number;
     if (row->kind == RULE_OPAQUE)
         return world_break(w, row->reason ? row->reason : REASON_NATIVE_CALL, "%s, which %s",
                            row->path, row->why);

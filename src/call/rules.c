@@ -56,6 +56,18 @@ static const line lines[] = {
 #include "src/call/rules.def"
 };
 
+static const rule_numbers numbers_rows[] = {
+#define NUMBERS(path, takes, op, second) {path, takes, NUMBER_##op, NUMBER_##second},
+#include "src/call/numbers.def"
+};
+
+static const rule_numbers *numbers_of(const char *path) {
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(numbers_rows); i++)
+        if (strcmp(numbers_rows[i].path, path) == 0)
+            return &numbers_rows[i];
+    return NULL;
+}
+
 // The process's one table. It only grows; what its keys point to is held strongly by the rows.
 static struct table {
     VEC(const rule *) all;
@@ -389,6 +401,7 @@ static rule *new_row(const line *l, PyObject *owner, const char *owner_name, PyO
     row->line = (int)(l - lines);
     row->path = join_path(owner_name, PyUnicode_AsUTF8(name));
     if (row->path) {
+        row->numbers = numbers_of(row->path);
         describe(row, owner, member);
         return row;
     }

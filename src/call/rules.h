@@ -17,6 +17,8 @@
 // R_KEYWORDS. What comes out is fresh, an argument, or an element of an argument.
 #pragma once
 
+#include "src/graph/expr.h"
+
 #include "src/attr/later.h"
 
 #include "src/call/protocol.h"
@@ -94,6 +96,13 @@ enum {
 // not, or is an object called through its type's C __call__. The callable is then the unbound one.
 typedef PyObject *(*rule_handler)(world *w, const call *c);
 
+// What a callable does to numbers that are kept open: a row of numbers.def.
+typedef struct rule_numbers {
+    const char *path;
+    size_t takes;
+    number_op op, second; // NUMBER_OPS: there is no second one
+} rule_numbers;
+
 typedef struct rule {
     const char *path; // "list.append", "math.sqrt", "itertools.chain"
     rule_kind kind;
@@ -113,6 +122,7 @@ typedef struct rule {
     const char *why; // OPAQUE
     reason reason;   // OPAQUE: REASON_NONE stands for NATIVE_CALL
     // Filled in by rules_setup:
+    const struct rule_numbers *numbers; // numbers.def; NULL: open numbers are opened, or as it says
     int number;          // in the table, from 1; 0: of a later room, or another row stands for it
     int line;            // in rules.def
     PyObject *object;    // strong: what the path led to

@@ -325,6 +325,7 @@ static int compiler_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(c->backend);
     Py_VISIT(c->error);
     Py_VISIT(c->policy);
+    Py_VISIT(c->symbolic);
     return 0;
 }
 
@@ -353,6 +354,7 @@ static void compiler_dealloc(PyObject *self) {
     Py_CLEAR(c->backend);
     Py_CLEAR(c->error);
     Py_CLEAR(c->policy);
+    Py_CLEAR(c->symbolic);
     Py_CLEAR(c->drops);
     Py_CLEAR(c->breaks);
     Py_CLEAR(c->recompiles);
@@ -408,14 +410,18 @@ static PyTypeObject compiler_type = {
 static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs) {
     static char *names[] = {"backend", "error",    "fullgraph",   "keep_empty",
                             "limit",   "break_at", "break_every", "break_seed",
-                            "policy",  "numbers",  NULL};
-    PyObject *backend, *error, *policy = Py_None;
+                            "policy",  "numbers",  "symbolic",    NULL};
+    PyObject *backend, *error, *policy = Py_None, *symbolic = Py_None;
     int fullgraph, keep_empty, limit, numbers = 0;
     long break_at = 0, break_every = 0, break_seed = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi|lllOi", names, &backend, &error,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi|lllOiO", names, &backend, &error,
                                      &fullgraph, &keep_empty, &limit, &break_at, &break_every,
-                                     &break_seed, &policy, &numbers))
+                                     &break_seed, &policy, &numbers, &symbolic))
         return NULL;
+    if (symbolic != Py_None && !PyDict_CheckExact(symbolic)) {
+        PyErr_SetString(PyExc_TypeError, "symbolic is a dict or None");
+        return NULL;
+    }
     // Here and not at the first call: a user's sys.path may be anything by then.
     if (rules_setup() < 0)
         return NULL;
@@ -430,6 +436,7 @@ static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObj
     c->backend = Py_NewRef(backend);
     c->error = Py_NewRef(error);
     c->policy = Py_NewRef(policy);
+    c->symbolic = Py_NewRef(symbolic);
     c->fullgraph = fullgraph;
     c->keep_empty = keep_empty;
     c->limit = limit;
@@ -490,7 +497,7 @@ PyMethodDef compile_methods[] = {
      "Asked with each compiled object that is called: None, or what to call in its place."},
     {"compiler", (PyCFunction)(void (*)(void))new_compiler, METH_VARARGS | METH_KEYWORDS,
      "compiler(backend, error, fullgraph, keep_empty, limit, break_at=0, break_every=0, "
-     "break_seed=0, policy=None, numbers=0)"},
+     "break_seed=0, policy=None, numbers=0, symbolic=None)"},
     {"compiled", new_compiled, METH_VARARGS, "compiled(function, compiler)"},
     {"reset", reset_all, METH_NOARGS, "Forgets every compiled entry."},
     {0},

@@ -14,7 +14,9 @@ typedef struct compiler {
                        // None: the graph is replayed in C
     PyObject *error;   // strong: the exception class for fullgraph
     PyObject *policy;  // strong: see policy.h; None: only `limit` and `fullgraph` decide
-    map caches;        // code object → cache *
+    PyObject
+        *symbolic; // strong: for tests, a dict: what each trace leaves open (world_terms); or None
+    map caches;    // code object → cache *
     VEC(PyObject *) codes; // strong; the keys
     VEC(cache *) all;
     uint32_t sweep_at; // at this number of caches, code objects that only compilers hold are let go

@@ -36,6 +36,8 @@ world *product_world(const compiler *c, PyObject *open, bool all) {
     w->terms.handling = py_is_handling();
     w->terms.told_before = compiler_told;
     w->terms.showing = py_is_showing();
+    if (c->symbolic != Py_None)
+        w->terms.symbolic = c->symbolic;
     return w;
 }
 

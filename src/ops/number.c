@@ -2,12 +2,16 @@
 // for this one operator, then CPython's own function runs.
 #include "src/py/operators.h"
 
+#include "src/world/number.h"
+
 #include "src/call/call.h"
 #include "src/call/feed.h"
 #include "src/call/native.h"
 #include "src/call/rules.h"
 #include "src/call/special.h"
 #include "src/call/states.h"
+
+#include <opcode.h>
 
 // Two opened operands, strong.
 typedef struct operands {
@@ -48,8 +52,31 @@ static status unary_prepare(world *w, unaryfunc function, PyObject *o) {
     return special_open_all(w, o, P_INDEX);
 }
 
+// A number that is kept open stays so. As number_unary.
+static int unary_number(world *w, unaryfunc function, PyObject *operand, PyObject **result) {
+    static const struct {
+        unaryfunc function;
+        number_op op;
+    } rows[] = {{PyNumber_Negative, NUMBER_NEG},
+                {PyNumber_Absolute, NUMBER_ABS},
+                {PyNumber_Invert, NUMBER_INVERT}};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(rows); i++)
+        if (rows[i].function == function)
+            return number_unary(w, rows[i].op, operand, result);
+    number n;
+    int open = function == PyNumber_Positive ? door_number(w, operand, &n) : 0;
+    if (open <= 0 || n.kind == NUMBER_BOOL) // of True it is 1
+        return open < 0 ? -1 : 0;
+    *result = Py_NewRef(operand);
+    return 1;
+}
+
 PyObject *op_unary(world *w, unaryfunc function, PyObject *operand) {
-    PyObject *o = door_open(w, operand), *result = NULL;
+    PyObject *result = NULL;
+    int done = is_lazy(operand) ? unary_number(w, function, operand, &result) : 0;
+    if (done)
+        return result;
+    PyObject *o = door_open(w, operand);
     if (o == NULL)
         return NULL;
     Py_INCREF(o);
@@ -202,8 +229,34 @@ static PyObject *binary_opened(world *w, int kind, operands *p) {
     return result;
 }
 
+// Numbers that are kept open stay so. As number_binary.
+static int binary_number(world *w, int kind, PyObject *left, PyObject *right, PyObject **result) {
+    static const int8_t ops[] = {
+        [NB_ADD] = NUMBER_ADD,
+        [NB_AND] = NUMBER_AND,
+        [NB_FLOOR_DIVIDE] = NUMBER_FLOORDIV,
+        [NB_LSHIFT] = NUMBER_LSHIFT,
+        [NB_MATRIX_MULTIPLY] = -1,
+        [NB_MULTIPLY] = NUMBER_MUL,
+        [NB_REMAINDER] = NUMBER_MOD,
+        [NB_OR] = NUMBER_OR,
+        [NB_POWER] = NUMBER_POW,
+        [NB_RSHIFT] = NUMBER_RSHIFT,
+        [NB_SUBTRACT] = NUMBER_SUB,
+        [NB_TRUE_DIVIDE] = NUMBER_TRUEDIV,
+        [NB_XOR] = NUMBER_XOR,
+    };
+    int op = ops[kind >= PY_INPLACE_ADD ? kind - PY_INPLACE_ADD : kind];
+    if (op < 0 || (!is_lazy(left) && !is_lazy(right)))
+        return 0;
+    return number_binary(w, (number_op)op, left, right, result);
+}
+
 PyObject *op_binary(world *w, int kind, PyObject *left, PyObject *right) {
     operands p;
+    PyObject *number = NULL;
+    if (binary_number(w, kind, left, right, &number))
+        return number;
     if (!operands_open(w, left, right, &p))
         return NULL;
     PyObject *result = binary_opened(w, kind, &p);
@@ -277,8 +330,19 @@ static int differs_from_none(world *w, PyObject *left, PyObject *right, int kind
            type == &PyDict_Type;
 }
 
+int op_compare_numbers(world *w, PyObject *left, PyObject *right, int kind, PyObject **result) {
+    static const number_op ops[] = {[Py_LT] = NUMBER_LT, [Py_LE] = NUMBER_LE, [Py_EQ] = NUMBER_EQ,
+                                    [Py_NE] = NUMBER_NE, [Py_GT] = NUMBER_GT, [Py_GE] = NUMBER_GE};
+    if (!is_lazy(left) && !is_lazy(right))
+        return 0;
+    return number_binary(w, ops[kind], left, right, result);
+}
+
 PyObject *op_compare(world *w, PyObject *left, PyObject *right, int kind) {
     operands p;
+    PyObject *number = NULL;
+    if (op_compare_numbers(w, left, right, kind, &number))
+        return number;
     int differs = differs_from_none(w, left, right, kind);
     if (differs)
         return truth_object(differs < 0 ? -1 : kind == Py_NE);

@@ -141,6 +141,9 @@ static PyObject *to_tuple(world *w, PyObject *list) {
 
 // Where a tensor is compared for its truth at once, the comparison is no part of the graph.
 static PyObject *compare_for_truth(world *w, PyObject *left, PyObject *right, int kind) {
+    PyObject *number = NULL;
+    if (op_compare_numbers(w, left, right, kind, &number))
+        return number;
     PyObject *a = door_open(w, left), *b = a ? door_open(w, right) : NULL;
     if (b == NULL)
         return NULL;

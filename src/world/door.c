@@ -2,6 +2,7 @@
 // that stands for it inside. It guards only what the program looked at.
 #include "src/world/inner.h"
 #include "src/world/losses.h"
+#include "src/world/number.h"
 #include "src/world/world.h"
 
 // --- records ---
@@ -510,7 +511,11 @@ static PyObject *open_lazy(world *w, lazy *l, bool pinned) {
 }
 
 PyObject *door_open_lazy(world *w, lazy *l) {
-    return l->inside ? l->inside : open_lazy(w, l, false);
+    if (l->inside != NULL)
+        return l->inside;
+    if (l->is_number && number_settled(w, l) != ST_OK)
+        return NULL;
+    return l->inside != NULL ? l->inside : open_lazy(w, l, false);
 }
 
 static PyObject *bring(world *w, source *s, PyObject *object, bool pinned) {
@@ -619,6 +624,10 @@ static int truth_unopened(world *w, lazy *l) {
 }
 
 static int truth_of_lazy(world *w, lazy *l) {
+    number n;
+    int open = door_number(w, (PyObject *)l, &n);
+    if (open != 0)
+        return open < 0 ? -1 : number_truth(w, n);
     record *r = l->record ? l->record : record_of(w, l->outside);
     if (!is_sized(Py_TYPE(l->outside)))
         return is_number(l->outside)

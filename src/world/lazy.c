@@ -3,6 +3,7 @@
 // container. They open the value and call its own slot. Where native code would look at the lazy
 // itself, the trace breaks.
 #include "src/world/inner.h"
+#include "src/world/number.h"
 #include "src/world/world.h"
 
 static void lazy_dealloc(lazy *l) {
@@ -163,11 +164,33 @@ static bool equals_itself(PyObject *o) {
            PyTuple_CheckExact(o) || PyAnySet_CheckExact(o) || by_identity(Py_TYPE(o));
 }
 
+static bool is_float(PyObject *o) {
+    return PyFloat_Check(is_lazy(o) ? ((lazy *)o)->outside : o);
+}
+
+// Native code asks for the truth at once, so that it is decided here. Of floats it may have asked
+// for identity before. As number_binary.
+static int compare_numbers(world *w, PyObject *a, PyObject *b, int kind, PyObject **result) {
+    if (is_float(a) || is_float(b))
+        return 0;
+    static const number_op ops[] = {[Py_LT] = NUMBER_LT, [Py_LE] = NUMBER_LE, [Py_EQ] = NUMBER_EQ,
+                                    [Py_NE] = NUMBER_NE, [Py_GT] = NUMBER_GT, [Py_GE] = NUMBER_GE};
+    int done = number_binary(w, ops[kind], a, b, result);
+    if (done <= 0)
+        return done;
+    int truth = door_truth(w, *result);
+    Py_SETREF(*result, truth < 0 ? NULL : Py_NewRef(truth ? Py_True : Py_False));
+    return truth < 0 ? -1 : 1;
+}
+
 static PyObject *lazy_compare(PyObject *a, PyObject *b, int kind) {
     static const char *const order[] = {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"};
     static const int swapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
     world *w = world_of(is_lazy(a) ? a : b);
     const char *const *names = NAMES(order[kind], order[swapped[kind]], "__eq__");
+    PyObject *result = NULL;
+    if (w != NULL && compare_numbers(w, a, b, kind, &result))
+        return result;
     PyObject *left = w ? operand(w, a, names) : NULL;
     PyObject *right = left ? operand(w, b, names) : NULL;
     if (right == NULL)
@@ -220,64 +243,76 @@ static PyObject *lazy_get_item(PyObject *o, PyObject *key) {
 
 // --- numbers ---
 
-static PyObject *unary(PyObject *o, unaryfunc function, const char *const *names) {
+enum { NO_OP = -1 }; // open numbers are opened
+
+// What native code is given may be checked for its type: it gets no open number from where it wants
+// a real one (NO_OP).
+static PyObject *unary(PyObject *o, unaryfunc function, int op, const char *const *names) {
     world *w = world_of(o);
+    PyObject *result = NULL;
+    if (w != NULL && op != NO_OP && number_unary(w, (number_op)op, o, &result))
+        return result;
     PyObject *opened = w ? operand(w, o, names) : NULL;
     return opened ? function(opened) : NULL;
 }
 
-static PyObject *binary(PyObject *a, PyObject *b, binaryfunc function, const char *const *names) {
+static PyObject *binary(PyObject *a, PyObject *b, binaryfunc function, int op,
+                        const char *const *names) {
     world *w = world_of(is_lazy(a) ? a : b);
+    PyObject *result = NULL;
+    if (w != NULL && op != NO_OP && number_binary(w, (number_op)op, a, b, &result))
+        return result;
     PyObject *left = w ? operand(w, a, names) : NULL;
     PyObject *right = left ? operand(w, b, names) : NULL;
     return right ? function(left, right) : NULL;
 }
 
-#define UNARY(slot, function, ...)                                                                 \
+#define UNARY(slot, function, op, ...)                                                             \
     static PyObject *lazy_##slot(PyObject *o) {                                                    \
-        return unary(o, function, NAMES(__VA_ARGS__));                                             \
+        return unary(o, function, op, NAMES(__VA_ARGS__));                                         \
     }
-#define BINARY(slot, function, name)                                                               \
+#define BINARY(slot, function, name, op)                                                           \
     static PyObject *lazy_##slot(PyObject *a, PyObject *b) {                                       \
-        return binary(a, b, function, NAMES("__" name "__", "__r" name "__"));                     \
+        return binary(a, b, function, op, NAMES("__" name "__", "__r" name "__"));                 \
     }
-#define INPLACE(slot, function, name)                                                              \
+#define INPLACE(slot, function, name, op)                                                          \
     static PyObject *lazy_i##slot(PyObject *a, PyObject *b) {                                      \
-        return binary(a, b, function, NAMES("__i" name "__", "__" name "__", "__r" name "__"));    \
+        return binary(a, b, function, op,                                                          \
+                      NAMES("__i" name "__", "__" name "__", "__r" name "__"));                    \
     }
 
-UNARY(index, PyNumber_Index, "__index__")
-UNARY(int, PyNumber_Long, "__int__", "__index__", "__trunc__")
-UNARY(float, PyNumber_Float, "__float__", "__index__")
-UNARY(negative, PyNumber_Negative, "__neg__")
-UNARY(positive, PyNumber_Positive, "__pos__")
-UNARY(absolute, PyNumber_Absolute, "__abs__")
-UNARY(invert, PyNumber_Invert, "__invert__")
-BINARY(add, PyNumber_Add, "add")
-BINARY(subtract, PyNumber_Subtract, "sub")
-BINARY(multiply, PyNumber_Multiply, "mul")
-BINARY(remainder, PyNumber_Remainder, "mod")
-BINARY(divmod, PyNumber_Divmod, "divmod")
-BINARY(lshift, PyNumber_Lshift, "lshift")
-BINARY(rshift, PyNumber_Rshift, "rshift")
-BINARY(and, PyNumber_And, "and")
-BINARY(xor, PyNumber_Xor, "xor")
-BINARY(or, PyNumber_Or, "or")
-BINARY(floor_divide, PyNumber_FloorDivide, "floordiv")
-BINARY(true_divide, PyNumber_TrueDivide, "truediv")
-BINARY(matrix_multiply, PyNumber_MatrixMultiply, "matmul")
-INPLACE(add, PyNumber_InPlaceAdd, "add")
-INPLACE(subtract, PyNumber_InPlaceSubtract, "sub")
-INPLACE(multiply, PyNumber_InPlaceMultiply, "mul")
-INPLACE(remainder, PyNumber_InPlaceRemainder, "mod")
-INPLACE(lshift, PyNumber_InPlaceLshift, "lshift")
-INPLACE(rshift, PyNumber_InPlaceRshift, "rshift")
-INPLACE(and, PyNumber_InPlaceAnd, "and")
-INPLACE(xor, PyNumber_InPlaceXor, "xor")
-INPLACE(or, PyNumber_InPlaceOr, "or")
-INPLACE(floor_divide, PyNumber_InPlaceFloorDivide, "floordiv")
-INPLACE(true_divide, PyNumber_InPlaceTrueDivide, "truediv")
-INPLACE(matrix_multiply, PyNumber_InPlaceMatrixMultiply, "matmul")
+UNARY(index, PyNumber_Index, NO_OP, "__index__")
+UNARY(int, PyNumber_Long, NO_OP, "__int__", "__index__", "__trunc__")
+UNARY(float, PyNumber_Float, NO_OP, "__float__", "__index__")
+UNARY(negative, PyNumber_Negative, NUMBER_NEG, "__neg__")
+UNARY(positive, PyNumber_Positive, NO_OP, "__pos__")
+UNARY(absolute, PyNumber_Absolute, NUMBER_ABS, "__abs__")
+UNARY(invert, PyNumber_Invert, NUMBER_INVERT, "__invert__")
+BINARY(add, PyNumber_Add, "add", NUMBER_ADD)
+BINARY(subtract, PyNumber_Subtract, "sub", NUMBER_SUB)
+BINARY(multiply, PyNumber_Multiply, "mul", NUMBER_MUL)
+BINARY(remainder, PyNumber_Remainder, "mod", NUMBER_MOD)
+BINARY(divmod, PyNumber_Divmod, "divmod", NO_OP)
+BINARY(lshift, PyNumber_Lshift, "lshift", NUMBER_LSHIFT)
+BINARY(rshift, PyNumber_Rshift, "rshift", NUMBER_RSHIFT)
+BINARY(and, PyNumber_And, "and", NUMBER_AND)
+BINARY(xor, PyNumber_Xor, "xor", NUMBER_XOR)
+BINARY(or, PyNumber_Or, "or", NUMBER_OR)
+BINARY(floor_divide, PyNumber_FloorDivide, "floordiv", NUMBER_FLOORDIV)
+BINARY(true_divide, PyNumber_TrueDivide, "truediv", NUMBER_TRUEDIV)
+BINARY(matrix_multiply, PyNumber_MatrixMultiply, "matmul", NO_OP)
+INPLACE(add, PyNumber_InPlaceAdd, "add", NUMBER_ADD)
+INPLACE(subtract, PyNumber_InPlaceSubtract, "sub", NUMBER_SUB)
+INPLACE(multiply, PyNumber_InPlaceMultiply, "mul", NUMBER_MUL)
+INPLACE(remainder, PyNumber_InPlaceRemainder, "mod", NUMBER_MOD)
+INPLACE(lshift, PyNumber_InPlaceLshift, "lshift", NUMBER_LSHIFT)
+INPLACE(rshift, PyNumber_InPlaceRshift, "rshift", NUMBER_RSHIFT)
+INPLACE(and, PyNumber_InPlaceAnd, "and", NUMBER_AND)
+INPLACE(xor, PyNumber_InPlaceXor, "xor", NUMBER_XOR)
+INPLACE(or, PyNumber_InPlaceOr, "or", NUMBER_OR)
+INPLACE(floor_divide, PyNumber_InPlaceFloorDivide, "floordiv", NUMBER_FLOORDIV)
+INPLACE(true_divide, PyNumber_InPlaceTrueDivide, "truediv", NUMBER_TRUEDIV)
+INPLACE(matrix_multiply, PyNumber_InPlaceMatrixMultiply, "matmul", NO_OP)
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *c, ternaryfunc function) {
     const char *const *names = NAMES("__ipow__", "__pow__", "__rpow__");
@@ -289,6 +324,12 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *c, ternaryfunc functi
 }
 
 static PyObject *lazy_power(PyObject *a, PyObject *b, PyObject *c) {
+    world *w = c == Py_None ? world_of(is_lazy(a) ? a : b) : NULL;
+    PyObject *result = NULL;
+    if (w != NULL && number_binary(w, NUMBER_POW, a, b, &result))
+        return result;
+    if (PyErr_Occurred())
+        return NULL;
     return power(a, b, c, PyNumber_Power);
 }
 

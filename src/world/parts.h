@@ -61,6 +61,15 @@ typedef struct world_input {
     PyObject *states;   // set (arena's) of the process's state that was guarded (states.c)
 } world_input;
 
+// --- numbers that are kept open ---
+
+typedef struct world_numbers {
+    sizes *sizes;         // what is known of them; NULL as long as there is none
+    map sources;          // computed expression → source *
+    VEC(lazy *) computed; // what stands for them; the arena's
+    int guarded;          // how many of the conditions of `sizes` are guards
+} world_numbers;
+
 // --- what was made inside ---
 
 typedef struct world_made {

@@ -6,6 +6,8 @@
 
 #include "src/py/py.h"
 
+#include "src/graph/expr.h"
+
 #include "src/guard/guard.h"
 
 typedef enum record_kind {
@@ -77,4 +79,6 @@ typedef struct lazy {
     PyObject *inside;  // strong; NULL until opened as a whole
     record *record;    // set once a container was read by key, or opened
     bool type_known;   // the type is guarded already
+    bool is_number;    // number.h: it has an expression
+    number number;     // then: what it is; `outside` is only its value in this call
 } lazy;

@@ -3,6 +3,7 @@
 #include "src/guard/value.h"
 
 #include "src/world/inner.h"
+#include "src/world/number.h"
 #include "src/world/world.h"
 
 // --- immutable values ---
@@ -277,6 +278,18 @@ static int is_itself(world *w, const side *a) {
     return 1;
 }
 
+// Which object a computed number is depends on how Python computed it (abs(n) may be n itself), so
+// where two are equal that is known only of values that CPython has one object of.
+static int is_of_opened(world *w, PyObject *a, PyObject *b) {
+    PyObject *left = door_open(w, a), *right = left ? door_open(w, b) : NULL;
+    if (right == NULL)
+        return -1;
+    if (!value_same(left, right) || is_unique(left))
+        return value_same(left, right);
+    world_break(w, REASON_ADDRESS, "whether two numbers are one object");
+    return -1;
+}
+
 int door_is(world *w, PyObject *a, PyObject *b) {
     side left, right;
     if (side_of(w, a, &left) != ST_OK || side_of(w, b, &right) != ST_OK)
@@ -287,6 +300,8 @@ int door_is(world *w, PyObject *a, PyObject *b) {
     // Types that are guarded and differ say it all.
     if (left.type_known && right.type_known && Py_TYPE(left.object) != Py_TYPE(right.object))
         return 0;
+    if (number_is_computed(a) || number_is_computed(b))
+        return is_of_opened(w, a, b);
     status result = ST_OK;
     if (left.source != NULL && right.source != NULL)
         result = guard_pairs(w, &left, &right, same);

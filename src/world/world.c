@@ -7,6 +7,7 @@
 #include "src/interp/image.h"
 
 #include "src/world/inner.h"
+#include "src/world/number.h"
 #include "src/world/world.h"
 
 __attribute__((tls_model("initial-exec"))) _Thread_local world *world_here;
@@ -193,17 +194,21 @@ static void sever_generators(world *w) {
     vec_free(&w->made.generators);
 }
 
+static void sever_lazy(lazy *l) {
+    l->world = NULL;
+    l->source = NULL;
+    l->record = NULL;
+    l->is_number = false;
+    Py_CLEAR(l->inside);
+    Py_CLEAR(l->outside);
+}
+
 static void sever_lazies(world *w) {
-    for (uint32_t i = 0; i < w->in.lazies.room; i++) {
-        if (w->in.lazies.slots[i].key == MAP_NO_KEY)
-            continue;
-        lazy *l = (lazy *)(uintptr_t)w->in.lazies.slots[i].value;
-        l->world = NULL;
-        l->source = NULL;
-        l->record = NULL;
-        Py_CLEAR(l->inside);
-        Py_CLEAR(l->outside);
-    }
+    for (uint32_t i = 0; i < w->in.lazies.room; i++)
+        if (w->in.lazies.slots[i].key != MAP_NO_KEY)
+            sever_lazy((lazy *)(uintptr_t)w->in.lazies.slots[i].value);
+    for (uint32_t i = 0; i < w->numbers.computed.count; i++)
+        sever_lazy(w->numbers.computed.items[i]);
 }
 
 static void free_records(world *w) {
@@ -228,6 +233,8 @@ void world_free(world *w) {
     map_clear(&w->in.dicts);
     map_clear(&w->in.values);
     map_clear(&w->in.lookups);
+    map_clear(&w->numbers.sources);
+    vec_free(&w->numbers.computed);
     map_clear(&w->made.objects);
     map_clear(&w->in.fixed);
     map_clear(&w->time.born);
@@ -243,7 +250,10 @@ void world_free(world *w) {
     if (w->guards != NULL)
         guards_free(w->guards);
     Py_XDECREF(w->scope);
+    if (w->graph != NULL)
+        w->graph->sizes = NULL; // it may outlive the trace
     Py_XDECREF(w->graph);
+    sizes_free(w->numbers.sizes);
     Py_XDECREF(w->stop.detail);
     Py_XDECREF(w->stop.stack);
     Py_XDECREF(w->time.stop_detail);
@@ -420,6 +430,7 @@ bool world_wrote(const world *w) {
 
 status world_finish(world *w) {
     map types = {0};
+    TRY(numbers_guard(w));
     status result = mark_all(w, &types);
     if (result == ST_OK)
         result = guard_records_distinct(w, &types);

@@ -37,6 +37,7 @@ typedef struct world {
     struct run *root, *run; // the outermost and the innermost frame of this trace
     world_terms terms;      // what the caller says about the trace
     world_input in;         // what came in from outside
+    world_numbers numbers;  // numbers that are kept open
     world_made made;        // what was made inside
     world_held held;        // what is held back until the graph has run
     world_facts facts;      // what has happened at least once

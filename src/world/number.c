@@ -1,0 +1,243 @@
+// Numbers that stay open: from a place to a symbol, from an expression to what the program sees of
+// it, and from what was decided to guards.
+#include "src/world/number.h"
+
+#include "src/guard/expression.h"
+
+#include "src/world/inner.h"
+
+// --- which places ---
+
+unsigned world_symbolic(const world *w, const source *s) {
+    if (w->terms.symbolic == NULL)
+        return 0;
+    PyObject *text = source_text(s);
+    PyObject *bits = text ? PyDict_GetItemWithError(w->terms.symbolic, text) : NULL;
+    Py_XDECREF(text);
+    return bits ? (unsigned)PyLong_AsUnsignedLongMask(bits) : 0;
+}
+
+sizes *world_sizes(world *w) {
+    if (w->numbers.sizes == NULL) {
+        w->numbers.sizes = sizes_new();
+        w->graph->sizes = w->scope->sizes = w->numbers.sizes;
+    }
+    return w->numbers.sizes;
+}
+
+bool number_plain(PyObject *o, number *n) {
+    int overflow = 0;
+    if (PyLong_CheckExact(o))
+        *n = number_int(PyLong_AsLongLongAndOverflow(o, &overflow));
+    else if (PyFloat_CheckExact(o))
+        *n = number_float(PyFloat_AS_DOUBLE(o));
+    else if (PyBool_Check(o))
+        *n = number_bool(o == Py_True);
+    else
+        return false;
+    return overflow == 0;
+}
+
+// NaNs are told apart by identity; the least int has no negative, and so no difference to itself.
+static bool may_be_symbol(number n) {
+    return n.kind == NUMBER_FLOAT ? n.hint.d == n.hint.d
+                                  : n.kind == NUMBER_INT && n.hint.i != INT64_MIN;
+}
+
+// Whether the terms want the number at a place symbolic: 1, 0, -1.
+static int is_wanted(const world *w, const lazy *l, number hint) {
+    if (!may_be_symbol(hint))
+        return 0;
+    if (w->terms.symbolic_all && hint.kind == NUMBER_INT && l->source->kind == SOURCE_LOCAL)
+        return 1;
+    bool wanted = world_symbolic(w, l->source) & SYMBOLIC_VALUE;
+    return PyErr_Occurred() ? -1 : wanted;
+}
+
+// --- from places to numbers ---
+
+status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high, number *n) {
+    sizes *known = world_sizes(w);
+    return known && sizes_symbol(known, s, hint, low, high, n) ? ST_OK : ST_ERROR;
+}
+
+// A lazy of a number whose place is wanted symbolic gets its symbol.
+static int keep_open(world *w, lazy *l, number *n) {
+    number hint;
+    int wanted = number_plain(l->outside, &hint) ? is_wanted(w, l, hint) : 0;
+    if (wanted <= 0)
+        return wanted;
+    if (door_type(w, (PyObject *)l) == NULL ||
+        number_symbol(w, l->source, hint, INT64_MIN, INT64_MAX, n) != ST_OK)
+        return -1;
+    l->number = *n;
+    l->is_number = true;
+    return 1;
+}
+
+int door_number(world *w, PyObject *o, number *n) {
+    if (!is_lazy(o))
+        return 0;
+    lazy *l = (lazy *)o;
+    if (l->inside != NULL)
+        return 0;
+    if (!l->is_number)
+        return w->terms.symbolic != NULL || w->terms.symbolic_all ? keep_open(w, l, n) : 0;
+    *n = number_current(w->numbers.sizes, l->number);
+    return 1;
+}
+
+// --- from numbers to places ---
+
+static source *computed_source(world *w, number n) {
+    uint64_t *known = map_get(&w->numbers.sources, map_key(n.e));
+    if (known != NULL)
+        return (source *)(uintptr_t)*known;
+    PyObject *e = expression_new(n);
+    source *s = e ? guard_source(w->guards, SOURCE_EXPR, NULL, e, 0) : NULL;
+    Py_XDECREF(e);
+    return s && map_put(&w->numbers.sources, map_key(n.e), map_key(s)) == ST_OK ? s : NULL;
+}
+
+static bool is_symbol(number n) {
+    number_op op;
+    number a, b;
+    return !expr_split(n.e, &op, &a, &b);
+}
+
+source *number_source(world *w, number n) {
+    n = n.e ? number_current(world_sizes(w), n) : n;
+    if (n.e != NULL)
+        return is_symbol(n) ? expr_place(n.e) : computed_source(w, n);
+    PyObject *o = number_as_object(n);
+    source *s = o ? guard_source(w->guards, SOURCE_FIXED, NULL, o, 0) : NULL;
+    Py_XDECREF(o);
+    return s;
+}
+
+static lazy *computed_lazy(world *w, source *s, number n) {
+    PyObject *outside = number_as_object(n);
+    lazy *l = outside ? PyObject_New(lazy, &lazy_type) : NULL;
+    if (l == NULL) {
+        Py_XDECREF(outside);
+        return NULL;
+    }
+    memset((char *)l + sizeof(PyObject), 0, sizeof(lazy) - sizeof(PyObject));
+    *l = (lazy){.ob_base = l->ob_base,
+                .source = s,
+                .outside = outside,
+                .type_known = true,
+                .is_number = true,
+                .number = n};
+    if (world_keep(w, (PyObject *)l) == NULL || vec_push(&w->numbers.computed, l) != ST_OK)
+        return NULL;
+    l->world = w;
+    return l;
+}
+
+PyObject *number_object(world *w, number n) {
+    n = n.e ? number_current(world_sizes(w), n) : n;
+    if (n.e == NULL)
+        return number_as_object(n);
+    source *s = number_source(w, n);
+    if (s == NULL)
+        return NULL;
+    uint64_t *known = is_symbol(n) ? map_get(&w->in.lazies, map_key(s)) : NULL;
+    lazy *l = known ? (lazy *)(uintptr_t)*known : computed_lazy(w, s, n);
+    return Py_XNewRef(l);
+}
+
+// What an operation gives is an object of its own, also where it is equal to the number at a place.
+static PyObject *computed_object(world *w, number n) {
+    if (n.e == NULL)
+        return number_as_object(n);
+    source *s = computed_source(w, n);
+    return s ? Py_XNewRef(computed_lazy(w, s, n)) : NULL;
+}
+
+// --- what is decided ---
+
+static status guard_condition(world *w, number condition) {
+    PyObject *e = expression_new(condition);
+    status done = e ? guard_add(w->guards, GUARD_EXPR, NULL, NULL, e, 0) : ST_ERROR;
+    Py_XDECREF(e);
+    return done;
+}
+
+status numbers_guard(world *w) {
+    world_numbers *k = &w->numbers;
+    if (k->sizes == NULL)
+        return ST_OK;
+    if (sizes_failed(k->sizes))
+        return ST_ERROR;
+    while (k->guarded < sizes_conditions(k->sizes))
+        TRY(guard_condition(w, sizes_condition(k->sizes, k->guarded++)));
+    return ST_OK;
+}
+
+int number_truth(world *w, number n) {
+    bool truth = number_decide(world_sizes(w), n);
+    return numbers_guard(w) == ST_OK ? truth : -1;
+}
+
+// The number at a place is guarded as any value is: the condition would say it twice.
+static status settle_symbol(world *w, number n) {
+    TRY(numbers_guard(w));
+    number_settle(w->numbers.sizes, n);
+    w->numbers.guarded = sizes_conditions(w->numbers.sizes);
+    return sizes_failed(w->numbers.sizes) ? ST_ERROR : ST_OK;
+}
+
+status number_settled(world *w, lazy *l) {
+    if (!number_is_computed((PyObject *)l))
+        return settle_symbol(w, l->number);
+    number_settle(w->numbers.sizes, l->number);
+    TRY(numbers_guard(w));
+    l->inside = Py_NewRef(l->outside);
+    return ST_OK;
+}
+
+// --- operators ---
+
+// What an operation gives, as an object. NaNs are told apart by identity, which an expression has
+// not.
+static int apply(world *w, number_op op, number a, number b, PyObject **result) {
+    number n;
+    bool done = number_apply(world_sizes(w), op, a, b, &n);
+    if (PyErr_Occurred() || numbers_guard(w) != ST_OK)
+        return -1;
+    if (!done || (n.kind == NUMBER_FLOAT && n.hint.d != n.hint.d))
+        return 0;
+    *result = computed_object(w, number_current(world_sizes(w), n));
+    return *result ? 1 : -1;
+}
+
+int number_unary(world *w, number_op op, PyObject *o, PyObject **result) {
+    number n;
+    int open = door_number(w, o, &n);
+    return open > 0 ? apply(w, op, n, number_int(0), result) : open;
+}
+
+// A known number, opened or not a lazy at all.
+static bool is_known(PyObject *o, number *n) {
+    PyObject *known = is_lazy(o) ? ((lazy *)o)->inside : o;
+    return known != NULL && number_plain(known, n);
+}
+
+int number_binary(world *w, number_op op, PyObject *a, PyObject *b, PyObject **result) {
+    number left, right;
+    int first = is_lazy(a) ? door_number(w, a, &left) : 0;
+    int second = first >= 0 && is_lazy(b) ? door_number(w, b, &right) : 0;
+    if (first < 0 || second < 0)
+        return -1;
+    if (!first && !second)
+        return 0;
+    // An int that nobody has looked at is guarded by its value, as it would be without the other.
+    if (!first && is_lazy(a) && !is_known(a, &left) && !door_open(w, a))
+        return -1;
+    if (!second && is_lazy(b) && !is_known(b, &right) && !door_open(w, b))
+        return -1;
+    if ((!first && !is_known(a, &left)) || (!second && !is_known(b, &right)))
+        return 0;
+    return apply(w, op, left, right, result);
+}
