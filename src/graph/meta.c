@@ -6,7 +6,8 @@
 struct meta_rule {
     const char *name;
     meta_function function;
-    // With spaces between. A starred one takes the rest, those with `=` are given by name only.
+    // With spaces between. A starred one takes the rest, those with `=` are given by name only. One
+    // with `+` takes the rest of a function's, too.
     const char *parameters;
     int data;
 };
@@ -49,20 +50,28 @@ static const char *next_parameter(const char *p) {
     return space ? space + 1 : NULL;
 }
 
-// Methods have their tensor by position, and they alone take numbers one by one.
+// Whether a parameter takes the arguments that are left.
+static bool takes_rest(char mark) {
+    return mark == '*' || mark == '+';
+}
+
+// Methods have their tensor by position, and as a rule they alone take numbers one by one.
 static bool bind_positional(const meta_rule *r, PyObject *args, meta_call *c) {
     Py_ssize_t given = PyTuple_GET_SIZE(args), i = 0;
     const char *p = r->parameters;
     bool method = c->asked->way == META_METHOD;
     if (method && given == 0)
         return false;
-    for (; p && i < given && *p != '*' && *p != '='; p = next_parameter(p), i++)
+    for (; p && i < given && !takes_rest(*p) && *p != '='; p = next_parameter(p), i++)
         c->args[i] = PyTuple_GET_ITEM(args, i);
-    if (p && *p == '*' && i < given && (method || given - i == 1)) {
+    c->spread = p && takes_rest(*p) && (method || *p == '+');
+    if (p && takes_rest(*p) && i < given && (c->spread || given - i == 1)) {
+        c->given = i;
         c->rest = ((PyTupleObject *)args)->ob_item + i;
         c->rest_count = given - i;
-        i = given;
+        return true;
     }
+    c->given = i;
     return i == given;
 }
 
@@ -75,7 +84,7 @@ static bool bind_keyword(const meta_rule *r, PyObject *key, PyObject *value, met
     }
     int i = 0;
     for (const char *p = r->parameters; p; p = next_parameter(p), i++) {
-        bool star = *p == '*', marked = star || *p == '=';
+        bool star = takes_rest(*p), marked = star || *p == '=';
         if (!is_parameter(p + marked, name, (size_t)length))
             continue;
         if (c->args[i] || (star && c->rest))
@@ -146,8 +155,10 @@ meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known
     memset(c->args, 0, sizeof(c->args));
     c->rest = NULL;
     c->rest_count = 0;
+    c->spread = false;
     c->data = r->data;
     c->count = 0;
+    c->effects = 0;
     int change = mutant_of(MUTANT_META, (size_t)(r - rules));
     if (change >= CHANGE_DATA)
         c->data = change - CHANGE_DATA;
@@ -253,7 +264,7 @@ bool sizes_at(const meta_call *c, int i, size *values, int *count) {
         return c->rest && sizes_of(c->rest, c->rest_count, values, count);
     if (PyTuple_Check(one) || PyList_CheckExact(one))
         return sizes_of(PySequence_Fast_ITEMS(one), PySequence_Fast_GET_SIZE(one), values, count);
-    return one != c->args[i] && c->asked->way == META_METHOD && sizes_of(&one, 1, values, count);
+    return one != c->args[i] && c->spread && sizes_of(&one, 1, values, count);
 }
 
 bool wrap_dim(int64_t *dim, int dims) {

@@ -34,13 +34,16 @@ typedef struct meta_call {
     const meta_asked *asked;
     sizes *sizes;                   // what is known of sizes
     PyObject *args[META_MOST_ARGS]; // borrowed, by parameter; NULL: not given. Tensors are nodes
+    Py_ssize_t given;               // how many of them by position
     PyObject *const *rest;          // borrowed: positional arguments of the starred parameter
     Py_ssize_t rest_count;
-    int data; // the row's
+    bool spread; // the starred parameter takes numbers one by one
+    int data;    // the row's
     meta results[META_MOST_RESULTS];
     int count; // of the results, for META_TENSORS
     size number;
     bool truth;
+    int effects; // of node_effects: what the call leaves behind
 } meta_call;
 
 typedef struct meta_rule meta_rule;

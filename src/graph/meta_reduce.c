@@ -125,7 +125,7 @@ meta_answer meta_norm(meta_call *c) {
     return like(c, m, m->dtype, grad);
 }
 
-// dropout(input, p, train, …): out of training it is nothing. Data: whether all must be given.
+// dropout(input, p, train, …): out of training it gives back its argument. Data: whether all must be given.
 meta_answer meta_dropout(meta_call *c) {
     const meta *m = usual_at(c, 0);
     bool train = true, in_place = false;
@@ -137,5 +137,10 @@ meta_answer meta_dropout(meta_call *c) {
     if (!m || (c->data && !(c->args[1] && c->args[2])) || !flag_at(c, 2, &train) ||
         !flag_at(c, 3, &in_place) || !(p >= 0 && p <= 1))
         return META_UNKNOWN;
-    return train || in_place ? META_UNKNOWN : META_SAME;
+    if (!train || in_place)
+        return in_place ? META_UNKNOWN : META_SAME;
+    if (!(p > 0 && p < 1) || !dtype_is_float(m->dtype) || !meta_is_contiguous(c, m))
+        return META_UNKNOWN;
+    c->effects = EFFECT_RANDOM;
+    return like(c, m, m->dtype, m->requires_grad);
 }

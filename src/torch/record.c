@@ -612,13 +612,8 @@ static int take_effects(PyObject *mode) {
     return (int)effects;
 }
 
-// What the run did, beside its result: the glue notes it in the mode.
-static status note_effects(world *w, torch_trace *t) {
-    if (!t->mode)
-        return ST_OK;
-    int effects = take_effects(t->mode);
-    if (effects < 0)
-        return ST_ERROR;
+// What the call that comes next does, beside its result.
+static void add_effects(world *w, torch_trace *t, int effects) {
     t->pending |= effects;
     bool wrote = effects & EFFECT_OUTSIDE, random = effects & EFFECT_RANDOM;
     if (wrote && !w->facts.mutated_tensor)
@@ -631,7 +626,14 @@ static status note_effects(world *w, torch_trace *t) {
     t->effects += wrote || random;
     w->facts.mutated_tensor = w->facts.mutated_tensor || wrote;
     w->facts.random = w->facts.random || random;
-    return ST_OK;
+}
+
+// What the run on fakes did: the glue notes it in the mode.
+static status note_effects(world *w, torch_trace *t) {
+    int effects = t->mode ? take_effects(t->mode) : 0;
+    if (effects > 0)
+        add_effects(w, t, effects);
+    return effects < 0 ? ST_ERROR : ST_OK;
 }
 
 // --- by rule ---
@@ -706,7 +708,11 @@ static meta_answer infer(sizes *known, const entering *c, meta_call *m) {
         return META_UNKNOWN;
     meta_asked asked = {way_of(c), facts.grad_enabled(), default_dtype, rule_dtype, rule_device};
     const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
-    return meta_infer(r, &asked, known, c->given.args, c->given.kwargs, m);
+    meta_answer answer = meta_infer(r, &asked, known, c->given.args, c->given.kwargs, m);
+    for (int i = 0; i < m->count; i++)
+        if (!device_object(&m->results[i])) // of which no tensor was seen yet
+            return META_UNKNOWN;
+    return answer;
 }
 
 meta_answer record_ask(sizes *known, PyObject *callable, PyObject *args, PyObject *kwargs,
@@ -725,6 +731,7 @@ static bool by_rule(world *w, const entering *c, PyObject **result) {
     case META_UNKNOWN:
         return false;
     case META_TENSOR:
+        add_effects(w, w->torch, m.effects);
         *result = new_by_rule(w, c, &m.results[0]);
         return true;
     case META_SAME:

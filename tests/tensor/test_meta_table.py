@@ -190,6 +190,8 @@ def normed():
     return many, few + [(new((2, 3)), (3,), w) for w in weights]
 
 
+BOUNDS = [5, 3, 0, -4, 7.0, 2.5, True, 2**70, None, "a", new(()), new((), torch.int64)]
+
 # A rule's function → what makes its first arguments: many for plain calls, few for calls whose
 # further arguments are varied.
 LEADS = {
@@ -205,6 +207,10 @@ LEADS = {
     "meta_cat": joined,
     "meta_stack": joined,
     "meta_norm": normed,
+    "meta_zeros": lambda: ([()], [()]),
+    "meta_full": lambda: ([()], [(SHAPED[2],), (SHAPED[1], 1)]),
+    "meta_arange": lambda: (list(itertools.product(BOUNDS, BOUNDS)), [(b,) for b in BOUNDS[:3]]),
+    "meta_new": lambda: ([], [(t,) for t in FEW]),
 }
 
 # --- further arguments, by the parameter's name ---
@@ -255,11 +261,15 @@ VALUES = {
     "other": TARGETS,
     "exponent": [1, 2.5],
     "device": ["cpu", "meta", torch.device("cpu"), None, 0],
+    "requires_grad": FLAGS,
+    "fill_value": [1, 2.5, True, 1j, 2**70, None, "a", new(())],
+    "diagonal": [0, 1, -1, True, 1.0, None, 2**70],
+    **dict.fromkeys("start end step".split(), [3, 1, 0, -2, 7, 2.5, True, None, "a"]),
 }
 
 
 def values_of(word):
-    return VALUES[word.lstrip("*=")]
+    return VALUES[word.lstrip("*=+")]
 
 
 def by_position(words):
@@ -268,7 +278,7 @@ def by_position(words):
     for word in words:
         for value in values_of(word):
             yield (*before, value)
-            if word[0] == "*" and isinstance(value, (tuple, list)):
+            if word[0] in "*+" and isinstance(value, (tuple, list)):
                 yield (*before, *value)
         before.append(values_of(word)[0])
     if words and words[0] == "*other":
@@ -278,7 +288,7 @@ def by_position(words):
 
 def by_name(words):
     """One or two arguments varied."""
-    names = [word.lstrip("*=") for word in words]
+    names = [word.lstrip("*=+") for word in words]
     for name in names:
         yield from ({name: value} for value in values_of(name))
     for one, two in itertools.combinations(names, 2):
@@ -304,9 +314,10 @@ def calls(name):
         for named in by_name(left):
             yield lead, named
             yield (*lead, *(values_of(w)[0] for w in left[:1])), named  # one is there twice, or not
-        firsts = dict(zip((w.lstrip("*=") for w in words), lead, strict=False))
+        firsts = dict(zip((w.lstrip("*=+") for w in words), lead, strict=False))
         yield (), firsts
-        yield lead, {words[0]: lead[0]}
+        if lead:
+            yield lead, {words[0]: lead[0]}
 
 
 # --- what torch gives ---
