@@ -1,5 +1,5 @@
-// From a finished trace to its plan: what is given out and what is written decide the graph's
-// outputs, the sources to load and the steps.
+// Turns a finished trace into its plan. The result and the writes decide the outputs of the graph,
+// the sources to load, and the steps.
 #include "src/interp/image.h"
 
 #include "src/plan/build.h"

@@ -1,5 +1,5 @@
-// Which objects a plan may keep and give out in every call: those that C code keeps for good, those
-// that have no identity to speak of, and constants of code.
+// Finds the objects that a plan may keep and give out in every call: those that C code keeps for
+// ever, those whose identity does not matter, and constants of code.
 #include "src/world/inner.h"
 
 #include "src/plan/build.h"

@@ -1,6 +1,6 @@
-// What a write takes out may die of it. In plain Python a finalizer or a weak reference's callback
-// runs at that moment, and the rest of the function sees what it did; here the write comes last. So
-// it is guarded that what is displaced dies without a sound.
+// An object that a write displaces may die. In plain Python a finalizer or a weak reference's
+// callback runs at that moment, and the rest of the function sees its effects; in a plan the write
+// comes last. So guards check that displaced objects run no code when they die.
 #include "src/world/losses.h"
 
 #include "src/plan/build.h"

@@ -1,4 +1,4 @@
-// A plan as text: one readable step a line, sources as Python.
+// Turns a plan into text: one step a line, sources as Python.
 #include "src/py/process.h"
 
 #include "src/plan/steps.h"

@@ -1,5 +1,6 @@
-// From an inside object to the steps that make it again: containers, instances, and who makes what.
-// One object is made once; what can be part of a cycle is made empty and filled later.
+// Turns an inside object into the steps that make it again: containers and instances, and which
+// function does other types. Each object is made once; an object that can be part of a cycle is
+// made empty and filled later.
 #include "src/py/entries.h"
 #include "src/py/sets.h"
 

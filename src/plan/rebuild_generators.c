@@ -1,5 +1,5 @@
-// From a frame at rest to the steps that make it again: images, and generators that are suspended,
-// not begun, or over.
+// Turns a frame at rest into the steps that make it again: images, and generators that are
+// suspended, not begun, or ended.
 #include "src/interp/image.h"
 
 #include "src/plan/build.h"

@@ -1,5 +1,5 @@
-// From an inside iterator of a C type to the steps that make it again: one of its type without
-// content, what it holds, and how far it has come. Nothing is asked for its iterator or its items.
+// Turns an inside iterator of a C type into the steps that make it again: an empty one of its type,
+// the objects that it holds, and how far it has come. No code calls iter() or next() for this.
 #include "src/py/iterators.h"
 
 #include "src/plan/build.h"

@@ -1,5 +1,5 @@
-// From an inside object of a C type that is no container to the steps that make it again:
-// functions, what is bound to something, views, descriptors.
+// Turns an inside object of a C type that is no container into the steps that make it again:
+// functions, bound methods, views, descriptors.
 #include "src/interp/image.h"
 
 #include "src/plan/build.h"

@@ -1,5 +1,5 @@
-// Exceptions that were made inside and never raised: their traceback would be that of frames which
-// are not there. One that was raised is made anew by raising it for real.
+// Rebuilds exceptions that were made inside and never raised. A raised exception would need a
+// traceback of frames that do not exist: it is raised again for real instead.
 #include "src/plan/build.h"
 
 // C types whose instances are BaseException's fields and nothing more.

@@ -1,5 +1,5 @@
-// Runs a plan: takes its inputs from the guard pass's registers, runs the graph, makes what is
-// given out, writes back, returns.
+// Runs a plan: takes its inputs from the registers of the guard pass, runs the graph, makes the
+// result, does the writes, returns.
 #include "src/base/mutant.h"
 
 #include "src/py/entries.h"

@@ -1,5 +1,5 @@
-// The form of a plan. Registers hold this call's objects, strongly; an operand is a register or a
-// constant of the plan.
+// The data of a plan. Registers hold strong references to this call's objects; an operand is a
+// register or a constant of the plan.
 #pragma once
 
 #include "src/plan/plan.h"
@@ -11,7 +11,7 @@ typedef enum step_kind {
     STEP_COUNT,
 } step_kind;
 
-// Below zero: the constant ~operand.
+// The number of a register; a number below zero is the constant ~operand.
 typedef int operand;
 enum { OPERAND_NONE = INT_MIN };
 
@@ -25,9 +25,9 @@ typedef struct step {
 } step;
 
 typedef struct load {
-    int from; // the guard pass's register
+    int from; // the register of the guard pass
     int to;
-    PyObject *text; // strong: the source
+    PyObject *text; // strong: the text of the source
 } load;
 
 struct plan {
@@ -35,8 +35,8 @@ struct plan {
     bool has_graph, breaks;
     plan_graph how;
     VEC(load) loads;
-    VEC(int) inputs;  // registers that the graph takes
-    VEC(int) outputs; // and those it gives
+    VEC(int) inputs;  // registers with the inputs of the graph
+    VEC(int) outputs; // registers for the outputs of the graph
     VEC(int) early;   // loads that only the graph needs
     VEC(step) steps;
     uint32_t writes; // the first step that writes
@@ -45,8 +45,8 @@ struct plan {
     Py_ssize_t dropped;        // references that the writes drop, at most
     int registers;
     operand result;
-    int active; // runs of this plan now
-    bool dead;  // to be freed by the last of them
+    int active; // number of runs of this plan now
+    bool dead;  // the last of these runs frees the plan
 };
 
 typedef struct plan_types {

@@ -1,5 +1,5 @@
-// From what the trace held back to the steps that write it: only what changed, on the original, in
-// an order that leaves every container as the program would have left it.
+// Turns held-back writes into steps: they write only what changed, to the original objects, in an
+// order that leaves every container as the program would have left it.
 #include "src/py/entries.h"
 #include "src/py/iterators.h"
 #include "src/py/sets.h"
