@@ -104,6 +104,15 @@ def grad_there_or_not(call):
     call.again(f, x)
 
 
+def device_by_itself(call):
+    def f(d):
+        return d.type, d.index, torch.zeros(2, device=d).device
+
+    call(f, torch.device("cpu"))
+    call(f, torch.device("meta"))
+    call.again(f, torch.device("cpu"))
+
+
 def device(call):
     def f(x):
         return x.device, (x + 1).device
