@@ -326,5 +326,7 @@ bool number_apply(sizes *s, number_op op, number a, number b, number *result) {
     assert(!fine || (result->kind == hint.kind && bits_of(*result) == bits_of(hint)));
     if (!fine)
         sizes_rollback(s, mark); // what was required for nothing
+    else if (result->kind == NUMBER_BOOL)
+        *result = number_current(s, *result);
     return fine && !s->failed;
 }

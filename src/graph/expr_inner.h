@@ -66,6 +66,7 @@ struct sizes {
     map places;       // → symbol
     uint32_t version; // of the facts
     uint32_t walks;   // through expressions, so far
+    int deep;         // how many expressions are being looked into, one within the other
     bool failed;
     bool rewrote; // a rewrite was noted, so that conditions tell more
     VEC(number) conditions;
@@ -77,6 +78,7 @@ enum {
     MOST_EXPANDED = 16, // of a product of sums that is multiplied out
     MOST_FACTORS = 32,
     MOST_DEPTH = 64, // of nested operations
+    MOST_DEEP = 250, // looked into at once: what lies deeper is taken as it is
 };
 
 // A sum that is being made.

@@ -328,13 +328,18 @@ interval bounds_of(number n) {
         return everything;
     if (e->bounds_version == e->owner->version)
         return e->now_bounds;
-    // what is found on the way back here is no better than what the facts say
-    e->bounds_version = e->owner->version;
+    // who comes back here meanwhile is told what the facts say
+    sizes *s = e->owner;
+    e->bounds_version = s->version;
     e->now_bounds = e->facts.bounds;
+    if (s->deep == MOST_DEEP)
+        return e->now_bounds;
+    s->deep++;
     interval r = both(e->facts.bounds, structure_bounds(e));
     number now = now_of(whole(e));
     if (now.e != e)
         r = both(r, bounds_of(now));
+    s->deep--;
     return e->now_bounds = r;
 }
 
@@ -405,8 +410,12 @@ number now_of(number n) {
     if (!e || e->busy || e->owner->failed)
         return n;
     if (e->now_version != e->owner->version) {
+        if (e->owner->deep == MOST_DEEP)
+            return n;
         e->busy = true;
+        e->owner->deep++;
         number now = find_now(e);
+        e->owner->deep--;
         e->busy = false;
         e->now_version = e->owner->version;
         e->now = now.e;
@@ -669,43 +678,50 @@ static bool solve(sizes *s, const poly *p, int at) {
     return true;
 }
 
+// Of a term ±k * (x // k) of p: the quotient, if p is ±(x - k * (x // k)); else NULL. *equation is
+// x - k * (x // k) then.
+static const expr *quotient_in(sizes *s, const poly *p, term t, poly *equation) {
+    for (int i = 0; t.of && i < (t.of->form == FORM_PRODUCT ? t.of->count : 1); i++) {
+        const expr *q = t.of->form == FORM_PRODUCT ? factor_of(t.of, i) : t.of;
+        number product;
+        poly taken, rest = {0};
+        if (!is_operation(q, NUMBER_FLOORDIV) || q->facts.opaque ||
+            !int_multiply(s, whole(q), operand_of(q, 1), &product))
+            continue;
+        poly_of(equation, operand_of(q, 0));
+        poly_of(&taken, product);
+        if (poly_add(equation, &taken, -1) && poly_add(&rest, p, t.coefficient < 0 ? 1 : -1) &&
+            poly_add(&rest, equation, -1) && rest.count == 0)
+            return q;
+    }
+    return NULL;
+}
+
 // x - k * (x // k) is 0: x is k times its quotient, which from now on is as good as a symbol.
 static bool learn_multiple(sizes *s, const poly *p) {
-    for (int i = 0; i < p->count; i++) {
-        const expr *of = p->terms[i].of;
-        if (!of || !is_operation(of, NUMBER_FLOORDIV) || of->facts.opaque)
-            continue;
-        number k = operand_of(of, 1);
-        int64_t c = p->terms[i].coefficient;
-        if (k.e || k.hint.i <= 0 || Py_ABS(c) != k.hint.i)
-            continue;
-        poly x, whole_p = {0}, single;
-        poly_of(&x, operand_of(of, 0));
-        poly_of(&single, whole(of));
-        // is p = ±(x - k * (x // k))?
-        if (!poly_add(&whole_p, p, c < 0 ? 1 : -1) || !poly_add(&whole_p, &single, k.hint.i) ||
-            !poly_add(&whole_p, &x, -1) || whole_p.count != 0)
-            continue;
-        int at = solvable(s, &x);
-        bool product = x.count == 1 && x.terms[0].of && x.terms[0].of->form == FORM_PRODUCT &&
-                       x.terms[0].coefficient == 1;
-        if (at < 0 && !product)
-            return false;
-        interval b = bounds_of(whole(of));
-        expr_facts *facts = change(s, of);
-        if (!facts)
-            return false;
-        facts->opaque = true;
-        facts->bounds = both(facts->bounds, b);
-        poly equation = {0};
-        if (!poly_add(&equation, &x, 1) || !poly_add(&equation, &single, -k.hint.i))
-            return false;
-        const expr *target = product ? x.terms[0].of : x.terms[at].of;
-        for (int j = 0; j < equation.count; j++)
-            if (equation.terms[j].of == target)
-                return solve(s, &equation, j);
+    poly x, equation;
+    const expr *quotient = NULL;
+    for (int i = 0; !quotient && i < p->count; i++)
+        quotient = quotient_in(s, p, p->terms[i], &equation);
+    if (!quotient)
         return false;
-    }
+    poly_of(&x, operand_of(quotient, 0));
+    number k = operand_of(quotient, 1);
+    int at = solvable(s, &x);
+    if (at < 0 && x.count == 1 && x.terms[0].coefficient == 1)
+        at = 0; // a product
+    const expr *target = at < 0 ? NULL : x.terms[at].of;
+    if (!target || (k.e && occurs(s, target, k.e)))
+        return false;
+    interval bounds = bounds_of(whole(quotient));
+    expr_facts *facts = change(s, quotient);
+    if (!facts)
+        return false;
+    facts->opaque = true;
+    facts->bounds = both(facts->bounds, bounds);
+    for (int i = 0; i < equation.count; i++)
+        if (equation.terms[i].of == target)
+            return solve(s, &equation, i);
     return false;
 }
 

@@ -349,22 +349,31 @@ bool meta_is_channels_last(const meta_call *c, const meta *m) {
     return m->dims == 4 && !size_is_zero(c->sizes, m->strides[1]);
 }
 
+// The dimension, of those that are not done, which has this stride; -1: none. `surely`: asks nothing.
+static int dim_of_stride(const meta_call *c, const meta *m, uint32_t done, size stride,
+                         bool surely) {
+    for (int i = m->dims - 1; i >= 0; i--)
+        if (!(done & 1U << i) && (surely ? size_is_surely(m->strides[i], stride)
+                                         : size_is(c->sizes, m->strides[i], stride)))
+            return i;
+    return -1;
+}
+
+// From the innermost dimension outwards. Those of one element do not matter, but whether they have
+// one is asked only of those that do not fit anyway.
 bool meta_is_dense(const meta_call *c, const meta *m) {
-    uint32_t done = 0;
+    uint32_t done = 0, all = (1U << m->dims) - 1;
     size stride = size_of(1);
-    for (int i = 0; i < m->dims; i++)
-        done |= size_is_one(c->sizes, m->sizes[i]) ? 1U << i : 0;
-    for (int left = 0; left < m->dims; left++) {
-        int next = -1;
-        for (int i = 0; i < m->dims; i++)
-            if (!(done & 1U << i) && size_is(c->sizes, m->strides[i], stride))
-                next = i;
-        if (next < 0)
-            break;
-        done |= 1U << next;
-        stride = size_mul(stride, m->sizes[next]);
+    for (int surely = 1; surely >= 0; surely--) {
+        for (int next; (next = dim_of_stride(c, m, done, stride, surely)) >= 0;) {
+            done |= 1U << next;
+            stride = size_mul(stride, m->sizes[next]);
+        }
+        for (int i = 0; surely && i < m->dims; i++)
+            if (!(done & 1U << i) && size_is_one(c->sizes, m->sizes[i]))
+                done |= 1U << i;
     }
-    return done == (1U << m->dims) - 1;
+    return done == all;
 }
 
 bool meta_same_sizes(const meta_call *c, const meta *a, const meta *b) {

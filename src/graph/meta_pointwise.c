@@ -80,21 +80,33 @@ static int32_t common_dtype(const operands *o) {
 
 // --- sizes ---
 
+// The size of both, of a dimension that one of them may stretch; false: they do not fit.
+static bool fit_sizes(const meta_call *c, size a, size b, size *both) {
+    bool same = size_is_surely(a, b);
+    *both = a;
+    if (same || size_is_one(c->sizes, b))
+        return true;
+    if (size_is_one(c->sizes, a) || size_is_plain(b))
+        *both = b;
+    return size_is_one(c->sizes, a) || size_is(c->sizes, a, b);
+}
+
 static bool broadcast(const meta_call *c, const operands *o, meta *to) {
     to->dims = 0;
     for (int i = 0; i < o->count; i++)
         to->dims = o->at[i]->dims > to->dims ? o->at[i]->dims : to->dims;
     for (int d = 0; d < to->dims; d++) {
-        to->sizes[d] = size_of(1);
+        bool begun = false;
         for (int i = 0; i < o->count; i++) {
             int own = d - (to->dims - o->at[i]->dims);
-            if (own < 0 || size_is_surely(o->at[i]->sizes[own], to->sizes[d]) ||
-                size_is_one(c->sizes, o->at[i]->sizes[own]))
+            if (own < 0)
                 continue;
-            if (!size_is_one(c->sizes, to->sizes[d]) &&
-                !size_is(c->sizes, o->at[i]->sizes[own], to->sizes[d]))
+            size one = o->at[i]->sizes[own];
+            if (!begun)
+                to->sizes[d] = one;
+            else if (!fit_sizes(c, to->sizes[d], one, &to->sizes[d]))
                 return false;
-            to->sizes[d] = o->at[i]->sizes[own];
+            begun = true;
         }
     }
     return true;

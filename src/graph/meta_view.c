@@ -188,10 +188,17 @@ static int stretches_of(const meta_call *c, const meta *m, stretch *found) {
     return last + 1;
 }
 
-// Strides that show `m` in the shape `to` has, if there are any: each stretch is divided anew.
+// Strides that show `m` in the shape `to` has, if there are any: each stretch is divided anew. One
+// that is all of `m` can be divided in any way, since both have as many elements.
 static bool restride(const meta_call *c, const meta *m, meta *to) {
     stretch found[META_MOST_DIMS];
     int at = to->dims - 1, count = stretches_of(c, m, found);
+    if (count == 1) {
+        size stride = found[0].stride;
+        for (; at >= 0; stride = size_mul(stride, to->sizes[at]), at--)
+            to->strides[at] = stride;
+        return true;
+    }
     for (int i = 0; i < count; i++) {
         size done = size_of(1);
         for (; at >= 0 && (size_is_less(c->sizes, done, found[i].count) ||

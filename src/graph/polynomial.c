@@ -227,11 +227,34 @@ static bool atom(sizes *s, number_op op, number a, number b, number *n) {
     return e != NULL;
 }
 
+// A remainder is x - k * (x // k): where that cancels other terms, it is put in. So n + -n % 8
+// becomes a multiple of 8, and n // 8 * 8 + n % 8 becomes n.
+static void cancel_rest(sizes *s, poly *p, int at) {
+    const expr *rest = p->terms[at].of;
+    number x = operand_of(rest, 0), k = operand_of(rest, 1), quotient, product;
+    poly changed = *p, single, whole_x, taken;
+    int64_t c = p->terms[at].coefficient;
+    if (c == INT64_MIN || !int_floordiv(s, x, k, &quotient) ||
+        !int_multiply(s, k, quotient, &product))
+        return;
+    poly_of(&single, whole(rest));
+    poly_of(&whole_x, x);
+    poly_of(&taken, product);
+    if (poly_add(&changed, &single, -c) && poly_add(&changed, &whole_x, c) &&
+        poly_add(&changed, &taken, -c) && changed.count < p->count)
+        *p = changed;
+}
+
 bool int_add(sizes *s, number a, number b, int64_t coefficient, number *n) {
     poly p, q;
     poly_of(&p, a);
     poly_of(&q, b);
-    return poly_add(&p, &q, coefficient) && poly_number(s, &p, n);
+    if (!poly_add(&p, &q, coefficient))
+        return false;
+    for (int i = 0; p.count > 1 && i < p.count; i++)
+        if (p.terms[i].of && is_operation(p.terms[i].of, NUMBER_MOD))
+            cancel_rest(s, &p, i);
+    return !s->failed && poly_number(s, &p, n);
 }
 
 bool int_multiply(sizes *s, number a, number b, number *n) {

@@ -76,6 +76,11 @@ TOLD = {
     "divides a product": (lambda n, m, k: n * k % 4 == 0, lambda n, m, k: n * k // 4 * 4 == n * k),
     "divides a sum": (lambda n, m, k: (n + m) % 4 == 0, lambda n, m, k: (n + m + 8) % 4 == 0),
     "divides, with a rest": (lambda n, m, k: (n + 3) % 9 == 0, lambda n, m, k: n % 3 == 0),
+    "divides by a symbol": (lambda n, m, k: n % k == 0, lambda n, m, k: n // k * k == n),
+    "divides a product by a symbol": (
+        lambda n, m, k: n * m % k == 0,
+        lambda n, m, k: n * m // k * k == m * n,
+    ),
     "divides an equal": (lambda n, m, k: [n % 8 == 0, m == n], lambda n, m, k: m % 8 == 0),
     "less": (lambda n, m, k: n < 30, lambda n, m, k: n < 40),
     "less than another": (lambda n, m, k: k < n, lambda n, m, k: n - k > 0),
