@@ -8,7 +8,7 @@ import math
 import operator
 import re
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -80,14 +80,36 @@ def _called(node: _engine.Node) -> Any:
     return cls if inside and not container else node.target
 
 
-def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
+class _Nodes(dict[Any, Any]):
+    """The nodes of torch.fx by those of the engine.
+
+    A float comes as a tensor. The node for its value is made where it is first used."""
+
+    def __init__(self, result: torch.fx.Graph) -> None:
+        super().__init__()
+        self._result = result
+        self._floats: dict[Any, torch.fx.Node] = {}
+
+    def add_float(self, node: Any, made: torch.fx.Node) -> None:
+        self._floats[node] = made
+
+    def __missing__(self, node: Any) -> torch.fx.Node:
+        made = self[node] = self._result.call_method("item", (self._floats[node],))
+        return made
+
+
+def to_fx(
+    graph: _engine.Graph, floats: Mapping[int, float | None] | None = None
+) -> torch.fx.GraphModule:
     """The graph as a module whose forward takes the inputs in order and returns a tuple.
 
-    Bodies are submodules of the module whose graph calls them."""
+    Bodies are submodules of the module whose graph calls them. `floats`: inputs that are floats,
+    with the value of those that are the same in every call. Of a graph with numbers that differ
+    from call to call (`floats` is not None) the examples are not of the right sizes."""
     result = torch.fx.Graph()
     root = torch.nn.Module()
-    nodes: dict[Any, torch.fx.Node] = {}
-    for node in graph.nodes:
+    nodes = _Nodes(result)
+    for at, node in enumerate(graph.nodes):
         args = _argument(node.args, nodes, result)
         kwargs = _argument(node.kwargs, nodes, result)
         made = result.create_node(node.op, _target(node), args, kwargs, name=node.name)
@@ -100,11 +122,16 @@ def to_fx(graph: _engine.Graph) -> torch.fx.GraphModule:
         if node.op == "get_attr":
             value = node.example
             setattr(root, node.target, to_fx(value) if type(value) is _engine.Graph else value)
-        elif node.example is not None:
+        elif node.example is not None and floats is None:
             made.meta["example_value"] = node.example
         if node.stack:
             made.meta["stack_trace"] = _stack_trace(node.stack)
-        nodes[node] = made
+        if floats is None or node.op != "placeholder" or at not in floats:
+            nodes[node] = made
+        elif floats[at] is None:
+            nodes.add_float(node, made)
+        else:
+            nodes[node] = floats[at]
     return private.make_graph_module(root, result, class_name="GraphModule")
 
 
@@ -143,6 +170,9 @@ def _label_inputs(
             contexts[example] = shapes.contexts[i]
         if shapes.has_symbols:
             node.meta["example_value"] = shapes.value_of(i)
+        if name := shapes.name_of(i):
+            node.target = name
+            node._rename(name)
     return contexts
 
 
@@ -201,6 +231,13 @@ class Handed(NamedTuple):
     found: _shapes.Found
 
 
+def _is_torchs(backend: Any) -> bool:
+    """Whether it is a backend of torch's own, which makes fakes of all values itself."""
+    if isinstance(backend, private.compile_wrappers):
+        backend = backend.compiler_name
+    return isinstance(backend, str) and backend in private.backend_names()
+
+
 def give(
     module: torch.fx.GraphModule, shapes: _shapes.Shapes, texts: list[str], backend: Backend
 ) -> Handed:
@@ -221,6 +258,63 @@ def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Ca
     shapes = _shapes.plain(examples, _sources.sources(texts))
     handed = give(to_fx(graph), shapes, texts, backend)
     return _keeping(handed.compiled, graph, handed.context)
+
+
+def _has_bodies(module: torch.fx.GraphModule) -> bool:
+    """Functions that call graphs look at the examples of their arguments."""
+    return any(isinstance(child, torch.fx.GraphModule) for child in module.children())
+
+
+def hand_over_symbolic(
+    graph: _engine.Graph,
+    examples: list[Any],
+    numbers: tuple[list[Any], list[Any], list[Any]],
+    backend: Backend,
+    shown: bool = True,
+) -> tuple[Callable[..., Any], list[Any], list[int]]:
+    """The same of a graph with numbers that differ from call to call. Its result takes ints and
+    floats as they are. `shown`: each node has an example of its value.
+
+    `numbers`: the symbols, what each input is, and the conditions that hold; see `_shapes`. Comes
+    back with more conditions, and the symbols that must have this call's values."""
+    symbols = [_shapes.Symbol(*row) for row in numbers[0]]
+    inputs = [given if isinstance(given, int) else _shapes.Sizes(*given) for given in numbers[1]]
+    texts = list(graph.sources)
+    fixed: frozenset[int] = frozenset()
+    while True:
+        floats = {i: symbols[given].hint if given in fixed else None
+                  for i, given in enumerate(inputs)
+                  if isinstance(given, int) and isinstance(symbols[given].hint, float)}  # fmt: skip
+        try:
+            shapes = _shapes.symbolic(
+                symbols, inputs, examples, _sources.sources(texts), numbers[2], fixed
+            )
+            module = to_fx(graph, floats)
+            if shown or _has_bodies(module):
+                shapes.run(module)
+            handed = give(module, shapes, texts, backend)
+            break
+        except _shapes.Restart as wanted:
+            if wanted.symbols <= fixed:
+                raise
+            fixed |= wanted.symbols
+    compiled = _keeping(handed.compiled, graph, handed.context)
+    found = handed.found
+    return _with_floats(compiled, list(floats)), found.conditions, sorted(found.pinned)
+
+
+def _with_floats(compiled: Callable[..., Any], floats: list[int]) -> Callable[..., Any]:
+    """Takes floats, and gives them on as tensors: new ones, since backward passes keep them."""
+    if not floats:
+        return compiled
+
+    def call(*args: Any) -> Any:
+        given = list(args)
+        for i in floats:
+            given[i] = torch.tensor(args[i], dtype=torch.float64, device="cpu")
+        return compiled(*given)
+
+    return call
 
 
 def _keeping(
@@ -246,11 +340,15 @@ def _keeping(
     return call
 
 
-def resolve(backend: str | Backend) -> Callable[[_engine.Graph, list[Any]], Callable[..., Any]]:
-    """What the engine calls with a graph and its example inputs."""
+def resolve(backend: str | Backend) -> Callable[..., Any]:
+    """What the engine calls with a graph and its example inputs; and with their numbers, if these
+    differ from call to call."""
     function = private.get_compiler_fn(backend)
+    shown = not _is_torchs(backend)
 
-    def call(graph: _engine.Graph, examples: list[Any]) -> Callable[..., Any]:
-        return hand_over(graph, examples, function)
+    def call(graph: _engine.Graph, examples: list[Any], numbers: Any = None) -> Any:
+        if numbers is None:
+            return hand_over(graph, examples, function)
+        return hand_over_symbolic(graph, examples, numbers, function, shown)
 
     return call

@@ -7,6 +7,7 @@ with the operators of src/graph/numbers.def. Backends speak of such numbers in s
 import functools
 import math
 import operator
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,11 @@ import torch
 from stator._versions import private
 
 Expr = Any  # int, float, bool, or a tuple as above
+
+
+def _same(a: float, b: float) -> bool:
+    return struct.pack("d", a) == struct.pack("d", b)
+
 
 # What each operator means; on numbers of Python, and on torch's SymInts and SymFloats.
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -38,6 +44,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "le": operator.le,
     "gt": operator.gt,
     "ge": operator.ge,
+    "same": _same,
     "neg": operator.neg,
     "abs": operator.abs,
     "invert": operator.invert,

@@ -268,6 +268,8 @@ def tells_all(schema: Any) -> bool:
 # -- fakes --
 
 data_dependent = (DataDependentOutputException, DynamicOutputShapeException)
+# What an operation raises on fakes that cannot tell its result; or on any tensors.
+fake_errors = (*data_dependent, RuntimeError, NotImplementedError, TypeError, ValueError)
 fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 
 # `export`: a fake of a tensor without dimensions does not remember the tensor's value. (Since 2.14
@@ -316,6 +318,7 @@ range_notes: tuple[str, ...] | None = tuple(_noted) if _known else None
 # -- graphs and backends --
 
 make_graph_module = _make_graph_module
+backend_names: Callable[[], list[str]] = functools.partial(torch._dynamo.list_backends, ())
 compile_wrappers = (_TorchCompileInductorWrapper, _TorchCompileWrapper)
 
 

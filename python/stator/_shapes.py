@@ -7,7 +7,7 @@ backend asks of it is answered by this call's values, and comes back as conditio
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 import torch
@@ -80,7 +80,8 @@ class Shapes:
     """The ShapeEnv of one graph.
 
     `inputs`, `examples` and `sources` are those of the graph's placeholders, in order. `examples`
-    has real tensors; the other items are ignored.
+    has real tensors; the other items are ignored. Symbols that are `fixed`, which are floats, are
+    plain numbers to the backend; their placeholders have no use.
     """
 
     def __init__(
@@ -89,8 +90,9 @@ class Shapes:
         inputs: Sequence[Input],
         examples: Sequence[Any],
         sources: Sequence[private.Source],
+        fixed: frozenset[int] = frozenset(),
     ) -> None:
-        self._symbols, self._inputs = symbols, inputs
+        self._symbols, self._inputs, self._fixed = symbols, inputs, fixed
         self.sources = list(sources)  # of sizes they become torch's own kind
         self._hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
         self.has_symbols = len(symbols) > 0
@@ -105,6 +107,7 @@ class Shapes:
         self._fakes: list[Any] = [None] * len(inputs)  # a mode only remembers those that live
         self._homes: dict[int, private.Source] = {}  # sizes and strides of inputs
         self._own: dict[int, Any] = {}  # sympy's symbols of ints, by symbol
+        self._named: Set[int] = frozenset()  # symbols that torch names
         # What was known before the backend was called: first, and after conditions were told.
         self._first_ranges: dict[int, _expressions.Bounds] = {}
         self._told_ranges: dict[int, _expressions.Bounds] = {}
@@ -112,7 +115,7 @@ class Shapes:
         self._told_replacements: dict[Any, Any] = {}
 
     def _check_floats(self) -> None:
-        odd = {i for i, hint in self._hints.items() if not math.isfinite(hint)}
+        odd = {i for i, hint in self._hints.items() if not math.isfinite(hint)} - self._fixed
         if odd:
             raise Restart(frozenset(odd))  # torch makes no symbols of these
 
@@ -157,13 +160,14 @@ class Shapes:
         tensor = torch.tensor(hint, dtype=torch.float64, device="cpu")
         place = private.FloatTensorSource(source)
         context = _static_context(tensor, place)
-        with private.remembering(self.mode):
+        fixed = index in self._fixed
+        with contextlib.nullcontext() if fixed else private.remembering(self.mode):
             fake = self.mode.from_tensor(tensor, source=place, symbolic_context=context)
         for i, given in enumerate(self._inputs):
             if given == index:
                 self.examples[i], self._fakes[i] = tensor, fake
                 self.contexts[i] = context
-        return fake.item_memo
+        return hint if fixed else fake.item_memo
 
     def _make_numbers(self) -> None:
         for index in range(len(self._symbols)):
@@ -259,6 +263,7 @@ class Shapes:
         """Makes all symbols and fakes. Backends find them by the examples and their contexts."""
         self._homes = dict(self._find_homes())
         self._make_numbers()
+        self._named = self._homes.keys() & self._own.keys()
         self._tell(conditions)
         self._make_tensors()
         for i, given in enumerate(self._inputs):
@@ -269,10 +274,33 @@ class Shapes:
         self._told_guards = len(self.env.guards)
         self._told_replacements = dict(self.env.replacements)
 
+    def name_of(self, i: int) -> str | None:
+        """What torch calls an input that is a size or stride of another one."""
+        given = self._inputs[i] if self.has_symbols else None
+        return str(self._own[given]) if isinstance(given, int) and given in self._named else None
+
     def value_of(self, i: int) -> Any:
         """What stands for an input while a backend looks at the graph: a fake, or a SymInt."""
         fake = self._fakes[i]
         return self.examples[i] if fake is None else fake
+
+    def run(self, module: torch.fx.GraphModule) -> None:
+        """Gives each node an example of its value. The backend's fakes are not touched: an
+        operation may change the sizes of what it is given."""
+        mode = private.forgetful_mode(shape_env=self.env)
+        given = [self._another(mode, i) for i in range(len(self.examples))]
+        with mode, contextlib.suppress(*private.fake_errors):
+            _Run(module).run(*given)
+
+    def _another(self, mode: private.FakeTensorMode, i: int) -> Any:
+        """A fake of an input of its own, with the same sizes."""
+        example = self.examples[i]
+        if not isinstance(example, torch.Tensor):
+            return example
+        context = self.contexts[i]
+        fake = mode.from_tensor(example, source=context.tensor_source, symbolic_context=context)
+        fake.item_memo = self._fakes[i].item_memo
+        return fake
 
     # -- conditions --
 
@@ -400,6 +428,14 @@ class Shapes:
                          if str(made) in names and expr[0] == "symbol")  # fmt: skip
 
 
+class _Run(torch.fx.Interpreter):
+    def run_node(self, n: torch.fx.Node) -> Any:
+        value = super().run_node(n)
+        if n.op != "output":
+            n.meta["example_value"] = value
+        return value
+
+
 def _parts(found: Any) -> Sequence[Any]:
     return found.args if type(found).__name__ == "And" else (found,)
 
@@ -440,7 +476,8 @@ def symbolic(
     examples: Sequence[Any],
     sources: Sequence[private.Source],
     conditions: Sequence[Expr],
+    fixed: frozenset[int] = frozenset(),
 ) -> Shapes:
-    shapes = Shapes(symbols, inputs, examples, sources)
+    shapes = Shapes(symbols, inputs, examples, sources, fixed)
     shapes.fill(conditions)
     return shapes

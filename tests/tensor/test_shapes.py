@@ -82,9 +82,10 @@ class Captured:
             return _shapes.Sizes(self._exprs(value.shape), self._exprs(value.stride()))
         return self.known[self._expr(value)][1]
 
-    def give(self, backend, conditions=()):
+    def give(self, backend, conditions=(), fixed=frozenset()):
+        sources = _sources.sources(self.texts)
         shapes = _shapes.symbolic(
-            self.symbols, self.inputs, self.examples, _sources.sources(self.texts), conditions
+            self.symbols, self.inputs, self.examples, sources, conditions, fixed
         )
         self.handed = _backends.give(
             self.module, shapes, self.texts, private.get_compiler_fn(backend)
@@ -468,6 +469,19 @@ def test_a_gradient_has_the_symbols_of_its_tensor():
         torch.testing.assert_close(captured.call(x)[0], net(x))
 
 
+def test_nodes_can_have_examples():
+    captured = Captured(lambda x: (x.t() * 2).sum(0), [torch.randn(6, 9)], [[0]])
+    shapes = _shapes.symbolic(
+        captured.symbols, captured.inputs, captured.examples, _sources.sources(captured.texts), ()
+    )
+    shapes.run(captured.module)
+    nodes = [node for node in captured.module.graph.nodes if node.op.startswith("call_")]
+    sizes = [[str(n) for n in node.meta["example_value"].shape] for node in nodes]
+    symbol = str(shapes.value_of(captured.inputs.index(0)))
+    assert sizes == [["9", symbol], ["9", symbol], [symbol]]
+    assert all(node.meta["example_value"].fake_mode is not shapes.mode for node in nodes)
+
+
 # -- floats --
 
 
@@ -497,6 +511,30 @@ def test_floats_that_a_backend_cannot_take_are_reported():
         captured.give("aot_eager")
     assert caught.value.symbols == {index}
     assert private.forced_floats() == before
+
+
+def test_floats_that_are_fixed():
+    def f(x, p, q):
+        return F.dropout(x, p) * 2 + q
+
+    captured = Captured(f, [torch.randn(4), 0.25, 0.5], dynamic=True)
+    index, other = (
+        next(i for i, symbol in enumerate(captured.symbols) if symbol.hint == hint)
+        for hint in (0.25, 0.5)
+    )
+    for node in captured.module.graph.find_nodes(op="call_method", target="item"):
+        if captured.inputs[captured.nodes.index(node.args[0])] == index:
+            node.replace_all_uses_with(0.25)
+            captured.module.graph.erase_node(node)
+    captured.module.recompile()
+    found = captured.give("aot_eager", fixed=frozenset({index}))
+    assert found.pinned == {index}
+    for q in (0.5, 3.0):
+        torch.manual_seed(1)
+        (got,) = captured.call(torch.ones(4), 0.25, q)
+        torch.manual_seed(1)
+        torch.testing.assert_close(got, f(torch.ones(4), 0.25, q))
+    assert other != index
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
