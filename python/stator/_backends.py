@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.fx
 
-from stator import _engine, _kept, _policy, _shapes, _sources, _state
+from stator import _engine, _expressions, _kept, _policy, _shapes, _sources, _state
 from stator._versions import private
 
 Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
@@ -80,8 +80,15 @@ def _called(node: _engine.Node) -> Any:
     return cls if inside and not container else node.target
 
 
+class Numbers(NamedTuple):
+    """The inputs of a graph that are numbers, by their place."""
+
+    floats: frozenset[int] = frozenset()  # they come as tensors
+    plain: Mapping[int, float] = {}  # these are the same in every call
+
+
 class _Nodes(dict[Any, Any]):
-    """The nodes of torch.fx by those of the engine.
+    """What there is in torch.fx for each node of the engine.
 
     A float comes as a tensor. The node for its value is made where it is first used."""
 
@@ -90,22 +97,24 @@ class _Nodes(dict[Any, Any]):
         self._result = result
         self._floats: dict[Any, torch.fx.Node] = {}
 
-    def add_float(self, node: Any, made: torch.fx.Node) -> None:
-        self._floats[node] = made
+    def add_input(self, node: Any, made: torch.fx.Node, numbers: Numbers, i: int) -> None:
+        if i in numbers.plain:
+            self[node] = numbers.plain[i]
+        elif i in numbers.floats:
+            self._floats[node] = made
+        else:
+            self[node] = made
 
     def __missing__(self, node: Any) -> torch.fx.Node:
         made = self[node] = self._result.call_method("item", (self._floats[node],))
         return made
 
 
-def to_fx(
-    graph: _engine.Graph, floats: Mapping[int, float | None] | None = None
-) -> torch.fx.GraphModule:
+def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.GraphModule:
     """The graph as a module whose forward takes the inputs in order and returns a tuple.
 
-    Bodies are submodules of the module whose graph calls them. `floats`: inputs that are floats,
-    with the value of those that are the same in every call. Of a graph with numbers that differ
-    from call to call (`floats` is not None) the examples are not of the right sizes."""
+    Bodies are submodules of the module whose graph calls them. Of a graph with numbers that differ
+    from call to call (`numbers` is not None) the examples are not of the right sizes."""
     result = torch.fx.Graph()
     root = torch.nn.Module()
     nodes = _Nodes(result)
@@ -122,16 +131,14 @@ def to_fx(
         if node.op == "get_attr":
             value = node.example
             setattr(root, node.target, to_fx(value) if type(value) is _engine.Graph else value)
-        elif node.example is not None and floats is None:
+        elif node.example is not None and numbers is None:
             made.meta["example_value"] = node.example
         if node.stack:
             made.meta["stack_trace"] = _stack_trace(node.stack)
-        if floats is None or node.op != "placeholder" or at not in floats:
-            nodes[node] = made
-        elif floats[at] is None:
-            nodes.add_float(node, made)
+        if node.op == "placeholder":
+            nodes.add_input(node, made, numbers or Numbers(), at)
         else:
-            nodes[node] = floats[at]
+            nodes[node] = made
     return private.make_graph_module(root, result, class_name="GraphModule")
 
 
@@ -265,6 +272,24 @@ def _has_bodies(module: torch.fx.GraphModule) -> bool:
     return any(isinstance(child, torch.fx.GraphModule) for child in module.children())
 
 
+def _input(given: Any) -> _shapes.Input:
+    is_tensor = type(given) is tuple and type(given[0]) is tuple
+    return _shapes.Sizes(*given) if is_tensor else given
+
+
+def _numbers_among(
+    inputs: list[_shapes.Input], symbols: list[_shapes.Symbol], fixed: frozenset[int]
+) -> Numbers:
+    hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
+    rows = {i: given for i, given in enumerate(inputs)
+            if given is not None and not isinstance(given, _shapes.Sizes)}  # fmt: skip
+    values = {i: _expressions.evaluate(given, hints) for i, given in rows.items()}
+    return Numbers(
+        frozenset(i for i, value in values.items() if isinstance(value, float)),
+        {i: values[i] for i, given in rows.items() if _expressions.symbols_of(given) <= fixed},
+    )
+
+
 def hand_over_symbolic(
     graph: _engine.Graph,
     examples: list[Any],
@@ -278,18 +303,16 @@ def hand_over_symbolic(
     `numbers`: the symbols, what each input is, and the conditions that hold; see `_shapes`. Comes
     back with more conditions, and the symbols that must have this call's values."""
     symbols = [_shapes.Symbol(*row) for row in numbers[0]]
-    inputs = [given if isinstance(given, int) else _shapes.Sizes(*given) for given in numbers[1]]
+    inputs = [_input(given) for given in numbers[1]]
     texts = list(graph.sources)
     fixed: frozenset[int] = frozenset()
     while True:
-        floats = {i: symbols[given].hint if given in fixed else None
-                  for i, given in enumerate(inputs)
-                  if isinstance(given, int) and isinstance(symbols[given].hint, float)}  # fmt: skip
+        kinds = _numbers_among(inputs, symbols, fixed)
         try:
             shapes = _shapes.symbolic(
                 symbols, inputs, examples, _sources.sources(texts), numbers[2], fixed
             )
-            module = to_fx(graph, floats)
+            module = to_fx(graph, kinds)
             if shown or _has_bodies(module):
                 shapes.run(module)
             handed = give(module, shapes, texts, backend)
@@ -300,7 +323,7 @@ def hand_over_symbolic(
             fixed |= wanted.symbols
     compiled = _keeping(handed.compiled, graph, handed.context)
     found = handed.found
-    return _with_floats(compiled, list(floats)), found.conditions, sorted(found.pinned)
+    return _with_floats(compiled, sorted(kinds.floats)), found.conditions, sorted(found.pinned)
 
 
 def _with_floats(compiled: Callable[..., Any], floats: list[int]) -> Callable[..., Any]:

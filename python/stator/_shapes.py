@@ -33,8 +33,9 @@ class Sizes(NamedTuple):
     strides: Sequence[Expr]
 
 
-# What an input of a graph is: the symbol of an index, or a tensor.
-Input = int | Sizes
+# What an input of a graph is: a tensor; None: a tensor that is the same in every call but for its
+# values; or a number.
+Input = Sizes | Expr | None
 
 
 class Found(NamedTuple):
@@ -92,7 +93,9 @@ class Shapes:
         sources: Sequence[private.Source],
         fixed: frozenset[int] = frozenset(),
     ) -> None:
-        self._symbols, self._inputs, self._fixed = symbols, inputs, fixed
+        self._symbols, self._fixed = symbols, fixed
+        self._inputs = [_plain_sizes(example) if given is None else given
+                        for given, example in zip(inputs, examples, strict=True)]  # fmt: skip
         self.sources = list(sources)  # of sizes they become torch's own kind
         self._hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
         self.has_symbols = len(symbols) > 0
@@ -140,7 +143,7 @@ class Shapes:
             return self._homes[index]
         text = self._symbols[index].text
         return next(
-            (source for given, source in self._rows() if given == index),
+            (source for given, source in self._rows() if given == _expressions.symbol(index)),
             _sources.PlaceSource(f"{text} (symbol {index})"),
         )
 
@@ -164,7 +167,7 @@ class Shapes:
         with contextlib.nullcontext() if fixed else private.remembering(self.mode):
             fake = self.mode.from_tensor(tensor, source=place, symbolic_context=context)
         for i, given in enumerate(self._inputs):
-            if given == index:
+            if given == _expressions.symbol(index):
                 self.examples[i], self._fakes[i] = tensor, fake
                 self.contexts[i] = context
         return hint if fixed else fake.item_memo
@@ -267,17 +270,19 @@ class Shapes:
         self._tell(conditions)
         self._make_tensors()
         for i, given in enumerate(self._inputs):
-            if not isinstance(given, Sizes) and not isinstance(self._hints[given], float):
-                self.examples[i] = self._numbers[given]
-                self.sources[i] = self._homes.pop(given, self.sources[i])
+            if not isinstance(given, Sizes) and i not in self.contexts:
+                self.examples[i] = _expressions.evaluate(given, self._numbers)
+            if type(given) is tuple and given[0] == "symbol":
+                self.sources[i] = self._homes.pop(given[1], self.sources[i])
         self._told_ranges = self._ranges()
         self._told_guards = len(self.env.guards)
         self._told_replacements = dict(self.env.replacements)
 
     def name_of(self, i: int) -> str | None:
         """What torch calls an input that is a size or stride of another one."""
-        given = self._inputs[i] if self.has_symbols else None
-        return str(self._own[given]) if isinstance(given, int) and given in self._named else None
+        given: Any = self._inputs[i]
+        is_symbol = type(given) is tuple and given[0] == "symbol"
+        return str(self._own[given[1]]) if is_symbol and given[1] in self._named else None
 
     def value_of(self, i: int) -> Any:
         """What stands for an input while a backend looks at the graph: a fake, or a SymInt."""
@@ -428,6 +433,11 @@ class Shapes:
                          if str(made) in names and expr[0] == "symbol")  # fmt: skip
 
 
+def _plain_sizes(example: Any) -> Sizes | None:
+    is_tensor = isinstance(example, torch.Tensor)
+    return Sizes(tuple(example.shape), example.stride()) if is_tensor else None
+
+
 class _Run(torch.fx.Interpreter):
     def run_node(self, n: torch.fx.Node) -> Any:
         value = super().run_node(n)
@@ -463,7 +473,7 @@ def _static_context(tensor: torch.Tensor, source: private.Source) -> Any:
 
 def plain(examples: Sequence[Any], sources: Sequence[private.Source]) -> Shapes:
     """Of a graph that is for this call's sizes only. Fakes are made by the backend."""
-    shapes = Shapes((), (), examples, sources)
+    shapes = Shapes((), [None] * len(examples), examples, sources)
     shapes.contexts = {i: _static_context(example, source)
                        for i, (example, source) in enumerate(zip(examples, sources, strict=True))
                        if isinstance(example, torch.Tensor)}  # fmt: skip

@@ -80,7 +80,7 @@ class Captured:
     def _input(self, value):
         if isinstance(value, torch.Tensor):
             return _shapes.Sizes(self._exprs(value.shape), self._exprs(value.stride()))
-        return self.known[self._expr(value)][1]
+        return self.known[self._expr(value)]
 
     def give(self, backend, conditions=(), fixed=frozenset()):
         sources = _sources.sources(self.texts)
@@ -122,7 +122,9 @@ class Captured:
         values = self.values(args)
         made = []
         for given, tensor in zip(self.inputs, self._tensors(args), strict=True):
-            number = None if isinstance(given, _shapes.Sizes) else values[given]
+            number = (
+                None if isinstance(given, _shapes.Sizes) else _expressions.evaluate(given, values)
+            )
             if isinstance(number, float):
                 number = torch.tensor(number, dtype=torch.float64)
             made.append(tensor if number is None else number)
@@ -143,7 +145,7 @@ class Given(Captured):
         self.module.graph.output_node().args = (tuple(self.module.graph.output_node().args[0]),)
         self.module.recompile()
         self.symbols = [_shapes.Symbol(args[i].shape[d], f"{i}.{d}", 0, None) for i, d in numbers]
-        self.inputs = [*range(len(numbers)), *(
+        self.inputs = [*map(s, range(len(numbers))), *(
             _shapes.Sizes(
                 tuple(s(numbers.index((i, d))) if d in dims[i] else n
                       for d, n in enumerate(arg.shape)),
@@ -477,7 +479,7 @@ def test_nodes_can_have_examples():
     shapes.run(captured.module)
     nodes = [node for node in captured.module.graph.nodes if node.op.startswith("call_")]
     sizes = [[str(n) for n in node.meta["example_value"].shape] for node in nodes]
-    symbol = str(shapes.value_of(captured.inputs.index(0)))
+    symbol = str(shapes.value_of(captured.inputs.index(s(0))))
     assert sizes == [["9", symbol], ["9", symbol], [symbol]]
     assert all(node.meta["example_value"].fake_mode is not shapes.mode for node in nodes)
 
@@ -523,7 +525,7 @@ def test_floats_that_are_fixed():
         for hint in (0.25, 0.5)
     )
     for node in captured.module.graph.find_nodes(op="call_method", target="item"):
-        if captured.inputs[captured.nodes.index(node.args[0])] == index:
+        if captured.inputs[captured.nodes.index(node.args[0])] == s(index):
             node.replace_all_uses_with(0.25)
             captured.module.graph.erase_node(node)
     captured.module.recompile()
@@ -541,7 +543,7 @@ def test_floats_that_are_fixed():
 def test_floats_without_a_symbol_are_reported(value):
     symbols = [_shapes.Symbol(5, "n"), _shapes.Symbol(value, "lr")]
     with pytest.raises(_shapes.Restart) as caught:
-        _shapes.symbolic(symbols, [0, 1], [None, None], _sources.sources(["n", "lr"]), ())
+        _shapes.symbolic(symbols, [s(0), s(1)], [None, None], _sources.sources(["n", "lr"]), ())
     assert caught.value.symbols == {1}
 
 
