@@ -149,6 +149,21 @@ COMPARE = words("lt le eq ne gt ge")
 _C_CALLABLES = (BuiltinFunctionType, MethodDescriptorType)
 
 
+def unlike_fakes() -> dict[Any, str | None]:
+    """Callables of the operators in `_rows.UNLIKE_FAKES`, with the keyword that matters."""
+    found: dict[Any, str | None] = {}
+    homes = (*private.rule_homes, operator, torch.nn.functional)
+    for word in words(_rows.UNLIKE_FAKES):
+        name, _, keyword = word.partition(":")
+        places = [private.find(name)] if "." in name else [
+            callable for home in homes if (callable := getattr(home, name, None)) is not None
+        ]  # fmt: skip
+        if not places:
+            private.missing(f"torch.{name}")
+        found |= {callable: keyword or None for callable in places if callable is not None}
+    return found
+
+
 def rules() -> list[tuple[Any, str]]:
     """Callables, each with the name of the rule that knows its result."""
     found = []

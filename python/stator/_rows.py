@@ -37,7 +37,7 @@ METHODS: Rows = (
      """),  # their operators have other names
     ("method", "{}", """
         _dimI _dimV _is_zerotensor _nnz allclose dense_dim dim element_size equal get_device
-        is_coalesced is_complex is_conj is_contiguous is_distributed is_floating_point
+        is_coalesced is_complex is_conj is_distributed is_floating_point
         is_inference is_neg is_nonzero is_same_size is_signed item ndimension nelement numel
         q_per_channel_axis q_scale q_zero_point size sparse_dim
      """),  # give no tensors
@@ -48,6 +48,8 @@ METHODS: Rows = (
     ("iterate", None, "__iter__"),
     ("offset", "{}", "storage_offset"),
     ("stride", "{}", "stride dim_order"),
+    ("laid_out", "{}", "is_contiguous"),
+    ("contiguous", "{}", "contiguous"),
     ("hook", True, "register_hook"),
     ("hook", "leaf", "register_post_accumulate_grad_hook"),
     ("hook", False, "retain_grad"),
@@ -87,6 +89,21 @@ ATTRIBUTES: tuple[tuple[str, str], ...] = (
     ("no history", "grad_fn"),
     ("no record", "retains_grad"),
 )  # fmt: skip
+
+
+# Operators whose kernels lay the result out otherwise than torch's fakes say, where an operand does
+# not lie in memory row by row; `name:keyword` only if that keyword is given. What is named by its
+# place stands there alone. tests/tensor/fake_strides.py measures them.
+UNLIKE_FAKES = """
+    _batch_norm_impl_index _batch_norm_with_update _native_batch_norm_legit batch_norm
+    native_batch_norm all any binary_cross_entropy channel_shuffle native_channel_shuffle copysign
+    div:rounding_mode divide:rounding_mode floor_divide floordiv __floordiv__ __rfloordiv__
+    heaviside lcm ldexp log_sigmoid logaddexp logical_and logical_or logical_xor logsigmoid
+    max_pool1d max_pool1d_with_indices max_unpool2d native_dropout_backward normal one_hot pad
+    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
+    replication_pad3d roll rrelu rrelu_with_noise torch.fft.fftshift torch.fft.ifftshift
+    torch.special.xlog1py torch.special.xlogy xlogy
+"""
 
 
 # -- functions --

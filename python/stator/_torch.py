@@ -114,6 +114,7 @@ def _glue() -> dict[str, Any]:
         "mode_at": private.function_mode_at,
         "DeviceContext": private.DeviceContext,
         "constructors": set(private.device_constructors()),
+        "unlike_fakes": _callables.unlike_fakes(),
         "device_name": sys.intern("device"),
         "get_autocast_dtype": torch.get_autocast_dtype,
         "enter_dual_level": private.enter_dual_level,

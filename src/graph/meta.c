@@ -333,6 +333,10 @@ bool meta_is_contiguous(const meta_call *c, const meta *m) {
     return true;
 }
 
+bool meta_lies_plainly(sizes *known, const meta *m) {
+    return m->dims >= 0 && meta_is_contiguous(&(meta_call){.sizes = known}, m);
+}
+
 // c10::is_channels_last_strides_2d: a dimension of one element counts by its stride alone.
 bool meta_is_channels_last(const meta_call *c, const meta *m) {
     static const int order[] = {1, 3, 2, 0};

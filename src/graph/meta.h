@@ -54,3 +54,5 @@ PyObject *meta_names(void); // new tuple of str
 // `args` and `kwargs` as a node has them; kwargs may be NULL. Never fails.
 meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known, PyObject *args,
                        PyObject *kwargs, meta_call *c);
+// Whether a tensor is known to lie in memory row by row, without gaps.
+bool meta_lies_plainly(sizes *known, const meta *m);

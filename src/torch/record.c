@@ -817,6 +817,37 @@ static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
     return result;
 }
 
+// --- strides that fakes do not know ---
+
+typedef struct asked_strides {
+    sizes *sizes;
+    bool odd; // an operand does not lie plainly
+} asked_strides;
+
+static status note_odd(node *n, void *data) {
+    asked_strides *a = data;
+    a->odd = a->odd || !meta_lies_plainly(a->sizes, &n->meta);
+    return ST_OK;
+}
+
+// Some kernels lay their result out otherwise than torch's fakes say, if an operand does not lie
+// plainly. What is computed of the result may follow it.
+static status note_strides(world *w, torch_trace *t, const entering *c) {
+    PyObject *kwargs = c->given.kwargs, *keyword = NULL;
+    if (!t->odd_strides)
+        keyword = PyDict_GetItemWithError(glue_function("unlike_fakes"), c->callable);
+    if (!keyword)
+        return PyErr_Occurred() ? ST_ERROR : ST_OK;
+    if (keyword != Py_None && !(kwargs && PyDict_Contains(kwargs, keyword) == 1))
+        return ST_OK;
+    asked_strides a = {w->graph->sizes, false};
+    TRY(node_walk(c->given.args, note_odd, &a));
+    if (kwargs)
+        TRY(node_walk(kwargs, note_odd, &a));
+    t->odd_strides = a.odd;
+    return ST_OK;
+}
+
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     torch_trace *t = trace_of(w);
@@ -831,6 +862,8 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
         fine = fakes_settle(w) == ST_OK;
     if (fine && !(t->late && by_rule(w, &c, &result)))
         result = by_torch(w, t, &c);
+    if (result && note_strides(w, t, &c) != ST_OK)
+        Py_CLEAR(result);
     if (t)
         t->pending = 0;
     recording_clear(&c.given);

@@ -155,6 +155,7 @@ typedef struct torch_trace {
     VEC(PyObject *) living;    // borrowed: those of calls that the program has not let go yet
     int pending;               // effects of the call that is about to be recorded
     bool unlike;               // see inputs_changed
+    bool odd_strides;          // strides of what was computed may not be those that fakes say
     struct alias_group *group; // of all inputs
     uint64_t keys[2];          // the thread's dispatch keys when it began
     void *state;               // borrowed from the guards: what the state guard compares with

@@ -212,6 +212,30 @@ static bool is_made_of_sizes(const node *n) {
            PySet_Contains(glue_function("constructors"), n->target) == 1;
 }
 
+static bool has_odd_strides(const world *w, PyObject *self) {
+    const torch_trace *t = w->torch;
+    return t && t->odd_strides && is_tensor_standin(self) && !is_as_it_came((standin *)self) &&
+           !is_made_of_sizes(((standin *)self)->node);
+}
+
+static PyObject *ask_itself(world *w, const call *c) {
+    return world_break(w, REASON_TENSOR_VALUE, "%U of a tensor that a kernel laid out",
+                       c->rule->extra);
+}
+
+// Where fakes do not know the strides, the tensor itself is asked, behind a break.
+PyObject *call_laid_out(world *w, const call *c) {
+    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
+    if (c->given > 0 && !self)
+        return NULL;
+    return self && has_odd_strides(w, self) ? ask_itself(w, c) : call_method(w, c);
+}
+
+// As a node `contiguous` is right in any case; what it gives is said to be another object.
+PyObject *call_contiguous(world *w, const call *c) {
+    return w->terms.whole ? call_method(w, c) : call_laid_out(w, c);
+}
+
 // A kernel may give a dimension of one element any stride, and torch's fakes and our rules do not
 // always say which. The tensor itself is asked, behind a break.
 PyObject *call_stride(world *w, const call *c) {
@@ -219,6 +243,8 @@ PyObject *call_stride(world *w, const call *c) {
     if (!self || !is_tensor_standin(self) || is_as_it_came((standin *)self) ||
         is_made_of_sizes(((standin *)self)->node))
         return self ? call_method(w, c) : NULL;
+    if (has_odd_strides(w, self))
+        return ask_itself(w, c);
     PyObject *dim = c->given > 1 ? c->args[1] : handler_keyword(c, "dim");
     PyObject *at = dim ? plain_value(w, dim) : NULL;
     PyObject *name = at || !dim ? PyUnicode_InternFromString("shape") : NULL;
