@@ -77,6 +77,7 @@ META_NUMBERS = {"meta_size", "meta_dim", "meta_count", "meta_is_laid_out", "meta
 # Functions whose data are a number, and the number with which they answer most. Of the others'
 # numbers any other is wrong.
 META_MOST = {"meta_view": 1, "meta_split": 1, "meta_dropout": 0, "meta_matmul": 0, "meta_norm": 1}
+META_MOST |= {"meta_zeros": 0, "meta_zeros_like": 0}  # without its random numbers
 # Functions that answer for the kinds of dtypes in their data, and functions that answer for these
 # alone where there are any.
 META_OF_KINDS = {"meta_unary", "meta_activation", "meta_gelu", "meta_clamp"}
@@ -279,7 +280,8 @@ def plain_mutants(table: str) -> Iterator[Mutant]:
 def meta_words() -> dict[str, int]:
     """What the data of meta rules are written in."""
     words: dict[str, int] = {"META_SIZES": 4, "META_STRIDES": 5}
-    text = (ROOT / "src/graph/meta_inner.h").read_text()
+    files = ("src/graph/graph.h", "src/graph/meta_inner.h")
+    text = "".join((ROOT / file).read_text() for file in files)
     for name, value in re.findall(r"^ +(\w+) = ([^,/]+),", text, re.MULTILINE):
         words[name] = eval(value, {}, words)
     return words
