@@ -26,6 +26,12 @@ PyObject *handler_interpret(world *w, const call *c);
 PyObject *handler_gather(world *w, PyObject *iterable);
 // An attribute by its name; NULL with an exception or a break.
 PyObject *handler_attr(world *w, PyObject *o, const char *name);
+// The same; NULL without an exception if there is none.
+PyObject *handler_find(world *w, PyObject *o, const char *name);
+// What a special method gives; a break if the type has none.
+PyObject *handler_special(world *w, PyObject *o, const char *special);
+// Whether what failed is that there is no such attribute.
+bool handler_missed(const world *w);
 // Whether a stand-in lies in `o` or in what it holds.
 bool handler_meets_standin(PyObject *o, int depth);
 PyObject *handler_bool(int truth); // -1: NULL

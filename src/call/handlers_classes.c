@@ -1,5 +1,5 @@
-// Handlers of isinstance and issubclass: by the MRO, by an __instancecheck__ in Python, and by the
-// registry of abstract classes.
+// Handlers of classes: isinstance and issubclass by the MRO, by an __instancecheck__ in Python and by
+// the registry of abstract classes; type(), list[int], functions that make classes.
 #include "src/attr/attr.h"
 #include "src/attr/descr.h"
 #include "src/attr/words.h"
@@ -60,9 +60,7 @@ static PyTypeObject *claimed_class(world *w, PyObject *o, PyTypeObject *type) {
     }
     if (has_plain_class(w, type) != 0)
         return NULL;
-    PyObject *value = attr_get(w, o, word.class_);
-    if (!value && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
-        PyErr_Clear();
+    PyObject *value = handler_find(w, o, "__class__");
     PyObject *class = value ? door_open(w, value) : NULL;
     if (class)
         class = world_keep(w, Py_NewRef(class));
@@ -362,7 +360,50 @@ HANDLER(generic_alias) {
     return result;
 }
 
+// --- types ---
+
+HANDLER(type) {
+    if (c->given != 1 || c->keywords)
+        return world_break(w, REASON_CLASS_STATEMENT, "type(name, bases, namespace)");
+    PyTypeObject *type = door_type(w, c->args[0]);
+    return type ? Py_XNewRef(class_value(w, type)) : NULL;
+}
+
+HANDLER(type_call) {
+    PyObject *class = door_open(w, c->args[0]);
+    if (!class)
+        return NULL;
+    if (!PyType_Check(class))
+        return handler_misuse(w, c);
+    call rest = *c;
+    rest.callable = class;
+    rest.args++;
+    rest.given--;
+    return call_type_call(w, &rest);
+}
+
+// "<class 'module.name'>", from names that are read through the door.
+HANDLER(type_repr) {
+    PyObject *module = attr_get(w, c->args[0], word.module);
+    PyObject *name = module ? attr_get(w, c->args[0], word.qualname) : NULL;
+    PyObject *m = name ? door_open(w, module) : NULL, *n = m ? door_open(w, name) : NULL;
+    PyObject *text = NULL;
+    if (n && PyUnicode_CheckExact(n)) {
+        bool bare = !PyUnicode_Check(m) || PyUnicode_CompareWithASCIIString(m, "builtins") == 0;
+        text = bare ? PyUnicode_FromFormat("<class '%U'>", n)
+                    : PyUnicode_FromFormat("<class '%U.%U'>", m, n);
+    } else if (n)
+        world_break(w, REASON_ATTRIBUTE, "a class whose name is a %s object", Py_TYPE(n)->tp_name);
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return text;
+}
+
 // --- functions that make classes ---
+
+HANDLER(class_statement) {
+    return world_break(w, REASON_CLASS_STATEMENT, "%s", c->rule->path);
+}
 
 // Of a module that is not imported yet it stays without a row.
 static status add_maker(const char *module, const char *name, const rule *row) {

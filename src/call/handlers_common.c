@@ -62,6 +62,28 @@ PyObject *handler_attr(world *w, PyObject *o, const char *name) {
     return value;
 }
 
+PyObject *handler_special(world *w, PyObject *o, const char *special) {
+    PyObject *name = PyUnicode_InternFromString(special);
+    PyObject *method = name ? attr_special(w, o, name) : NULL;
+    PyObject *result = method ? call_with(w, method, NULL, 0) : NULL;
+    if (!method && !w->stop.broken && !PyErr_Occurred())
+        world_break(w, REASON_PROTOCOL, "%s of a %s object", special, Py_TYPE(o)->tp_name);
+    Py_XDECREF(name);
+    Py_XDECREF(method);
+    return result;
+}
+
+bool handler_missed(const world *w) {
+    return !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError);
+}
+
+PyObject *handler_find(world *w, PyObject *o, const char *name) {
+    PyObject *value = handler_attr(w, o, name);
+    if (!value && handler_missed(w))
+        PyErr_Clear();
+    return value;
+}
+
 static bool any_standin(PyObject *const *items, Py_ssize_t count, int depth) {
     for (Py_ssize_t i = 0; i < count; i++)
         if (handler_meets_standin(items[i], depth))

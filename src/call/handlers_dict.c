@@ -206,13 +206,9 @@ static int is_mapping(world *w, PyObject *o) {
         return 1;
     if (is_standin(o))
         return world_break(w, REASON_NATIVE_CALL, "a dict made from a tensor"), -1;
-    PyObject *keys = handler_attr(w, o, "keys");
-    if (!keys && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        PyErr_Clear();
-        return 0;
-    }
+    PyObject *keys = handler_find(w, o, "keys");
     Py_XDECREF(keys);
-    return keys ? 1 : -1;
+    return keys ? 1 : went_wrong(w) ? -1 : 0;
 }
 
 static int update(world *w, PyObject *dict, PyObject *other) {
@@ -302,14 +298,6 @@ static int store_items(world *w, PyObject *dict, PyObject *method) {
     return failed;
 }
 
-// An attribute that may be missing: NULL without an exception then.
-static PyObject *find_attr(world *w, PyObject *o, const char *name) {
-    PyObject *value = handler_attr(w, o, name);
-    if (!value && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
-        PyErr_Clear();
-    return value;
-}
-
 // mutablemapping_update: the items of a dict, else by keys(), else by items(), else pairs.
 static int update_ordered(world *w, PyObject *dict, PyObject *other) {
     PyObject *opened = door_open(w, other);
@@ -323,10 +311,10 @@ static int update_ordered(world *w, PyObject *dict, PyObject *other) {
         Py_XDECREF(items);
         return failed;
     }
-    PyObject *method = find_attr(w, opened, "keys");
+    PyObject *method = handler_find(w, opened, "keys");
     bool by_keys = method != NULL;
     if (!method && !went_wrong(w))
-        method = find_attr(w, opened, "items");
+        method = handler_find(w, opened, "items");
     if (went_wrong(w))
         return -1;
     if (!method)

@@ -548,9 +548,7 @@ static bool moves_outside(world *w, const call *c) {
     PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
     if (!self || Py_TYPE(self) != manager_type)
         return false;
-    PyObject *generator = handler_attr(w, self, "gen");
-    if (!generator && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
-        PyErr_Clear(); // the function says so
+    PyObject *generator = handler_find(w, self, "gen"); // without one, the function says so
     PyObject *opened = generator ? door_open(w, generator) : NULL;
     bool outside = opened && PyGen_CheckExact(opened) && record_of(w, opened);
     Py_XDECREF(generator);

@@ -1,6 +1,7 @@
 // Handlers of operators: builtin functions and the operator module. They use the interpreter's own
 // operations, so that operations on stand-ins are recorded.
 #include "src/attr/attr.h"
+#include "src/attr/words.h"
 
 #include "src/call/call.h"
 #include "src/call/handlers.h"
@@ -159,6 +160,24 @@ HANDLER(call) {
                  .given = c->given - 1,
                  .keywords = c->keywords};
     return call_any(w, &rest);
+}
+
+// A partial of a partial takes the inner one apart natively.
+HANDLER(partial) {
+    size_t at = PyType_Check(c->callable) ? 0 : 1, all = call_count(c);
+    PyObject **opened = PyMem_New(PyObject *, all), *result = NULL;
+    if (!opened)
+        return PyErr_NoMemory();
+    memcpy(opened, c->args, all * sizeof(PyObject *));
+    bool ready = true;
+    for (size_t i = 0; i <= at && ready; i++)
+        ready = (opened[i] = door_open(w, c->args[i])) != NULL;
+    if (ready && PyObject_TypeCheck(opened[at], word.partial) && record_itself(w, opened[at]))
+        world_break(w, REASON_NATIVE_CALL, "a partial of a partial from outside");
+    else if (ready)
+        result = call_native(w, c->callable, opened, c->given, c->keywords, is_standin(opened[at]));
+    PyMem_Free(opened);
+    return result;
 }
 
 // A class, or a partial of one whose keywords are immutable values.

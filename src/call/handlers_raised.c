@@ -1,4 +1,5 @@
-// Handlers about exceptions, except raising them: the exception being handled, tracebacks.
+// Handlers about exceptions, except raising them: the exception being handled, tracebacks,
+// texts.
 #include "src/py/raised.h"
 
 #include "src/attr/attr.h"
@@ -42,29 +43,6 @@ HANDLER(exc_info) {
     return is_handled_here(w) ? call_native(w, c->callable, NULL, 0, NULL, false) : NULL;
 }
 
-// --- the recursion limit ---
-
-static bool limit_is(PyObject *object, void *data) {
-    (void)object;
-    return Py_GetRecursionLimit() == (int)(intptr_t)data;
-}
-
-static PyObject *limit_text(const char *source, void *data) {
-    (void)source;
-    return PyUnicode_FromFormat("sys.getrecursionlimit() == %d", (int)(intptr_t)data);
-}
-
-static const guard_custom limit_guard = {
-    .name = "recursion limit", .check = limit_is, .text = limit_text};
-
-HANDLER(recursion_limit) {
-    (void)c;
-    int limit = Py_GetRecursionLimit();
-    if (guard_add_custom(w->guards, NULL, &limit_guard, (void *)(intptr_t)limit) != ST_OK)
-        return NULL;
-    return PyLong_FromLong(limit);
-}
-
 // --- tracebacks ---
 
 // An exception of this trace gets a traceback of this trace, or none.
@@ -88,6 +66,24 @@ static HANDLER(clear_frames) {
         return world_break(w, REASON_FRAME, "clear_frames of an outside traceback");
     Py_RETURN_NONE;
 }
+
+// --- texts ---
+
+// What the text of an exception shows of its arguments is opened first.
+HANDLER(exception_text) {
+    PyObject *self = door_open(w, c->args[0]);
+    if (!self)
+        return NULL;
+    if (!PyExceptionInstance_Check(self) || record_of(w, self))
+        return world_break(w, REASON_NATIVE_CALL, "the text of an exception from outside");
+    PyObject *owned = Py_NewRef(self);
+    status st = protocol_open_elements(w, &owned, P_STR | P_REPR);
+    PyObject *text = st == ST_OK ? call_native(w, c->callable, &owned, 1, NULL, false) : NULL;
+    Py_DECREF(owned);
+    return text;
+}
+
+// --- setting up ---
 
 // A Python function whose C type of the same name stands in the way of a row in the table.
 status raised_setup(void) {

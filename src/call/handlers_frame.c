@@ -1,0 +1,147 @@
+// Handlers of functions that look at the frame which calls them: locals, vars, globals, super.
+#include "src/py/frame.h"
+
+#include "src/interp/run.h"
+
+#include "src/attr/attr.h"
+#include "src/attr/descr.h"
+#include "src/attr/words.h"
+
+#include "src/call/call.h"
+#include "src/call/handlers.h"
+
+// --- variables ---
+
+// One variable of a function's frame; new reference, NULL without an exception if it is unbound.
+static PyObject *frame_local(world *w, PyObject *slot, int kind) {
+    if (slot && (kind & (CO_FAST_CELL | CO_FAST_FREE)) && PyCell_Check(slot))
+        return cell_get(w, slot);
+    return Py_XNewRef(slot);
+}
+
+static int store_local(world *w, PyObject *dict, PyObject *name, PyObject *slot, int kind) {
+    PyObject *value = frame_local(w, slot, kind);
+    if (!value && (w->stop.broken || PyErr_Occurred()))
+        return -1;
+    int failed = 0;
+    if (value)
+        failed = PyDict_SetItem(dict, name, value);
+    else if (PyDict_Contains(dict, name))
+        failed = PyDict_DelItem(dict, name);
+    Py_XDECREF(value);
+    return failed;
+}
+
+static bool has_hidden(PyCodeObject *code) {
+    const int known = CO_FAST_LOCAL | CO_FAST_CELL | CO_FAST_FREE;
+    for (int i = 0; i < code->co_nlocalsplus; i++)
+        if (_PyLocals_GetKind(code->co_localspluskinds, i) & ~known)
+            return true;
+    return false;
+}
+
+// A dict that the frame keeps is lost at a break, and one from before a break is not known. Where
+// the frame began in this trace and returns next, neither shows.
+static bool may_keep(const world *w, const py_frame *frame) {
+    const run *r = w->run;
+    if (!r || r == w->root || r->frame != frame)
+        return false;
+    const insn *pc = code_at(r->code, py_frame_lasti(frame));
+    return pc && pc + 1 < r->code->insns + r->code->count && pc[1].op == OP_RETURN_VALUE;
+}
+
+// locals() in a function. (In a class it is the namespace itself; variables of comprehensions that
+// are compiled in place have rules of their own.)
+static PyObject *frame_locals(world *w) {
+    py_frame *frame = py_current_frame(PyThreadState_Get());
+    PyCodeObject *code = py_frame_code(frame);
+    if (!(code->co_flags & CO_OPTIMIZED) || has_hidden(code) ||
+        (RAW_KEEPS_LOCALS && !may_keep(w, frame)))
+        return world_break(w, REASON_FRAME, "locals()");
+    PyObject *dict = raw_locals_dict(frame);
+    for (int i = 0; dict && i < code->co_nlocalsplus; i++)
+        if (store_local(w, dict, PyTuple_GET_ITEM(code->co_localsplusnames, i),
+                        py_frame_get(frame, i), _PyLocals_GetKind(code->co_localspluskinds, i)) < 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+HANDLER(locals) {
+    (void)c;
+    return frame_locals(w);
+}
+
+HANDLER(vars) {
+    if (c->given == 0)
+        return frame_locals(w);
+    PyObject *value = attr_get(w, c->args[0], word.dict);
+    if (!value && handler_missed(w))
+        PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
+    return value;
+}
+
+HANDLER(globals) {
+    (void)c;
+    py_frame *frame = py_current_frame(PyThreadState_Get());
+    PyObject *dict = py_frame_globals(frame);
+    record *known = record_of(w, dict);
+    if (known)
+        return names_as_object(w, names_of_dict(w, known));
+    record *function = record_of(w, py_frame_function(frame));
+    source *s =
+        function ? guard_source(w->guards, SOURCE_GLOBALS, function->source, NULL, 0) : NULL;
+    if (!s || !PyDict_CheckExact(dict))
+        return PyErr_Occurred() ? NULL : world_break(w, REASON_FRAME, "globals()");
+    names *n = names_of_globals(w, s, dict);
+    return n ? names_as_object(w, n) : NULL;
+}
+
+// --- super ---
+
+// The cell of `__class__` in the running frame, and its first argument; new references.
+static int find_super(world *w, py_frame *frame, PyObject **type, PyObject **self) {
+    PyCodeObject *code = py_frame_code(frame);
+    PyObject *first = code->co_argcount ? py_frame_get(frame, 0) : NULL;
+    if (first && PyCell_Check(first) &&
+        (_PyLocals_GetKind(code->co_localspluskinds, 0) & CO_FAST_CELL))
+        *self = cell_get(w, first);
+    else
+        *self = Py_XNewRef(first);
+    for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
+        PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+        if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0 && py_frame_get(frame, i))
+            *type = cell_get(w, py_frame_get(frame, i));
+    }
+    if (*type && *self)
+        return 0;
+    if (!w->stop.broken && !PyErr_Occurred())
+        world_break(w, REASON_FRAME, "super() without a class or an argument");
+    return -1;
+}
+
+static PyObject *make_super(world *w, PyObject *type, PyObject *self) {
+    PyObject *class = door_open(w, type), *object = class ? door_open(w, self) : NULL;
+    if (!object)
+        return NULL;
+    if (is_standin(object) || !PyType_Check(class))
+        return world_break(w, REASON_ATTRIBUTE, "super() of a %s object", Py_TYPE(object)->tp_name);
+    PyTypeObject *start = PyType_Check(object) ? (PyTypeObject *)object : Py_TYPE(object);
+    if (!PyType_IsSubtype(start, (PyTypeObject *)class) &&
+        !PyObject_TypeCheck(object, (PyTypeObject *)class))
+        return world_break(w, REASON_ATTRIBUTE, "super() of an object that is no instance");
+    PyObject *parts[] = {class, object};
+    return call_native(w, (PyObject *)&PySuper_Type, parts, 2, NULL, false);
+}
+
+HANDLER(super) {
+    PyObject *type = NULL, *self = NULL, *result = NULL;
+    if (c->given == 1)
+        return world_break(w, REASON_NATIVE_CALL, "super(type)");
+    if (c->given == 2)
+        return make_super(w, c->args[0], c->args[1]);
+    if (find_super(w, py_current_frame(PyThreadState_Get()), &type, &self) == 0)
+        result = make_super(w, type, self);
+    Py_XDECREF(type);
+    Py_XDECREF(self);
+    return result;
+}

@@ -1,0 +1,154 @@
+// Handlers of what belongs to the process and not to the program: the thread, the recursion limit,
+// context variables.
+#include "src/py/raised.h"
+
+#include "src/call/call.h"
+#include "src/call/handlers.h"
+
+// --- the thread ---
+
+static bool thread_is(PyObject *object, void *data) {
+    (void)object;
+    return PyThread_get_thread_ident() == (unsigned long)(uintptr_t)data;
+}
+
+static PyObject *thread_text(const char *source, void *data) {
+    (void)source;
+    return PyUnicode_FromFormat("threading.get_ident() == %zu", (size_t)(uintptr_t)data);
+}
+
+HANDLER(thread_ident) {
+    (void)c;
+    static const guard_custom guard = {.name = "thread", .check = thread_is, .text = thread_text};
+    unsigned long ident = PyThread_get_thread_ident();
+    if (guard_add_custom(w->guards, NULL, &guard, (void *)(uintptr_t)ident) != ST_OK)
+        return NULL;
+    return PyLong_FromUnsignedLong(ident);
+}
+
+// --- the recursion limit ---
+
+static bool limit_is(PyObject *object, void *data) {
+    (void)object;
+    return Py_GetRecursionLimit() == (int)(intptr_t)data;
+}
+
+static PyObject *limit_text(const char *source, void *data) {
+    (void)source;
+    return PyUnicode_FromFormat("sys.getrecursionlimit() == %d", (int)(intptr_t)data);
+}
+
+static const guard_custom limit_guard = {
+    .name = "recursion limit", .check = limit_is, .text = limit_text};
+
+HANDLER(recursion_limit) {
+    (void)c;
+    int limit = Py_GetRecursionLimit();
+    if (guard_add_custom(w->guards, NULL, &limit_guard, (void *)(intptr_t)limit) != ST_OK)
+        return NULL;
+    return PyLong_FromLong(limit);
+}
+
+// --- context variables ---
+
+// The variable itself is guarded, and its default is its own for good.
+static PyObject *context_default(world *w, PyObject *variable) {
+    PyObject *value = raw_context_default(variable);
+    if (value == NULL) {
+        PyErr_SetObject(PyExc_LookupError, variable);
+        return NULL;
+    }
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, value, 0);
+    return s ? door_load(w, s, value) : NULL;
+}
+
+HANDLER(context_get) {
+    PyObject *variable = door_open(w, c->args[0]);
+    PyObject *value = variable ? context_get(w, variable) : NULL;
+    if (value || w->stop.broken || PyErr_Occurred())
+        return value;
+    return c->given == 2 ? Py_NewRef(c->args[1]) : context_default(w, variable);
+}
+
+// A token of ours is a real one, of a variable that nobody else knows: its old value is (the
+// program's variable, what that held before, or nothing). It cannot be rebuilt, so a trace that
+// ends while it is needed breaks before `set`.
+static PyObject *token_variable(void) {
+    static PyObject *variable;
+    if (!variable)
+        variable = PyContextVar_New("stator's", NULL);
+    return variable;
+}
+
+// The variable is unset again for the context: what copies that must not see it.
+static PyObject *token_new(PyObject *variable, PyObject *old) {
+    PyObject *ours = token_variable();
+    PyObject *data = !ours ? NULL
+                     : old ? PyTuple_Pack(2, variable, old)
+                           : PyTuple_Pack(1, variable);
+    PyObject *first = data ? PyContextVar_Set(ours, data) : NULL;
+    PyObject *token = first ? PyContextVar_Set(ours, Py_None) : NULL;
+    if (first && PyContextVar_Reset(ours, first) < 0)
+        Py_CLEAR(token);
+    Py_XDECREF(data);
+    Py_XDECREF(first);
+    return token;
+}
+
+// Marks it as used; NULL with an exception if it was already. New reference to its data.
+static PyObject *token_use(PyObject *token) {
+    PyObject *ours = token_variable();
+    PyObject *data = PyObject_GetAttrString(token, "old_value");
+    PyObject *unset = data ? PyContextVar_Set(ours, Py_None) : NULL;
+    int used = unset ? PyContextVar_Reset(ours, token) : -1;
+    py_raised aside = py_put_aside();
+    if (unset && PyContextVar_Reset(ours, unset) < 0)
+        PyErr_WriteUnraisable(ours);
+    py_put_on(aside);
+    Py_XDECREF(unset);
+    if (used < 0)
+        Py_CLEAR(data);
+    return data;
+}
+
+static bool is_our_token(PyObject *token) {
+    if (!PyContextToken_CheckExact(token))
+        return false;
+    PyObject *of = PyObject_GetAttrString(token, "var");
+    Py_XDECREF(of); // the token has it
+    return of && of == token_variable();
+}
+
+HANDLER(context_set) {
+    PyObject *variable = door_open(w, c->args[0]);
+    PyObject *old = variable ? context_get(w, variable) : NULL;
+    if (!old && (!variable || w->stop.broken || PyErr_Occurred()))
+        return NULL;
+    PyObject *token = token_new(variable, old);
+    Py_XDECREF(old);
+    if (token && context_set(w, variable, c->args[1]) != ST_OK)
+        Py_CLEAR(token);
+    return token;
+}
+
+// Of another token, or of another variable: CPython decides.
+HANDLER(context_reset) {
+    PyObject *variable = door_open(w, c->args[0]),
+             *token = variable ? door_open(w, c->args[1]) : NULL;
+    if (!token)
+        return NULL;
+    if (!is_our_token(token))
+        return PyErr_Occurred() ? NULL : world_break(w, REASON_NATIVE_CALL, "a token made outside");
+    PyObject *data = token_use(token);
+    if (!data) {
+        PyErr_Clear();
+        return world_break(w, REASON_NATIVE_CALL, "a token that was used before");
+    }
+    bool fits = PyTuple_GET_ITEM(data, 0) == variable;
+    PyObject *old = PyTuple_GET_SIZE(data) > 1 ? PyTuple_GET_ITEM(data, 1) : NULL;
+    status done = fits ? context_set(w, variable, old) : ST_BREAK;
+    Py_DECREF(data);
+    if (!fits)
+        return world_break(w, REASON_NATIVE_CALL, "a token of another variable");
+    return done == ST_OK ? Py_NewRef(Py_None) : NULL;
+}
