@@ -2,6 +2,7 @@
 the names of the tables, looked up."""
 
 import operator
+import pkgutil
 from collections.abc import Iterator
 from types import (
     BuiltinFunctionType,
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 
 from stator import _engine, _function, _instead, _rows, _settings, _state
-from stator._rows import Row, words
+from stator._rows import Named, Row, words
 from stator._versions import private
 
 
@@ -29,19 +30,25 @@ def _named(extra: Any, name: str) -> Any:
 # -- operations --
 
 
-def _functions() -> Iterator[tuple[Any, Row]]:
-    """C functions that make tensors, as far as schemas tell."""
-    for path, home in private.operations.items():
+def _functions() -> Iterator[Named]:
+    """C functions that make tensors, as far as schemas tell. `torch` has some functions of its own
+    in their places."""
+    for path, (lies, home) in private.operations.items():
         for name in dir(home):
             function = getattr(home, name)
             if isinstance(function, BuiltinFunctionType) and not name.startswith("__"):
-                yield function, ("schema", (name, f"{path}.{name}"))
+                hidden = path == "torch" and getattr(torch, name, None) is not function
+                yield (
+                    f"{lies if hidden else path}.{name}",
+                    function,
+                    ("schema", (name, f"{path}.{name}")),
+                )
 
 
-def _kept_whole() -> Iterator[tuple[Any, Row]]:
-    for path, names in _rows.WHOLE:
+def _kept_whole() -> Iterator[Named]:
+    for home, names in _rows.WHOLE:
         for name in words(names):
-            yield private.find(f"{path}.{name}"), ("operation", None)
+            yield (path := f"{home}.{name}"), private.find(path), ("operation", None)
 
 
 _METHOD_TYPES = (MethodDescriptorType, WrapperDescriptorType)
@@ -52,18 +59,19 @@ def _method_rows() -> dict[str, Row]:
             for name in words(names)}  # fmt: skip
 
 
-def _tensor_methods() -> Iterator[tuple[Any, Row]]:
+def _tensor_methods() -> Iterator[Named]:
     """A method of C is what its row says, or its schema. A Python method without a row has none:
     it is interpreted."""
     rows = _method_rows()
     for name in rows:
         private.find(f"torch.Tensor.{name}")
-    for base in (private.TensorBase, torch.Tensor):
+    for path, base in ("torch._C.TensorBase", private.TensorBase), ("torch.Tensor", torch.Tensor):
         for name, method in vars(base).items():
             if isinstance(method, _METHOD_TYPES):
-                yield method, rows.get(name, ("schema", (name, f"Tensor.{name}")))
+                row = rows.get(name, ("schema", (name, f"Tensor.{name}")))
+                yield f"{path}.{name}", method, row
             elif hasattr(method, "__code__") and name in rows:
-                yield method, rows[name]
+                yield f"{path}.{name}", method, rows[name]
 
 
 def by_schema(function: Any, names: tuple[str, str]) -> Row:
@@ -88,36 +96,56 @@ _PLAIN_TYPES = (torch.Size, torch.dtype, torch.device, torch.finfo, torch.iinfo,
                 torch.memory_format)  # fmt: skip
 
 
-def _listed(table: _rows.Rows) -> Iterator[tuple[Any, Row]]:
+def _listed(table: _rows.Rows) -> Iterator[Named]:
     for kind, extra, names in table:
         for path in words(names):
-            yield private.find(path), (kind, _named(extra, path))
+            yield path, private.find(path), (kind, _named(extra, path))
 
 
-def _of_types() -> Iterator[tuple[Any, Row]]:
+def _of_types() -> Iterator[Named]:
     for plain in _PLAIN_TYPES:
         for name, method in vars(plain).items():
             if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
-                yield method, ("plain", name)
+                yield f"torch.{plain.__name__}.{name}", method, ("plain", name)
 
 
-def rows() -> list[tuple[Any, Row]]:
-    """Every callable of torch that the engine knows; the last row of a callable holds."""
-    table: dict[int, tuple[Any, Row]] = {}
-    for function, row in (
+def _by_itself(table: tuple[tuple[Any, Row], ...]) -> Iterator[Named]:
+    """Rows of functions that are not looked up by a path: they know it, or another row does."""
+    for function, row in table:
+        of_c = isinstance(function, BuiltinFunctionType)  # whose qualified name may be pybind11's
+        name = function.__name__ if of_c else function.__qualname__
+        yield f"{getattr(function, '__module__', None)}.{name}", function, row
+
+
+def rows() -> list[tuple[Any, str, Row]]:
+    """Every callable of torch that the engine knows, where it lies, and its row: the last one."""
+    table: dict[int, tuple[Any, str, Row]] = {}
+    for path, function, row in (
         *_functions(),
         *_tensor_methods(),
         *_kept_whole(),
         *_listed(_rows.FUNCTIONS),
         *_settings.rows(),
         *_of_types(),
-        *_state.ROWS,
-        *_instead.ROWS,
-        *_function.ROWS,
+        *_by_itself(_state.ROWS),
+        *_by_itself(_instead.ROWS),
+        *_by_itself(_function.ROWS),
     ):
         if function is not None:
-            table[id(function)] = function, row
+            _, path, _ = table.get(id(function), (None, path, None))
+            table[id(function)] = function, path, row
     return list(table.values())
+
+
+def path_of(target: Any) -> str | None:
+    """How a file names the target of a node: `pkgutil.resolve_name` finds it again. None: it has no
+    name that lasts."""
+    overload = isinstance(target, private.OpOverload | private.OpOverloadPacket)
+    path = f"torch.ops.{target}" if overload else _engine.rule_path(target)
+    try:
+        return path if path and pkgutil.resolve_name(path) is target else None
+    except (ImportError, AttributeError, ValueError):  # of a type that no module has
+        return None
 
 
 def fields() -> list[Any]:

@@ -214,7 +214,7 @@ def storage_of(tensor: torch.Tensor) -> int:
 
 # Where C functions are that make tensors, by what they are called in texts.
 operations = {
-    path: get(home)
+    path: (home, get(home))
     for path, home in (
         ("torch", "torch._C._VariableFunctions"),
         ("torch._C._nn", "torch._C._nn"),

@@ -8,6 +8,7 @@ torch's state come from the table in `_settings`.
 from typing import Any
 
 Row = tuple[str, Any]  # kind, extra
+Named = tuple[str, Any, Row]  # where a callable lies, the callable or None
 Rows = tuple[tuple[str, Any, str], ...]  # kind, extra, names
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from stator._rows import Row, words
+from stator._rows import Named, Row, words
 from stator._versions import private
 
 
@@ -264,30 +264,31 @@ def _row(kind: str | Row, path: str) -> Row:
     ) is tuple else extra
 
 
-def _questions(setting: Setting) -> Iterator[tuple[Any, Row]]:
+def _questions(setting: Setting) -> Iterator[Named]:
     for path in words(setting.asks) if setting.guard else ():
         found, row = private.find(path), _row(setting.guard, path)
         if row[0] != ASKED or isinstance(found, BuiltinFunctionType):
-            yield found, row
+            yield path, found, row
 
 
-def _changes(setting: Setting) -> Iterator[tuple[Any, Row]]:
+def _changes(setting: Setting) -> Iterator[Named]:
     for path in words(setting.sets) if setting.change else ():
         kind = _NODE_KINDS[setting.scope] if setting.change == NODE else setting.change
         if kind == "setting":  # held back: its question tells what it was
             getter = private.find(words(setting.asks)[0])
-            yield private.find(path), (kind, getter) if getter else (ENDS, path)
+            yield path, private.find(path), (kind, getter) if getter else (ENDS, path)
         else:
-            yield private.find(path), _row(kind, path)
+            yield path, private.find(path), _row(kind, path)
 
 
-def rows() -> Iterator[tuple[Any, Row]]:
+def rows() -> Iterator[Named]:
     """Callables that ask for or set torch's state; and attention, whose strides depend on it."""
     for setting in SETTINGS:
         yield from _questions(setting)
         yield from _changes(setting)
     kernels = (private.find(kernel.asks) for kernel in _KERNELS)
-    yield private.attention, ("operation", tuple(filter(None, kernels)))
+    path = "torch._C._nn.scaled_dot_product_attention"
+    yield path, private.find(path), ("operation", tuple(filter(None, kernels)))
 
 
 def node_setters() -> list[Any]:

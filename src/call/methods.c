@@ -52,10 +52,22 @@ static PyObject *method_rule_for(PyObject *module, PyObject *callable) {
     return row ? Py_BuildValue("(ss)", row->path, kind_name(row->kind)) : Py_NewRef(Py_None);
 }
 
+static PyObject *method_rule_path(PyObject *module, PyObject *callable) {
+    const rule *row = rules_setup() == 0 ? rule_of_itself(callable) : NULL;
+    (void)module;
+    while (row && row->otherwise)
+        row = row->otherwise;
+    if (!row || row->object != callable || (row->owner && !row->weak))
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    return PyUnicode_FromFormat(strchr(row->path, '.') ? "%s" : "builtins.%s", row->path);
+}
+
 PyMethodDef call_methods[] = {
     {"rules", method_rules, METH_NOARGS,
      "All rows: (path, kind, first, args, elements, takes, why, writes, state). `takes` is None or "
      "(least, most, whether keywords too)."},
     {"rule_for", method_rule_for, METH_O, "(path, kind) of the row of a callable, or None."},
+    {"rule_path", method_rule_path, METH_O,
+     "Where a callable with a row lies, as pkgutil.resolve_name finds it, or None."},
     {NULL, NULL, 0, NULL},
 };

@@ -35,8 +35,8 @@ static PyMethodDef *definition_of(PyObject *callable) {
     return class || ours ? ((PyMethodDescrObject *)callable)->d_method : NULL;
 }
 
-// One row of the glue's: callable → (kind, extra).
-static int add_row(PyObject *callable, PyObject *value) {
+// One row of the glue's: callable → (kind, extra). The path is kept as long as the process lives.
+static int add_row(PyObject *callable, const char *path, PyObject *value) {
     PyObject *name, *extra;
     const struct kind *kind =
         PyArg_ParseTuple(value, "OO", &name, &extra) ? kind_by_name(name) : NULL;
@@ -44,7 +44,7 @@ static int add_row(PyObject *callable, PyObject *value) {
     if (!r)
         return kind ? (PyErr_NoMemory(), -1) : -1;
     PyMethodDef *method = definition_of(callable);
-    *r = (rule){.path = kind->name,
+    *r = (rule){.path = path,
                 .kind = RULE_HANDLED,
                 .handler = kind->handler,
                 .takes = ANY,
@@ -70,9 +70,10 @@ int table_fill(PyObject *rows) {
     if (rules_setup() < 0) // these come first, and may be stood in front of
         return -1;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
-        PyObject *callable, *value;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OO", &callable, &value) ||
-            add_row(callable, value) < 0)
+        PyObject *callable, *path, *value;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OUO", &callable, &path, &value) ||
+            !PyUnicode_AsUTF8(path) ||
+            add_row(callable, PyUnicode_AsUTF8(Py_NewRef(path)), value) < 0)
             return -1;
     }
     return add_others();
@@ -332,7 +333,7 @@ PyObject *call_by_schema(world *w, const call *c) {
     PyObject *said =
         PyObject_CallFunctionObjArgs(glue_function("by_schema"), callable, c->rule->extra, NULL);
     quiet_end(&q);
-    int failed = said ? add_row(callable, said) : -1;
+    int failed = said ? add_row(callable, c->rule->path, said) : -1;
     Py_XDECREF(said);
     if (failed < 0)
         return NULL;

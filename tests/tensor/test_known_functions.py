@@ -102,7 +102,7 @@ def listed():
 def test_every_node_has_a_row_or_a_schema():
     methods, functions = listed()
     by_schema, by_row = 0, 0
-    for function, (kind, extra) in _callables.rows():
+    for function, _, (kind, extra) in _callables.rows():
         if kind == "schema":
             decided, _ = _callables.by_schema(function, extra)
             schemas = private.schemas(extra[0])
@@ -118,7 +118,7 @@ def test_every_node_has_a_row_or_a_schema():
 
 
 def test_what_a_schema_decides_is_c_code():
-    kinds = {type(function) for function, (kind, _) in _callables.rows() if kind == "schema"}
+    kinds = {type(function) for function, _, (kind, _) in _callables.rows() if kind == "schema"}
     assert kinds == {BuiltinFunctionType, MethodDescriptorType}
 
 

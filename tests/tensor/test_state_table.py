@@ -336,7 +336,7 @@ def setters():
 
 def test_no_setter_runs_while_tracing():
     """A setter is known as one, or unknown: then the trace ends before it."""
-    kinds = {id(function): kind for function, (kind, _) in _callables.rows()}
+    kinds = {id(function): kind for function, _, (kind, _) in _callables.rows()}
     fine = {None, "state", "setter", "setting", "refused"}
     wrong = [name for name, function in setters() if kinds.get(id(function)) not in fine]
     assert not wrong
@@ -351,7 +351,7 @@ def test_known_settings_have_a_row_here():
 
 def test_the_table_says_one_thing_of_each_callable():
     said = {}
-    for function, (kind, _) in _settings.rows():
+    for _, function, (kind, _) in _settings.rows():
         if function is not None:
             assert said.setdefault(id(function), kind) == kind, function
     assert {"asked", "question", "setter", "setting", "state"} <= set(said.values())
@@ -361,6 +361,6 @@ def test_the_table_says_one_thing_of_each_callable():
     "function", [C._set_nnpack_enabled, C._set_warnAlways, C._jit_set_profiling_mode]
 )
 def test_a_setter_without_a_row_ends_the_trace(function):
-    assert id(function) not in {id(known) for known, _ in _callables.rows()}
+    assert id(function) not in {id(known) for known, _, _ in _callables.rows()}
     with pytest.raises(stator.Unsupported, match=function.__name__):
         stator.compile(lambda x: (function(True), x * 2), fullgraph=True)(torch.ones(1))
