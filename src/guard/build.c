@@ -1,5 +1,6 @@
-// What a trace notes of the outside, into a guard program: sources made once, loads written parent
-// first when something first needs them, checks behind the loads they look at.
+// Turns the notes of a trace into a guard program. Each source is made once; a load is added,
+// behind its parent's, when a check or the plan first needs it; a check comes behind the loads that
+// it uses.
 #include "src/py/raw.h"
 
 #include "src/guard/guard.h"

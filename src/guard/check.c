@@ -1,5 +1,5 @@
-// The guard pass: loads into registers and checks on them, in order, up to the first that fails.
-// Nothing here runs Python code, so references may be borrowed all the way.
+// The guard pass: does loads and checks in order, up to the first that fails. Nothing here runs
+// Python code, so all references may be borrowed.
 #include "src/base/mutant.h"
 
 #include "src/py/raw.h"

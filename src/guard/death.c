@@ -1,4 +1,4 @@
-// The death of an object that a guard program holds weakly, into the end of the program.
+// Ends a guard program when an object dies that the program holds weakly.
 #include "src/guard/guard.h"
 #include "src/guard/death.h"
 #include "src/guard/program.h"

@@ -1,4 +1,5 @@
-// A guard program into readable Python: its guards with the user's lines, and why one fails now.
+// Turns a guard program into readable Python: its guards with the user's lines, and why one fails
+// now.
 #include "src/py/raw.h"
 
 #include "src/guard/expression.h"

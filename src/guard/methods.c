@@ -1,5 +1,5 @@
-// This room alone, for tests: a guard program from rows of names and objects, checked against any
-// function and slots; and the raw reads by themselves.
+// Functions for tests of this room alone: they make a guard program of rows of names and objects,
+// check it against any function and slots, and do the raw reads.
 #include "src/py/raw.h"
 
 #include "src/guard/expression.h"

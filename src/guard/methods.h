@@ -1,4 +1,4 @@
-// What this room offers to Python, for src/module.c.
+// The functions that this room offers to Python, for src/module.c.
 #pragma once
 
 #include "src/py/py.h"

@@ -1,4 +1,4 @@
-// The inside of a guard program, shared by the files of this room only.
+// The data of a guard program, for the files of this room only.
 #pragma once
 
 #include "src/py/raw.h"
@@ -7,16 +7,18 @@
 
 #include "src/guard/guard.h"
 
-// What a step knows of earlier passes, which makes the next one short; never the guard itself. Each
-// word is atomic, so that threads could check a program at the same time.
+// What a step remembers of earlier passes, so that the next pass is faster. A memo never replaces
+// the guard. Each word is atomic, so that threads could check a program at the same time.
 typedef struct memo {
     _Atomic(PyObject *) found; // TYPE_ATTR: see memo_get
-    raw_hint hint; // where it was last time, or in which version all was well; 0 knows nothing
+    raw_hint hint; // where the object was last time, or the version in which the check passed; 0:
+                   // nothing is known
 } memo;
 
-// What a class gave in a version: both are one fact. The hint's upper half is the version; its
-// lower half counts the writes, so that a reader sees that the two belong together, and is odd
-// during one. NULL if that version is not known.
+// The object that a class gave in a version; the object and the version belong together. The upper
+// half of the hint is the version. The lower half counts the writes, and is odd during a write, so
+// that a reader can tell whether object and version belong together. NULL if that version is not
+// known.
 static inline PyObject *memo_get(memo *m, unsigned version) {
     Py_ssize_t before = atomic_load_explicit(&m->hint, memory_order_acquire);
     if ((size_t)before >> 32 != version)
@@ -36,12 +38,12 @@ static inline void memo_put(memo *m, unsigned version, PyObject *found) {
                           memory_order_release);
 }
 
-// A load or a check. Pointers are borrowed: the program keeps them alive, or clears them when what
-// it holds weakly dies. It is constant while it is checked, but for its memo.
+// A load or a check. Pointers are borrowed: the program keeps the objects alive, or clears the
+// pointers when objects that it holds weakly die. Only the memo changes while a program is checked.
 typedef struct step {
     int32_t op; // a source kind, or STEP_CHECK + a guard kind
-    int32_t a;  // register: a load's parent, what a check looks at; -1 for none
-    int32_t b;  // register: where a load goes, a check's second; -1 for none
+    int32_t a;  // register: the parent of a load, the object of a check; -1 for none
+    int32_t b;  // register: the result of a load, the second object of a check; -1 for none
     int32_t spare;
     Py_ssize_t index;
     union {
@@ -50,9 +52,9 @@ typedef struct step {
         const guard_custom *custom;
     };
     union {
-        memo memo;        // these have no use for its first word:
-        PyObject *second; // TYPE_LOOKUP: what is found
-        void *slot;       // TYPE_FLAGS: what the slot holds
+        memo memo;        // steps with one of these use only its second word:
+        PyObject *second; // TYPE_LOOKUP: the object that the lookup must find
+        void *slot;       // TYPE_FLAGS: the contents of the slot
         void *data;       // CUSTOM
     };
 } step;
@@ -69,7 +71,7 @@ static inline bool step_is_load(const step *s) {
     return s->op < STEP_CHECK;
 }
 
-// What the tables say of a step, by its op.
+// The row of a step's kind in the tables, by its op.
 typedef struct step_row {
     const char *name, *text;
     step_holds holds;
@@ -78,13 +80,13 @@ extern const step_row step_rows[SOURCE_COUNT + GUARD_COUNT];
 // The row of a check in customs.def; -1 if it has none.
 int custom_row(const guard_custom *custom);
 
-// Whether two objects are the same to a step only if they are one object.
+// Whether a step compares objects by identity.
 static inline bool step_by_identity(int32_t op) {
     step_holds holds = step_rows[op].holds;
     return holds == HOLD_FIXED || holds == HOLD_VERY || holds == HOLD_OTHER;
 }
 
-// Where the user's program was when a step was noted.
+// Where the user's program was when a step was added.
 typedef struct origin {
     int32_t code;   // index into the codes, -1 for none
     int32_t offset; // of the instruction, in bytes
@@ -96,7 +98,7 @@ typedef struct hold {
     PyObject *object;    // borrowed; NULL once it has died
 } hold;
 
-// Strong: what lookups find that has no weak references.
+// Strong: objects that lookups find and that cannot have weak references.
 typedef VEC(PyObject *) found_list;
 
 typedef struct program_code {
@@ -112,18 +114,19 @@ struct guard_program {
     int32_t *loads;        // the step that fills a register
     int32_t *distinct;     // registers
     int32_t distinct_count;
-    int distinct_bits; // of an index of the hash table for many; 0 for few
+    int distinct_bits; // number of bits of the hash table's index, if there are many; 0 if there
+                       // are few
     VEC(hold) holds;
     found_list found;
     VEC(program_code) codes;
-    arena arena;     // memory, and what is held strongly
+    arena arena;     // memory, and the objects that the program holds strongly
     PyObject *death; // strong
 #ifdef STATOR_FAULT
     PyObject **stale; // strong, by register; see stale.h
 #endif
 };
 
-// The commonest reads.
+// The most frequent reads.
 static inline PyObject *read_tuple_item(PyObject *o, Py_ssize_t i) {
     return PyTuple_Check(o) && i >= 0 && i < PyTuple_GET_SIZE(o) ? PyTuple_GET_ITEM(o, i) : NULL;
 }
@@ -132,13 +135,13 @@ static inline PyObject *read_list_item(PyObject *o, Py_ssize_t i) {
     return PyList_Check(o) && i >= 0 && i < PyList_GET_SIZE(o) ? PyList_GET_ITEM(o, i) : NULL;
 }
 
-// A read that may remember something for the next time.
+// Reads a place, and may remember something for the next time.
 PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
                            PyObject **kept, memo *m);
 // A number that a read has computed, as an object in `kept`. NULL without an exception if there is
 // no memory.
 PyObject *source_keep_number(number n, PyObject **kept);
-// One load. NULL without an exception if the place is not there.
+// Does one load. NULL without an exception if there is no such place.
 PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs);
 
 // `parent` is the parent's text, or NULL. New str.

@@ -1,4 +1,4 @@
-// What sources.def, kinds.def and customs.def say of each kind, as arrays.
+// The rows of sources.def, kinds.def and customs.def as arrays.
 #include "src/guard/program.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// Places where outside objects are found: each one once, and what it holds now.
+// Reads the places where outside objects are found.
 #include "src/base/upcalls.h"
 
 #include "src/py/raw.h"

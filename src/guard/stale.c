@@ -1,5 +1,5 @@
-// Keeps what loads gave, weakly where that is possible: a mutant must not be found by what it keeps
-// alive.
+// Keeps the objects that loads gave, weakly where possible: tests must not notice a mutant just
+// because it keeps an object alive.
 #include "src/guard/stale.h"
 
 #ifdef STATOR_FAULT

@@ -1,5 +1,5 @@
-// Objects and patterns into short texts. No code of the user's runs: a __repr__ may do anything,
-// and a failed guard must not change what the program does.
+// Turns objects and patterns into short texts without running the user's code: a __repr__ may do
+// anything, and a failed guard must not change the program's behaviour.
 #include "src/py/raw.h"
 
 #include "src/guard/guard.h"

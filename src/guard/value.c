@@ -1,4 +1,5 @@
-// Two objects into whether nobody can tell them apart by value; an object into a hash to match.
+// Compares two objects by value, so that no program can tell equal ones apart; and hashes an object
+// accordingly.
 #include "src/py/py.h"
 #include "src/py/raw.h"
 
