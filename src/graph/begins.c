@@ -1,4 +1,5 @@
-// Whether one trace has recorded what another one recorded first: call by call, by their numbers.
+// Finds out whether one trace has recorded the same first calls as another: compares them call by
+// call, by their numbers.
 #include "src/graph/graph.h"
 
 static bool same_argument(PyObject *a, PyObject *b);

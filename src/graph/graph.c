@@ -1,5 +1,5 @@
-// Nodes and graphs as objects; names are given as torch.fx gives them, since people's tests and
-// logs know those.
+// Nodes and graphs as Python objects. Nodes get the names that torch.fx would give them, since
+// people's tests and logs know those.
 #include "src/graph/graph.h"
 
 #include "src/base/vec.h"

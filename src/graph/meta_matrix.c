@@ -1,4 +1,4 @@
-// Results of products of matrices, of look-ups in tables, of joining.
+// Results of matrix products, of look-ups in tables, and of joining tensors.
 #include "src/graph/meta_inner.h"
 
 // A contiguous result of these sizes.

@@ -1,5 +1,5 @@
-// Results of operations that go element by element: at::TensorIterator decides their dtype by
-// promotion, their sizes by broadcasting, and their strides by those of the operands.
+// Results of operations on single elements: at::TensorIterator decides their dtype by promotion,
+// their sizes by broadcasting, and their strides by those of the operands.
 #include "src/graph/meta_inner.h"
 
 enum { MOST_OPERANDS = 4 };

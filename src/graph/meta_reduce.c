@@ -1,5 +1,5 @@
-// Results of operations along dimensions: sums, norms, softmax. All are contiguous, where the
-// tensor is.
+// Results of operations along dimensions: sums, norms, softmax. If the tensor is contiguous, they
+// are contiguous, too.
 #include "src/graph/meta_inner.h"
 
 static void reduce(const meta *m, uint32_t bits, bool keep, meta *to) {

@@ -1,4 +1,5 @@
-// Results that show the same elements in another shape, and those that would if they could.
+// Results that show the same elements in another shape, and those that do so if the strides allow
+// it.
 #include "src/graph/meta_inner.h"
 
 // A view of `m`, which has its shape to begin with.

@@ -1,4 +1,4 @@
-// Graphs from Python: for tests and tools that build, print and run one without a trace.
+// Functions for Python: tests and tools build, print and run a graph without a trace.
 #include "src/graph/graph.h"
 
 static bool check_open(graph *g) {

@@ -1,5 +1,6 @@
-// A closed graph as a flat program for the `eager` backend: one step an operation, over an array of
-// values. Arguments are taken apart once; containers are rebuilt only where they hold nodes.
+// Turns a closed graph into a flat program for the `eager` backend: one step for each operation, on
+// an array of values. Arguments are taken apart once; containers are made again only if they hold
+// nodes.
 #include "src/base/arena.h"
 #include "src/base/vec.h"
 

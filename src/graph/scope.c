@@ -1,5 +1,6 @@
-// Bodies: a graph inside another one, whose operations run when the call runs that it is given to.
-// A body uses nodes from around it through placeholders: each such node is lifted once.
+// Bodies. A body is a graph inside another one, and an argument of a call: its operations run when
+// that call runs. A body uses nodes of the graphs around it through placeholders; each such node is
+// lifted once.
 #include "src/graph/graph.h"
 
 graph *graph_open_body(graph *outer) {

@@ -1,5 +1,5 @@
-// Attaches torch: takes its types and functions from the Python glue, and turns tracing of tensors
-// on once all that is relied on was found (version.c) and tried out (the glue's `check`).
+// Attaches torch: takes its types and functions from the Python glue. Tensors are traced once
+// everything that Stator relies on was found (version.c) and tried out (the glue's `check`).
 #include "src/attr/attr.h"
 
 #include "src/torch/room.h"

@@ -1,5 +1,5 @@
-// Attributes of stand-ins, in the order of PyObject_GenericGetAttr. Torch's getsets are answered by
-// the fake, become nodes, or stop the trace; a tensor's own attributes go through its record.
+// Attributes of stand-ins, in the order of PyObject_GenericGetAttr. Reading one of torch's getsets
+// asks the fake, becomes a node, or breaks; a tensor's own attributes go through its record.
 #include "src/torch/room.h"
 
 static bool is_text(PyObject *name, const char *text) {

@@ -1,6 +1,6 @@
 // The default device: torch keeps it as a mode of torch functions (torch.set_default_device, `with
-// torch.device(…)`), which gives those that make tensors a `device`. A trace does so itself; other
-// modes stop it.
+// torch.device(…)`), which gives functions that make tensors a `device`. A trace does that itself;
+// other modes break it.
 #include "src/torch/room.h"
 
 // New reference, or NULL if it is none of a default device.

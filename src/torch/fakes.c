@@ -1,7 +1,7 @@
-// Fakes, made late: as long as rules say what operations give, nobody needs them. A fake made for
-// one operation alone has the right sizes and no history. Where history matters (writes, records of
-// gradients, memory that is shared) all operations so far are run again, once, on torch's own
-// fakes, and from then on everything is.
+// Fakes are made late: while rules know the results of operations, nobody needs them. A fake that
+// is made for one operation alone has the right sizes and no history. If history matters (writes,
+// records of gradients, shared memory), all operations so far run once on torch's own fakes, and
+// from then on every operation does.
 #include "src/py/raised.h"
 
 #include "src/torch/room.h"

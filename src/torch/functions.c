@@ -1,7 +1,7 @@
-// autograd.Function: a call of one becomes a single node, which runs the program's own code. Before
-// that its forward and backward are traced, to see that they do nothing but compute, and what they
-// depend on; the nodes of this look are recorded in a body that is thrown away. Where they do more,
-// the trace is done again, and breaks before the call.
+// autograd.Function: a call becomes a single node, which runs the program's own code. Before that,
+// forward and backward are traced on trial, to check that they only compute, and to find what they
+// depend on; their nodes are recorded in a body that is thrown away. If they do more, the trace is
+// done again, and breaks before the call.
 #include "src/interp/run.h"
 
 #include "src/torch/room.h"

@@ -1,6 +1,6 @@
-// Places in autograd's graph: what a program asks of a tensor there (hooks, kept gradients) is held
-// back, and done after the graph has run, on the tensor itself. Hooks are called by backward
-// passes, which no trace has in it, so that nobody sees them earlier.
+// A tensor's place in autograd's graph: calls of the program that concern it (hooks, kept
+// gradients) are held back, and done on the tensor itself after the graph has run. Only a backward
+// pass calls hooks, and no trace contains one, so nobody notices the delay.
 #include "src/call/handlers.h"
 
 #include "src/torch/room.h"

@@ -1,6 +1,6 @@
-// Marks on functions: turns a call of a marked callable into a break with its own reason, or into
-// the constant that it gives. Marks are attributes that torch's decorators set, or members of
-// torch's sets of ids; they are read when a call is traced, and not guarded.
+// Turns a call of a marked callable into a break with its own reason, or into the constant that the
+// callable gives. Marks are attributes that torch's decorators set, or members of torch's sets of
+// ids. They are read when a call is traced, and have no guards.
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 

@@ -1,23 +1,24 @@
-// Marks that people put on functions: disabled, kept out of graphs, forbidden, constant; and what a
-// trace does when it meets one.
+// Marks that people put on functions (disabled, kept out of graphs, forbidden, constant), and what
+// a trace does with a marked function.
 #pragma once
 
 #include "src/world/world.h"
 
 struct rule;
 
-// What torch's allow_in_graph was called on becomes a node, unseen, by this row.
+// Sets the row by which a callable marked by allow_in_graph becomes a node; such a callable is not
+// traced.
 void mark_allow_by(const struct rule *row);
 
 typedef enum mark_reach {
     MARK_NOT,   // not disabled
-    MARK_FRAME, // its own frame is CPython's, what it calls may be compiled
-    MARK_BELOW, // and so is all that it calls
+    MARK_FRAME, // CPython runs its own frame; functions that it calls may be compiled
+    MARK_BELOW, // CPython also runs all functions that it calls
 } mark_reach;
 // How far a Python function is disabled.
 mark_reach mark_disabled(PyObject *function);
 
-// Whether breaks are errors here, as the program itself has set it by now.
+// Whether breaks are errors now, as the program itself has set it.
 bool mark_strict(world *w);
 
 int marks_setup(void);

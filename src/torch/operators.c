@@ -1,5 +1,5 @@
-// Operators, subscripts and iteration of stand-ins as nodes: functions of `operator`, in source
-// order.
+// Turns operators, subscripts and iteration of stand-ins into nodes that call functions of
+// `operator`, in source order.
 #include "src/py/operators.h"
 
 #include "src/interp/run.h"

@@ -1,5 +1,5 @@
-// A call of torch as a node: its arguments twice, as fakes to run on and as the node's own; its
-// result as stand-ins.
+// Turns a call of torch into a node. Its arguments are needed twice, as fakes to run on and as
+// arguments of the node; its result becomes stand-ins.
 #include "src/py/raised.h"
 #include "src/py/signals.h"
 

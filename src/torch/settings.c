@@ -1,5 +1,5 @@
-// Torch's state that all threads share: a trace holds it back. What a program sets is set for real
-// only while torch's own code runs for the trace, and by nodes of the graph.
+// Torch's state that all threads share. A trace holds changes back: a setting of the program is set
+// for real only while torch's own code runs for the trace, and by nodes of the graph.
 #include "src/py/raised.h"
 
 #include "src/torch/room.h"

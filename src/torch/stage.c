@@ -1,6 +1,6 @@
-// The room alone, for tests: a function is run by CPython on stand-ins of real tensors, and all
-// that reaches the graph came through native code that met them. Rules are asked alone, too, of
-// calls that no trace makes.
+// Functions for tests of this room alone: CPython runs a function on stand-ins of real tensors, so
+// that the graph has only operations of native code on stand-ins. Tests can also ask rules alone,
+// about calls that no trace makes.
 #include "src/torch/room.h"
 
 // Stand-ins for the tensors of a tuple, each as the local of that number. New tuple.

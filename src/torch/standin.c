@@ -1,5 +1,5 @@
 // The tensor stand-in: a C type on top of torch._C.TensorBase that holds torch's undefined tensor.
-// What native code does to it becomes nodes of the trace it belongs to, or breaks that trace.
+// Operations of native code on it become nodes of its trace, or break the trace.
 #include "src/py/operators.h"
 
 #include "src/torch/room.h"

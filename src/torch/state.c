@@ -1,5 +1,6 @@
-// Torch's state outside of objects: guarded as a group, set for real while tracing, put back at the
-// end. What the program would have left set becomes calls of C functions, for the plan.
+// Torch's state outside of objects. It is guarded as a group, set for real while tracing, and
+// restored at the end. If the program would have left it changed, the plan sets it by calls of C
+// functions.
 #include "src/py/raised.h"
 
 #include "src/interp/run.h"

@@ -1,5 +1,5 @@
-// Torch's callables: which of them become nodes, which are answered at once, which stop the trace.
-// The rows come from the Python glue, by object; methods of tensors are found by their descriptors.
+// Torch's callables: which become nodes, which give their value at once, which break. The rows come
+// from the Python glue, by object; methods of tensors are found by their descriptors.
 #include "src/call/handlers.h"
 #include "src/call/rules.h"
 

@@ -1,4 +1,4 @@
-// The room's face: what the world asks of tensors, and the functions that Python sees.
+// The functions that the world calls for tensors, and the functions that Python sees.
 #include "src/torch/room.h"
 
 // --- the trace's part ---

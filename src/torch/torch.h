@@ -1,9 +1,9 @@
-// Torch: what the world asks of tensors (`tensor_ops`), installed when the Python glue attaches
-// torch.
+// Torch: the functions that the world calls for tensors (`tensor_ops`). They are set when the
+// Python glue attaches torch.
 #pragma once
 
 #include "src/world/world.h"
 
-// Adds nothing that needs torch: the engine runs without it.
+// Uses nothing of torch: the engine runs without it.
 int torch_setup(PyObject *module);
 extern PyMethodDef torch_methods[];

@@ -1,7 +1,6 @@
-// All in C that knows how a version of torch is made: the names of its C++ functions, and where
-// tensors, dtypes and devices keep what in memory. Both are looked for when torch is attached, and
-// what is read from memory is compared with what torch says of sample tensors before it is
-// believed.
+// All C code that depends on torch's version: the names of its C++ functions, and the layout of
+// tensors, dtypes and devices in memory. Both are found when torch is attached. Before reads of
+// memory are used, they are compared with torch's own answers for sample tensors.
 #include "src/torch/room.h"
 
 #include <dlfcn.h>
