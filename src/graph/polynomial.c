@@ -196,6 +196,10 @@ bool product_without(sizes *s, const expr *product, const expr *factor, number *
 
 bool poly_multiply(sizes *s, const poly *p, const poly *q, poly *to) {
     to->count = 0;
+    if (p->count == 1 && !p->terms[0].of)
+        return poly_add(to, q, p->terms[0].coefficient);
+    if (q->count == 1 && !q->terms[0].of)
+        return poly_add(to, p, q->terms[0].coefficient);
     for (int i = 0; i < p->count; i++) {
         poly row = {0};
         for (int j = 0; j < q->count; j++) {

@@ -727,7 +727,11 @@ meta_answer record_ask(sizes *known, PyObject *callable, PyObject *args, PyObjec
 static bool by_rule(world *w, const entering *c, PyObject **result) {
     meta_call m;
     sizes *known = w->graph->sizes;
-    switch (state_is_plain() ? infer(known, c, &m) : META_UNKNOWN) {
+    meta_answer answer = state_is_plain() ? infer(known, c, &m) : META_UNKNOWN;
+    *result = NULL;
+    if (known && sizes_failed(known))
+        return true;
+    switch (answer) {
     case META_UNKNOWN:
         return false;
     case META_TENSOR:
