@@ -657,7 +657,8 @@ static int solvable(sizes *s, const poly *p) {
     int best = -1;
     for (int i = 0; i < p->count; i++) {
         const expr *of = p->terms[i].of;
-        bool fits = of && is_atom(of) && Py_ABS(p->terms[i].coefficient) == 1;
+        int64_t c = p->terms[i].coefficient;
+        bool fits = of && is_atom(of) && (c == 1 || c == -1);
         for (int j = 0; fits && j < p->count; j++)
             fits = j == i || !p->terms[j].of || !occurs(s, of, p->terms[j].of);
         if (fits && (best < 0 || of->form == FORM_SYMBOL || p->terms[best].of->form != FORM_SYMBOL))

@@ -67,7 +67,7 @@ bool poly_add(poly *p, const poly *q, int64_t coefficient) {
         }
         if (t.coefficient == 0)
             continue;
-        if (sum.count == MOST_TERMS)
+        if (sum.count == MOST_TERMS || t.coefficient == INT64_MIN) // that has no negative
             return false;
         sum.terms[sum.count++] = t;
     }
@@ -93,9 +93,6 @@ int64_t poly_content(poly *p) {
         return 0;
     if (p->terms[0].coefficient < 0)
         content = -content;
-    for (int i = 0; i < p->count; i++)
-        if (p->terms[i].coefficient == INT64_MIN && content < 0)
-            content = -content; // its negative does not fit
     for (int i = 0; i < p->count; i++)
         p->terms[i].coefficient /= content;
     return content;

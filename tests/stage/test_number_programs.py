@@ -40,6 +40,8 @@ def make(rng: random.Random, floats: bool) -> tuple[list[Any], list[Any]]:
         symbols.append((f"n{i}", rng.randint(max(low, -9), 24), low, 2**63 - 1))
     for i in range(rng.randint(1, 2) if floats else 0):
         symbols.append((f"f{i}", rng.choice(FLOATS)))
+    if floats and rng.random() < 0.3:
+        symbols.append(("b", rng.random() < 0.5))
     steps: list[Any] = []
     count = len(symbols)
     constants = INT_CONSTANTS + (FLOAT_CONSTANTS if floats else [])
@@ -151,7 +153,8 @@ def others(rng: random.Random, symbols: list[Any]) -> dict[str, Any]:
     given = {}
     for name, value, *bounds in symbols:
         if not bounds:
-            given[name] = value if rng.random() < 0.4 else rng.choice(FLOATS)
+            choices = [False, True] if isinstance(value, bool) else FLOATS
+            given[name] = value if rng.random() < 0.4 else rng.choice(choices)
             continue
         near = [value, value, value + 1, value - 1, value * 2, value + 12, rng.randint(-30, 30)]
         number = rng.choice([*near, 0, 1, 2, 24, rng.choice([2**40, 2**53 + 1, -(2**63), 2**62])])

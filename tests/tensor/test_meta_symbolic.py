@@ -186,4 +186,6 @@ def test_what_a_rule_says_of_symbols_holds_for_sizes(name):
         met += found or 0
         if answered == 60:
             break
+    if answered == 0:
+        pytest.skip("what its rule answers has no sizes")
     assert met > answered / 4
