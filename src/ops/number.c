@@ -18,17 +18,33 @@ typedef struct operands {
     PyObject *left, *right;
 } operands;
 
+// The opened value, or a number that is kept open; borrowed.
+static PyObject *open_operand(world *w, PyObject *o) {
+    number n;
+    int open = is_lazy(o) ? door_number(w, o, &n) : 0;
+    return open > 0 ? o : open < 0 ? NULL : door_open(w, o);
+}
+
+// A number that is kept open stays so beside a stand-in alone: the kind of that knows numbers.
 static bool operands_open(world *w, PyObject *left, PyObject *right, operands *p) {
-    *p = (operands){door_open(w, left), NULL};
-    if (p->left == NULL)
+    PyObject *a = open_operand(w, left), *b = a ? open_operand(w, right) : NULL;
+    if (b != NULL && is_lazy(a) && !is_standin(b))
+        a = door_open(w, a);
+    if (a != NULL && b != NULL && is_lazy(b) && !is_standin(a))
+        b = door_open(w, b);
+    if (a == NULL || b == NULL)
         return false;
-    Py_INCREF(p->left);
-    p->right = door_open(w, right);
-    if (p->right == NULL) {
-        Py_DECREF(p->left);
+    *p = (operands){Py_NewRef(a), Py_NewRef(b)};
+    return true;
+}
+
+// The stand-in has declined: its operator is not its kind's affair.
+static bool operands_open_all(world *w, operands *p) {
+    PyObject *left = door_open(w, p->left), *right = left ? door_open(w, p->right) : NULL;
+    if (right == NULL)
         return false;
-    }
-    Py_INCREF(p->right);
+    Py_SETREF(p->left, Py_NewRef(left));
+    Py_SETREF(p->right, Py_NewRef(right));
     return true;
 }
 
@@ -203,7 +219,7 @@ static status binary_prepare(world *w, int kind, operands *p) {
 
 // An operand of a Python class goes first, as in CPython; a stand-in's slots answer if it declines.
 static const standin_kind *answering(operands *p) {
-    bool first = is_scalar(p->left) || is_standin(p->left);
+    bool first = is_scalar(p->left) || is_standin(p->left) || is_lazy(p->left);
     return first ? standin_answering(p->left, p->right) : NULL;
 }
 
@@ -215,6 +231,8 @@ static PyObject *binary_opened(world *w, int kind, operands *p) {
             return native_result(w, result, false);
         Py_DECREF(result);
     }
+    if (!operands_open_all(w, p))
+        return NULL;
     if (is_dict_update(kind, p)) {
         PyObject *result = dict_update_in_place(w, p);
         if (result != NULL || PyErr_Occurred())
@@ -309,6 +327,8 @@ static PyObject *compare_opened(world *w, PyObject *left, PyObject *right, opera
             return native_result(w, result, false);
         Py_DECREF(result);
     }
+    if (!operands_open_all(w, p))
+        return NULL;
     int identity = compares_identity(w, p, kind);
     if (identity < 0)
         return NULL;

@@ -617,6 +617,11 @@ static bool is_struct_sequence(PyObject *o) {
            !is_statement_class(Py_TYPE(o)) && Py_TYPE(o)->tp_base == &PyTuple_Type;
 }
 
+// torch.Size with numbers that are kept open; of plain ones it is a constant.
+static bool is_size(PyObject *o) {
+    return PyTuple_Check(o) && strcmp(Py_TYPE(o)->tp_name, "torch.Size") == 0;
+}
+
 static bool is_value_base(const PyTypeObject *base) {
     return base == &PyTuple_Type || base == &PyLong_Type || base == &PyFloat_Type ||
            base == &PyUnicode_Type || base == &PyBytes_Type || base == &PyComplex_Type;
@@ -651,10 +656,11 @@ static status check_kind(builder *b, PyObject *o) {
 }
 
 static status rebuild_by_base(builder *b, PyObject *o, operand *out) {
-    PyTypeObject *base = is_struct_sequence(o) ? Py_TYPE(o) : rebuild_base(Py_TYPE(o));
+    bool own = is_struct_sequence(o) || is_size(o);
+    PyTypeObject *base = own ? Py_TYPE(o) : rebuild_base(Py_TYPE(o));
     if (base == &PyFrozenSet_Type)
         return rebuild_frozenset(b, o, out);
-    if (base && (is_value_base(base) || is_struct_sequence(o)))
+    if (base && (is_value_base(base) || own))
         return rebuild_value(b, o, base, out);
     if (base && filler_of(base))
         return make_and_fill(b, o, out);
