@@ -14,6 +14,16 @@
 // The callable does not take these arguments: the native function says so itself. (A handler is
 // not asked for more or fewer than its row takes.)
 PyObject *handler_misuse(world *w, const call *c);
+// A call's arguments while they are made ready: strong references, those by position first.
+typedef struct arg_room {
+    PyObject **items;
+    size_t count;
+    PyObject *few[8]; // room for the usual number
+} arg_room;
+// The arguments behind `self`, which is taken over (NULL: there is none): r->items, or NULL with an
+// exception.
+PyObject **room_open(arg_room *r, PyObject *self, const call *c);
+void room_close(arg_room *r);
 // A keyword argument; borrowed, or NULL.
 PyObject *handler_keyword(const call *c, const char *name);
 // An opened exact str; borrowed, or NULL with an exception or a break.

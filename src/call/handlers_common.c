@@ -17,6 +17,30 @@ PyObject *handler_misuse(world *w, const call *c) {
     return world_break_at(w, REASON_NATIVE_CALL, c->callable, " with these arguments");
 }
 
+PyObject **room_open(arg_room *r, PyObject *self, const call *c) {
+    size_t first = self != NULL;
+    r->count = first + call_count(c);
+    bool few = r->count <= Py_ARRAY_LENGTH(r->few);
+    r->items = few ? r->few : PyMem_New(PyObject *, r->count);
+    if (!r->items) {
+        Py_XDECREF(self);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (self)
+        r->items[0] = self;
+    for (size_t i = first; i < r->count; i++)
+        r->items[i] = Py_NewRef(c->args[i - first]);
+    return r->items;
+}
+
+void room_close(arg_room *r) {
+    for (size_t i = 0; i < r->count; i++)
+        Py_DECREF(r->items[i]);
+    if (r->items != r->few)
+        PyMem_Free(r->items);
+}
+
 PyObject *handler_keyword(const call *c, const char *name) {
     for (Py_ssize_t i = 0; c->keywords && i < PyTuple_GET_SIZE(c->keywords); i++)
         if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(c->keywords, i), name) == 0)

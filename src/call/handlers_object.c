@@ -33,13 +33,12 @@ HANDLER(object_init) {
         return Py_NewRef(Py_None);
     if (guard_makers(w, Py_TYPE(self)) != ST_OK)
         return NULL;
-    PyObject **all = PyMem_New(PyObject *, call_count(c));
-    if (!all)
-        return PyErr_NoMemory();
-    all[0] = self;
-    memcpy(all + 1, c->args + 1, (call_count(c) - 1) * sizeof(PyObject *));
-    PyObject *result = call_native(w, c->callable, all, c->given, c->keywords, false);
-    PyMem_Free(all);
+    arg_room room;
+    if (!room_open(&room, NULL, c))
+        return NULL;
+    Py_SETREF(room.items[0], Py_NewRef(self));
+    PyObject *result = call_native(w, c->callable, room.items, c->given, c->keywords, false);
+    room_close(&room);
     return result;
 }
 

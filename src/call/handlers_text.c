@@ -133,21 +133,17 @@ HANDLER(str_format) {
                    : (fields){.texts = P_TEXT, .reach_into = true, .locale = true};
     if (f.locale)
         return world_break(w, REASON_NATIVE_CALL, "str.format() by the locale");
-    size_t all = call_count(c), ready = 1;
-    PyObject **items = PyMem_New(PyObject *, all), *result = NULL;
+    arg_room room;
+    PyObject **items = room_open(&room, NULL, c), *result = NULL;
     if (!items)
-        return PyErr_NoMemory();
-    items[0] = Py_NewRef(text);
+        return NULL;
+    Py_SETREF(items[0], Py_NewRef(text));
     status st = ST_OK;
-    for (; ready < all && st == ST_OK; ready++) {
-        items[ready] = Py_NewRef(c->args[ready]);
-        st = open_for_format(w, &items[ready], &f);
-    }
+    for (size_t i = 1; i < room.count && st == ST_OK; i++)
+        st = open_for_format(w, &items[i], &f);
     if (st == ST_OK)
         result = call_native(w, c->callable, items, c->given, c->keywords, false);
-    for (size_t i = 0; i < ready; i++)
-        Py_DECREF(items[i]);
-    PyMem_Free(items);
+    room_close(&room);
     return result;
 }
 
@@ -177,27 +173,19 @@ static PyObject *substitute(world *w, const call *c, PyObject **items) {
 
 HANDLER(pattern_sub) {
     const rule *row = c->rule;
-    size_t all = call_count(c), ready = 0;
-    PyObject **items = c->given >= 3 ? PyMem_New(PyObject *, all) : NULL, *result = NULL;
+    arg_room room;
     if (c->given < 3)
         return world_break(w, REASON_NATIVE_CALL, "%s with keyword arguments", row->path);
+    PyObject **items = room_open(&room, NULL, c);
     if (!items)
-        return PyErr_NoMemory();
-    status st = ST_OK;
-    for (; ready < all && st == ST_OK; ready++) {
-        items[ready] = Py_NewRef(c->args[ready]);
-        if (ready == 0)
-            st = rule_open_frozen(w, row, &items[ready]);
-        else if (ready == 1)
-            st = open_replacement(w, row, &items[ready]);
-        else
-            st = rule_open_exact(w, row, &items[ready]);
-    }
+        return NULL;
+    status st = rule_open_frozen(w, row, &items[0]);
     if (st == ST_OK)
-        result = substitute(w, c, items);
-    for (size_t i = 0; i < ready; i++)
-        Py_DECREF(items[i]);
-    PyMem_Free(items);
+        st = open_replacement(w, row, &items[1]);
+    for (size_t i = 2; i < room.count && st == ST_OK; i++)
+        st = rule_open_exact(w, row, &items[i]);
+    PyObject *result = st == ST_OK ? substitute(w, c, items) : NULL;
+    room_close(&room);
     return result;
 }
 

@@ -11,27 +11,16 @@
 #include "src/call/special.h"
 #include "src/call/states.h"
 
-#define FEW 8
-
 // A call being made ready: self first, then arguments, then the values of keywords.
 typedef struct ready {
     world *w;
     const rule *row;
-    call call;        // of the unbound callable, with `items`
-    PyObject **items; // strong references
-    size_t all;       // how many, with those of keywords
-    bool feeds;       // some iterable is given as a feed
-    bool calls;       // a function is given, which gets the elements
-    bool unordered;   // in what order elements are taken is not known (R_FEW)
-    PyObject *few[FEW];
+    call call; // of the unbound callable, with the arguments in `room`
+    arg_room room;
+    bool feeds;     // some iterable is given as a feed
+    bool calls;     // a function is given, which gets the elements
+    bool unordered; // in what order elements are taken is not known (R_FEW)
 } ready;
-
-static void drop(ready *c) {
-    for (size_t i = 0; i < c->all; i++)
-        Py_DECREF(c->items[i]);
-    if (c->items != c->few)
-        PyMem_Free(c->items);
-}
 
 // What a bound C method is bound to; new reference. NULL, without an exception, for what is not
 // bound.
@@ -50,23 +39,13 @@ static PyObject *bound_self(world *w, const rule *row, PyObject *callable, PyObj
 
 // `self` is taken over; NULL: none comes before the arguments.
 static status collect(ready *c, PyObject *target, PyObject *self, const call *by) {
-    size_t first = self != NULL, count = call_count(by);
-    c->items = first + count <= FEW ? c->few : PyMem_New(PyObject *, first + count);
-    if (!c->items) {
-        Py_XDECREF(self);
-        PyErr_NoMemory();
+    if (!room_open(&c->room, self, by))
         return ST_ERROR;
-    }
-    if (self)
-        c->items[0] = self;
-    for (size_t i = 0; i < count; i++)
-        c->items[first + i] = Py_NewRef(by->args[i]);
-    c->all = first + count;
     c->call = *by;
     c->call.callable = target;
     c->call.rule = c->row;
-    c->call.args = c->items;
-    c->call.given = first + by->given;
+    c->call.args = c->room.items;
+    c->call.given = (self != NULL) + by->given;
     return ST_OK;
 }
 
@@ -231,7 +210,7 @@ static void note_write(world *w, const rule *row, const call *c) {
 }
 
 static status open_self(ready *c) {
-    PyObject **self = &c->items[0];
+    PyObject **self = &c->room.items[0];
     TRY(protocol_open(c->w, self, P_NONE));
     TRY(check_self(c, *self));
     if (c->row->first & R_ORDERED)
@@ -241,7 +220,7 @@ static status open_self(ready *c) {
 
 // The class that a __new__ makes an instance of.
 static status open_class(ready *c) {
-    PyObject **type = &c->items[0], *name = NULL;
+    PyObject **type = &c->room.items[0], *name = NULL;
     TRY(protocol_open(c->w, type, P_NONE));
     if (!PyType_Check(*type))
         return ST_OK; // the native function says so
@@ -269,15 +248,17 @@ static bool is_quiet_set(PyObject *o) {
 
 static status check_orders(ready *c) {
     for (size_t i = 0; i < c->call.given; i++)
-        TRY(protocol_open(c->w, &c->items[i], PyAnySet_Check(c->items[i]) ? P_ITER : P_NONE));
+        TRY(protocol_open(c->w, &c->room.items[i],
+                          PyAnySet_Check(c->room.items[i]) ? P_ITER : P_NONE));
     return ST_OK;
 }
 
 // Elements one by one into an empty set: of one element at most the outcome has no order. (What is
 // much larger than the other is copied whole instead, see set_difference.)
 static status leave_unordered(ready *c) {
-    c->unordered = c->call.given == 2 && is_quiet_set(c->items[0]) && is_quiet_set(c->items[1]) &&
-                   PySet_GET_SIZE(c->items[0]) >> 2 <= PySet_GET_SIZE(c->items[1]);
+    c->unordered = c->call.given == 2 && is_quiet_set(c->room.items[0]) &&
+                   is_quiet_set(c->room.items[1]) &&
+                   PySet_GET_SIZE(c->room.items[0]) >> 2 <= PySet_GET_SIZE(c->room.items[1]);
     return c->unordered ? ST_OK : check_orders(c);
 }
 
@@ -294,27 +275,27 @@ static status open_pure(ready *c) {
     size_t i = 0;
     if (c->row->owner && c->call.given) {
         TRY(open_self(c));
-        PyObject *self = c->items[i++];
+        PyObject *self = c->room.items[i++];
         if (!PyType_Check(self) && !holds_value(self))
-            TRY(rule_open_exact(c->w, c->row, &c->items[0]));
+            TRY(rule_open_exact(c->w, c->row, &c->room.items[0]));
     }
     if (c->row->makes && c->call.given) {
         TRY(open_class(c));
         i = 1;
     }
-    for (; i < c->all; i++)
-        TRY(rule_open_exact(c->w, c->row, &c->items[i]));
+    for (; i < c->room.count; i++)
+        TRY(rule_open_exact(c->w, c->row, &c->room.items[i]));
     return ST_OK;
 }
 
 // Whether a function is given where the row says that one is called.
 static status find_function(ready *c, size_t first) {
-    for (size_t i = first; i < c->all; i++) {
+    for (size_t i = first; i < c->room.count; i++) {
         unsigned mask = i == first ? c->row->first : c->row->args;
         bool called = mask & P_CALL;
         if (i >= c->call.given)
             called = is_function_name(PyTuple_GET_ITEM(c->call.keywords, i - c->call.given));
-        int none = called ? door_is(c->w, c->items[i], Py_None) : 1;
+        int none = called ? door_is(c->w, c->room.items[i], Py_None) : 1;
         if (none < 0)
             return c->w->stop.broken ? ST_BREAK : ST_ERROR;
         c->calls |= !none;
@@ -332,20 +313,21 @@ static status open_struct(ready *c) {
     if (row->elements && !(row->first & (R_SPREAD | R_KEYWORDS)))
         TRY(find_function(c, first));
     for (size_t i = first; i < c->call.given; i++)
-        TRY(open_argument(c, &c->items[i], i == first ? row->first : row->args));
-    for (size_t i = c->call.given; i < c->all; i++)
-        TRY(open_keyword(c, PyTuple_GET_ITEM(c->call.keywords, i - c->call.given), &c->items[i]));
+        TRY(open_argument(c, &c->room.items[i], i == first ? row->first : row->args));
+    for (size_t i = c->call.given; i < c->room.count; i++)
+        TRY(open_keyword(c, PyTuple_GET_ITEM(c->call.keywords, i - c->call.given),
+                         &c->room.items[i]));
     return row->first & R_FEW ? leave_unordered(c) : ST_OK;
 }
 
 // Whether native code may have met something that is not what it stands for.
 static bool is_suspicious(const ready *c) {
     size_t first = c->row->owner || c->row->makes ? 1 : 0;
-    if (first && c->call.given && c->row->elements && handler_meets_standin(c->items[0], 3))
+    if (first && c->call.given && c->row->elements && handler_meets_standin(c->room.items[0], 3))
         return true;
     for (size_t i = first; i < c->call.given; i++) {
         unsigned mask = i == first ? c->row->first : c->row->args;
-        if ((mask & ~(unsigned)R_FLAGS) && handler_meets_standin(c->items[i], 3))
+        if ((mask & ~(unsigned)R_FLAGS) && handler_meets_standin(c->room.items[i], 3))
             return true;
     }
     return false;
@@ -354,18 +336,18 @@ static bool is_suspicious(const ready *c) {
 // Whether a stand-in was among the elements is known only afterwards.
 static PyObject *call_feeding(ready *c, bool suspicious) {
     PyObject *result =
-        PyObject_Vectorcall(c->call.callable, c->items, c->call.given, c->call.keywords);
+        PyObject_Vectorcall(c->call.callable, c->room.items, c->call.given, c->call.keywords);
     return native_result(c->w, result, suspicious || c->w->torch != NULL);
 }
 
 // The text of an object is not among what was made ready: it may be an address.
 static void doubt_text(ready *c) {
     size_t shown = c->row->owner ? 1 : 0;
-    if (c->w->stop.broken || shown >= c->call.given || value_immutable(c->items[shown]))
+    if (c->w->stop.broken || shown >= c->call.given || value_immutable(c->room.items[shown]))
         return;
     PyErr_Clear();
     world_break(c->w, REASON_NATIVE_ERROR, "%s, which shows a %s object", c->row->path,
-                Py_TYPE(c->items[shown])->tp_name);
+                Py_TYPE(c->room.items[shown])->tp_name);
 }
 
 static bool takes(const rule_takes *t, const call *c) {
@@ -399,7 +381,7 @@ static PyObject *run_ready(ready *c) {
     bool warning = state_makes_warning(&c->call);
     c->w->inside.warning += warning;
     PyObject *result = c->feeds ? call_feeding(c, suspicious)
-                                : call_native(c->w, c->call.callable, c->items, c->call.given,
+                                : call_native(c->w, c->call.callable, c->room.items, c->call.given,
                                               c->call.keywords, suspicious);
     c->w->inside.warning -= warning;
     if (!result && row->first & R_SHOWN)
@@ -457,7 +439,7 @@ PyObject *rule_call(world *w, const rule *row, const call *c) {
     if (collect(&r, target, self, c) != ST_OK)
         return NULL;
     PyObject *result = run_ready(&r);
-    drop(&r);
+    room_close(&r.room);
     return result;
 }
 
