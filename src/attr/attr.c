@@ -16,8 +16,8 @@ static void note_asked(world *w, PyObject *o, PyObject *name) {
         return;
     PyObject *raised = py_take_raised();
     PyAttributeErrorObject *error = (PyAttributeErrorObject *)raised;
-    if (PyErr_GivenExceptionMatches(raised, PyExc_AttributeError) && error->name == NULL &&
-        error->obj == NULL && record_of(w, raised) == NULL) {
+    if (PyErr_GivenExceptionMatches(raised, PyExc_AttributeError) && !error->name && !error->obj &&
+        !record_of(w, raised)) {
         error->name = Py_NewRef(name);
         error->obj = Py_NewRef(o);
     }
@@ -28,7 +28,7 @@ static void note_asked(world *w, PyObject *o, PyObject *name) {
 // words; only where a deletion is held back does it find something.
 PyObject *attr_missing(world *w, PyObject *o, PyObject *name, getattrofunc native) {
     PyObject *there = native(o, name);
-    if (there == NULL)
+    if (!there)
         return NULL;
     Py_DECREF(there);
     if (native != PyObject_GenericGetAttr || strlen(Py_TYPE(o)->tp_name) > PY_ATTRIBUTE_ERROR_NAME)
@@ -43,7 +43,7 @@ PyObject *attr_missing(world *w, PyObject *o, PyObject *name, getattrofunc nativ
 // The instance dict's half; new reference, NULL without an exception if it has no such name.
 static PyObject *instance_get(world *w, PyObject *o, PyObject *name) {
     record *r = is_lazy(o) ? ((lazy *)o)->record : record_of(w, o);
-    if (r != NULL) {
+    if (r) {
         names *n = names_of_object(w, r);
         return n ? names_get(w, n, name) : NULL;
     }
@@ -67,19 +67,18 @@ static PyObject *get_in_order(world *w, PyObject *o, PyTypeObject *type, PyObjec
     descr d;
     if (descr_find(w, type, name, &d) != ST_OK)
         return NULL;
-    if (world_sealed(w, o) && (d.data || d.found == NULL))
+    if (world_sealed(w, o) && (d.data || !d.found))
         return world_break(w, REASON_ATTRIBUTE, "%s.%U, before there is one", type->tp_name, name);
     if (d.data && d.gets)
         return descr_get(w, &d, o, type);
     PyObject *value = instance_get(w, o, name);
-    if (value != NULL || PyErr_Occurred())
+    if (value || PyErr_Occurred())
         return value;
-    if (d.found == NULL) {
+    if (!d.found) {
         *missing = true;
         return NULL;
     }
-    if (method != NULL && d.gets &&
-        PyType_HasFeature(Py_TYPE(d.raw), Py_TPFLAGS_METHOD_DESCRIPTOR)) {
+    if (method && d.gets && PyType_HasFeature(Py_TYPE(d.raw), Py_TPFLAGS_METHOD_DESCRIPTOR)) {
         *method = true;
         return Py_NewRef(d.found);
     }
@@ -105,7 +104,7 @@ static PyObject *get_module(world *w, PyObject *o, PyObject *name) {
     if (!missing)
         return value;
     PyObject *hook = instance_get(w, o, word.getattr);
-    if (hook == NULL)
+    if (!hook)
         return PyErr_Occurred() ? NULL : attr_missing(w, o, name, PyModule_Type.tp_getattro);
     value = call_with(w, hook, &name, 1);
     Py_DECREF(hook);
@@ -117,7 +116,7 @@ static PyObject *open_part(world *w, PyObject *o, source_kind kind, PyObject *na
     record *r = record_itself(w, o);
     PyObject *part = r ? load_field(w, r, kind, NULL, 0) : PyObject_GenericGetAttr(o, name);
     PyObject *opened = part ? door_open(w, part) : NULL;
-    if (opened == NULL) {
+    if (!opened) {
         Py_XDECREF(part);
         return NULL;
     }
@@ -131,7 +130,7 @@ static PyObject *get_bound(world *w, PyObject *o, PyObject *name) {
     descr d;
     if (descr_find(w, Py_TYPE(o), name, &d) != ST_OK)
         return NULL;
-    if (d.found != NULL && name != word.doc)
+    if (d.found && name != word.doc)
         return descr_get(w, &d, o, Py_TYPE(o));
     PyObject *function = open_part(w, o, SOURCE_METHOD_FUNC, word.func);
     return function ? attr_get(w, function, name) : NULL;
@@ -140,7 +139,7 @@ static PyObject *get_bound(world *w, PyObject *o, PyObject *name) {
 static PyObject *get_super(world *w, PyObject *o, PyObject *name) {
     PyObject *type = open_part(w, o, SOURCE_SUPER_TYPE, word.thisclass);
     PyObject *self = type ? open_part(w, o, SOURCE_SUPER_SELF, word.self) : NULL;
-    if (self == NULL)
+    if (!self)
         return NULL;
     if (self == Py_None || Py_TYPE(o) != &PySuper_Type)
         return world_break(w, REASON_ATTRIBUTE, "a super object that is not bound");
@@ -154,14 +153,14 @@ void attr_know_pybind(const PyTypeObject *metaclass) {
 }
 
 bool attr_is_pybind(const PyTypeObject *metaclass) {
-    return pybind_class != NULL && metaclass->tp_getattro == pybind_class;
+    return pybind_class && metaclass->tp_getattro == pybind_class;
 }
 
 static PyObject *get_pybind_class(world *w, PyObject *class, PyObject *name) {
     descr d;
     if (descr_find(w, (PyTypeObject *)class, name, &d) != ST_OK)
         return NULL;
-    if (d.found != NULL && Py_IS_TYPE(d.raw, &PyInstanceMethod_Type))
+    if (d.found && Py_IS_TYPE(d.raw, &PyInstanceMethod_Type))
         return world_break(w, REASON_ATTRIBUTE, "%s.%U", ((PyTypeObject *)class)->tp_name, name);
     return attr_get_class(w, class, name);
 }
@@ -195,16 +194,15 @@ static PyObject *get_hooked(world *w, PyObject *o, PyTypeObject *type, PyObject 
     PyObject *args[] = {o, name};
     bool missing = false;
     PyObject *value;
-    if (get.native == (void *)PyObject_GenericGetAttr && hook.found != NULL)
+    if (get.native == (void *)PyObject_GenericGetAttr && hook.found)
         value = get_in_order(w, o, type, name, method, &missing);
-    else if (get.native != NULL)
+    else if (get.native)
         value = get_by_native(w, o, type, name, (getattrofunc)get.native, method);
     else
         value = way_call(w, &get, args, 2);
     if (missing) // no error is made only to be dropped
         return way_call(w, &hook, args, 2);
-    if (value != NULL || hook.found == NULL || w->stop.broken ||
-        !PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (value || !hook.found || w->stop.broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return value;
     PyErr_Clear();
     return way_call(w, &hook, args, 2);
@@ -215,17 +213,17 @@ static PyObject *open_for_attributes(world *w, PyObject *o, PyTypeObject **type)
     *type = Py_TYPE(o);
     if (!is_lazy(o))
         return o;
-    if (((lazy *)o)->inside == NULL && PyDict_Check(((lazy *)o)->outside)) {
+    if (!((lazy *)o)->inside && PyDict_Check(((lazy *)o)->outside)) {
         record *r = door_dict(w, o);
-        if (r != NULL && r->inside == NULL) {
+        if (r && !r->inside) {
             *type = Py_TYPE(r->outside);
             return o;
         }
-        if (r == NULL && PyErr_Occurred())
+        if (!r && PyErr_Occurred())
             return NULL;
     }
     o = door_open(w, o);
-    if (o != NULL)
+    if (o)
         *type = Py_TYPE(o);
     return o;
 }
@@ -237,7 +235,7 @@ static bool is_answered(world *w, PyObject **o, PyTypeObject **type, PyObject *n
     *o = open_for_attributes(w, *o, type);
     const standin_kind *kind = *o ? standin_kind_of(*o) : NULL;
     *value = kind ? kind->get(w, *o, name) : NULL;
-    return *o == NULL || kind != NULL;
+    return !*o || kind;
 }
 
 PyObject *attr_behind_proxy(world *w, PyObject *proxy) {
@@ -268,7 +266,7 @@ static PyObject *get(world *w, PyObject *o, PyObject *name, bool *method) {
                                       : get_by_native(w, o, type, name, type->tp_getattro, method);
     if (w->stop.broken)
         Py_CLEAR(value);
-    else if (value == NULL && (o = door_open(w, o)) != NULL)
+    else if (!value && (o = door_open(w, o)))
         note_asked(w, o, name);
     return value;
 }
@@ -282,7 +280,7 @@ PyObject *attr_get(world *w, PyObject *o, PyObject *name) {
 int attr_get_method(world *w, PyObject *o, PyObject *name, PyObject **value) {
     bool method = false;
     *value = get(w, o, name, &method);
-    return method && *value != NULL;
+    return method && *value;
 }
 
 PyObject *attr_get_generic(world *w, PyObject *o, PyObject *name) {
@@ -300,7 +298,7 @@ PyObject *attr_special(world *w, PyObject *o, PyObject *name) {
             PyErr_Clear();
         return value;
     }
-    if (descr_find(w, type, name, &d) != ST_OK || d.found == NULL)
+    if (descr_find(w, type, name, &d) != ST_OK || !d.found)
         return NULL;
     return descr_get(w, &d, o, type);
 }

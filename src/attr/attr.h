@@ -9,7 +9,7 @@ PyObject *attr_get(world *w, PyObject *o, PyObject *name);
 // is_own_proxy: whether `o` is a weak proxy that was made inside. attr_behind_proxy: the object
 // behind it, a new reference, or a break if the object could be dead.
 static inline bool is_own_proxy(const world *w, PyObject *o) {
-    return PyWeakref_CheckProxy(o) && record_of(w, o) == NULL;
+    return PyWeakref_CheckProxy(o) && !record_of(w, o);
 }
 PyObject *attr_behind_proxy(world *w, PyObject *proxy);
 // Like LOAD_METHOD: 1 if *value is a plain function, to be called with `o` as the first argument,

@@ -16,9 +16,9 @@ PyObject *attr_get_class(world *w, PyObject *class, PyObject *name) {
         return descr_get(w, &of_meta, class, meta);
     if (descr_find(w, type, name, &own) != ST_OK)
         return NULL;
-    if (own.found != NULL)
+    if (own.found)
         return descr_get(w, &own, NULL, type);
-    if (of_meta.found != NULL)
+    if (of_meta.found)
         return descr_get(w, &of_meta, class, meta);
     return attr_missing(w, class, name, PyType_Type.tp_getattro);
 }
@@ -34,7 +34,7 @@ static int has_own(world *w, PyTypeObject *class, PyObject *name) {
     record *r = type_source(w, class) ? record_of(w, (PyObject *)class) : NULL;
     names *own = r ? names_of_object(w, r) : NULL;
     value = own ? names_get(w, own, name) : NULL;
-    if (value == NULL)
+    if (!value)
         return w->stop.broken || PyErr_Occurred() ? -1 : 0;
     Py_DECREF(value);
     return 1;
@@ -72,24 +72,24 @@ static PyTypeObject *start_of(world *w, PyTypeObject *type, PyObject *self) {
         return NULL;
     }
     if (raw_is_python_class(start))
-        if (class_value(w, start) == NULL || type_guard_mro(w, start) != ST_OK)
+        if (!class_value(w, start) || type_guard_mro(w, start) != ST_OK)
             return NULL;
     return start;
 }
 
 PyObject *attr_super(world *w, PyTypeObject *type, PyObject *self, PyObject *name) {
     self = door_open(w, self);
-    if (self == NULL)
+    if (!self)
         return NULL;
     if (is_standin(self))
         return world_break(w, REASON_ATTRIBUTE, "super() of a tensor");
     PyTypeObject *start = start_of(w, type, self);
     descr d = {0};
-    if (start == NULL)
+    if (!start)
         return NULL;
     if (name != word.class_ && find_after(w, start, type, name, &d) != ST_OK)
         return NULL;
-    if (d.found != NULL)
+    if (d.found)
         return descr_get(w, &d, self == (PyObject *)start ? NULL : self, start);
     // The super object itself answers, or says that there is nothing.
     PyObject *args[] = {(PyObject *)type, self};

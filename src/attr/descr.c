@@ -16,16 +16,16 @@ PyObject *class_value(world *w, PyTypeObject *type) {
 
 record *record_itself(const world *w, PyObject *o) {
     record *r = record_of(w, o);
-    return r != NULL && r->outside == o ? r : NULL;
+    return r && r->outside == o ? r : NULL;
 }
 
 PyObject *load_field(world *w, record *r, source_kind kind, PyObject *key, Py_ssize_t index) {
     PyObject *kept = NULL, *lazy = NULL;
     PyObject *object = source_read(kind, r->outside, key, index, &kept);
     source *s = object ? guard_source(w->guards, kind, r->source, key, index) : NULL;
-    if (s != NULL)
+    if (s)
         lazy = door_load(w, s, object);
-    else if (object == NULL)
+    else if (!object)
         world_break(w, REASON_ATTRIBUTE, "a field of %s", Py_TYPE(r->outside)->tp_name);
     Py_XDECREF(kept);
     return lazy;
@@ -40,7 +40,7 @@ status way_find(world *w, PyTypeObject *type, PyObject *name, void *slot, way *s
         return ST_OK;
     }
     s->found = type_lookup(w, type, name, &s->raw);
-    if (s->found == NULL)
+    if (!s->found)
         return PyErr_Occurred() ? failed(w) : ST_OK;
     if (!Py_IS_TYPE(s->raw, &PyWrapperDescr_Type))
         return ST_OK;
@@ -68,7 +68,7 @@ PyObject *way_call(world *w, const way *s, PyObject *const *args, size_t count) 
 static status has_special(world *w, PyTypeObject *type, PyObject *name, bool *has) {
     way s;
     TRY(way_find(w, type, name, NULL, &s));
-    *has = s.native != NULL || s.found != NULL;
+    *has = s.native || s.found;
     return ST_OK;
 }
 
@@ -82,9 +82,9 @@ status descr_of(world *w, PyObject *found, PyObject *raw, descr *d) {
         d->data = kind->tp_descr_set != NULL;
         return ST_OK;
     }
-    if (world_tensors != NULL && world_tensors->is_tensor(raw))
+    if (world_tensors && world_tensors->is_tensor(raw))
         return ST_OK;
-    if (door_type(w, found) == NULL)
+    if (!door_type(w, found))
         return failed(w);
     TRY(has_special(w, kind, word.get, &d->gets));
     TRY(has_special(w, kind, word.set, &d->data));
@@ -95,7 +95,7 @@ status descr_find(world *w, PyTypeObject *type, PyObject *name, descr *d) {
     PyObject *raw = NULL;
     *d = (descr){0};
     PyObject *found = type_lookup(w, type, name, &raw);
-    if (found == NULL)
+    if (!found)
         return PyErr_Occurred() ? failed(w) : ST_OK;
     return descr_of(w, found, raw, d);
 }
@@ -114,14 +114,14 @@ static PyObject *get_function(world *w, const descr *d, PyObject *o, PyTypeObjec
 
 // A builtin method: its self must be whole.
 static PyObject *get_native(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
-    if (o != NULL && (o = door_open(w, o)) == NULL)
+    if (o && !(o = door_open(w, o)))
         return NULL;
     return Py_TYPE(d->raw)->tp_descr_get(d->raw, o, (PyObject *)type);
 }
 
 static PyObject *get_native_class(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
     (void)o;
-    if (class_value(w, type) == NULL)
+    if (!class_value(w, type))
         return NULL;
     return Py_TYPE(d->raw)->tp_descr_get(d->raw, NULL, (PyObject *)type);
 }
@@ -129,7 +129,7 @@ static PyObject *get_native_class(world *w, const descr *d, PyObject *o, PyTypeO
 PyObject *descr_held(world *w, const descr *d, source_kind kind, PyObject *name) {
     record *r = record_itself(w, d->raw);
     PyObject *field = PyObject_GenericGetAttr(d->raw, name);
-    if (field == NULL || r == NULL || field == Py_None) {
+    if (!field || !r || field == Py_None) {
         if (field == Py_None)
             Py_CLEAR(field);
         return field;
@@ -139,10 +139,10 @@ PyObject *descr_held(world *w, const descr *d, source_kind kind, PyObject *name)
 }
 
 static PyObject *get_property(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
-    if (o == NULL || o == Py_None)
+    if (!o || o == Py_None)
         return Py_NewRef(d->found);
     PyObject *getter = descr_held(w, d, SOURCE_PROPERTY_GET, word.fget);
-    if (getter == NULL) // CPython's own words, and no code to run
+    if (!getter) // CPython's own words, and no code to run
         return PyErr_Occurred() ? NULL : PyProperty_Type.tp_descr_get(d->raw, o, (PyObject *)type);
     PyObject *result = call_with(w, getter, &o, 1);
     Py_DECREF(getter);
@@ -152,7 +152,7 @@ static PyObject *get_property(world *w, const descr *d, PyObject *o, PyTypeObjec
 static PyObject *get_static(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
     (void)o, (void)type;
     PyObject *callable = descr_held(w, d, SOURCE_WRAPPED, word.func);
-    if (callable == NULL && !PyErr_Occurred())
+    if (!callable && !PyErr_Occurred())
         Py_RETURN_NONE;
     return callable;
 }
@@ -164,7 +164,7 @@ static PyObject *get_class(world *w, const descr *d, PyObject *o, PyTypeObject *
     PyObject *opened = callable ? door_open(w, callable) : NULL;
     PyObject *bound = NULL;
     descr inner;
-    if (opened == NULL)
+    if (!opened)
         ;
     else if (PyFunction_Check(opened) || !PY_CLASSMETHOD_CHAINS)
         bound = PyMethod_New(opened, class);
@@ -182,7 +182,7 @@ static PyObject *get_instance_method(world *w, const descr *d, PyObject *o, PyTy
         source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
         function = s ? door_bring(w, s, function) : NULL;
     }
-    if (function == NULL)
+    if (!function)
         return NULL;
     return o ? PyMethod_New(function, o) : Py_NewRef(function);
 }
@@ -219,7 +219,7 @@ static PyObject *get_by_native(world *w, const descr *d, void *native, PyObject 
         return get_function(w, d, o, type);
     if (native == (void *)word.tuple_getter->tp_descr_get)
         return get_native(w, d, o, type);
-    if (native == (void *)word.partial->tp_descr_get && o == NULL) // on an instance it warns (3.13)
+    if (native == (void *)word.partial->tp_descr_get && !o) // on an instance it warns (3.13)
         return Py_NewRef(d->found);
     return world_break(w, REASON_ATTRIBUTE, "a descriptor of type %s", Py_TYPE(d->raw)->tp_name);
 }
@@ -248,7 +248,7 @@ PyObject *descr_get(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
 static int set_property(world *w, const descr *d, PyObject *o, PyObject *value) {
     PyObject *setter = value ? descr_held(w, d, SOURCE_PROPERTY_SET, word.fset)
                              : descr_held(w, d, SOURCE_PROPERTY_DEL, word.fdel);
-    if (setter == NULL)
+    if (!setter)
         return PyErr_Occurred() ? -1 : PyProperty_Type.tp_descr_set(d->raw, o, value);
     PyObject *args[] = {o, value};
     PyObject *result = call_with(w, setter, args, value ? 2 : 1);
@@ -270,9 +270,9 @@ int descr_set(world *w, const descr *d, PyObject *o, PyObject *value) {
     way set;
     if (way_find(w, kind, name, kind->tp_descr_set, &set) != ST_OK)
         return -1;
-    if (set.found != NULL)
+    if (set.found)
         return set_by_code(w, d, &set, o, value);
-    if (set.native == NULL) { // only the other one of the two is there (slot_tp_descr_set)
+    if (!set.native) { // only the other one of the two is there (slot_tp_descr_set)
         PyErr_SetObject(PyExc_AttributeError, name);
         return -1;
     }

@@ -137,7 +137,7 @@ static bool runs_code(PyTypeObject *owner, PyObject *name, PyObject *o) {
 static PyObject *read_outside(world *w, const descr *d, record *r) {
     PyTypeObject *owner = PyDescr_TYPE(d->raw);
     PyObject *name = PyDescr_NAME(d->raw), *value = read_native(d, r->outside);
-    if (value == NULL) // a read that runs no code says what is missing in CPython's own words
+    if (!value) // a read that runs no code says what is missing in CPython's own words
         return NULL;
     source_kind kind = SOURCE_FIELD;
     bool known = value != Py_None && find_place(owner, name, &kind);
@@ -145,9 +145,9 @@ static PyObject *read_outside(world *w, const descr *d, record *r) {
     // Some getters make a new object each time; the first one stands for all of them.
     uint64_t *before = s ? map_get(&w->in.lazies, map_key(s)) : NULL;
     PyObject *loaded = NULL;
-    if (before != NULL)
+    if (before)
         loaded = Py_NewRef((PyObject *)(uintptr_t)*before);
-    else if (s != NULL)
+    else if (s)
         loaded = door_load(w, s, value);
     Py_DECREF(value);
     return loaded;
@@ -157,7 +157,7 @@ static PyObject *read_outside(world *w, const descr *d, record *r) {
 static PyObject *read_namespace(world *w, PyObject *dict) {
     record *r = record_of(w, dict);
     names *n = r ? names_of_dict(w, r) : NULL;
-    if (n != NULL)
+    if (n)
         return names_as_object(w, n);
     if (PyErr_Occurred())
         return NULL;
@@ -180,11 +180,11 @@ static PyObject *read_inside(world *w, const descr *d, PyObject *o) {
     if (owner == &PyFunction_Type && name == word.builtins)
         return read_namespace(w, ((PyFunctionObject *)o)->func_builtins);
     PyObject *value = read_native(d, o);
-    if (owner == &PyCode_Type && value != NULL)
+    if (owner == &PyCode_Type && value)
         return give_fixed(w, value);
     if (value == Py_None && name == word.context && raised_nothing_outside(w) != ST_OK)
         Py_CLEAR(value);
-    if (value != NULL && is_trampoline(value))
+    if (value && is_trampoline(value))
         Py_SETREF(value, Py_NewRef(trampoline_callable(value)));
     return value;
 }
@@ -192,15 +192,15 @@ static PyObject *read_inside(world *w, const descr *d, PyObject *o) {
 // --- __dict__, __class__, slots ---
 
 static PyObject *read_dict(world *w, const descr *d, PyObject *o) {
-    if (PyType_Check(o) && class_value(w, (PyTypeObject *)o) == NULL)
+    if (PyType_Check(o) && !class_value(w, (PyTypeObject *)o))
         return NULL;
     record *r = record_of(w, o);
-    if (r == NULL)
+    if (!r)
         return read_native(d, o);
     if (PyType_Check(o))
         return read_outside(w, d, r);
     names *n = names_of_object(w, r);
-    if (n != NULL)
+    if (n)
         return names_as_object(w, n);
     return PyErr_Occurred() ? NULL : refuse(w, Py_TYPE(o), word.dict);
 }
@@ -208,10 +208,10 @@ static PyObject *read_dict(world *w, const descr *d, PyObject *o) {
 // What __slots__ made: a place of its own in each object.
 static PyObject *read_slot(world *w, const descr *d, PyObject *o) {
     record *r = record_of(w, o);
-    if (r == NULL)
+    if (!r)
         return read_native(d, o);
     PyObject *value = slot_get(w, r, d->raw);
-    if (value == NULL && !PyErr_Occurred())
+    if (!value && !PyErr_Occurred())
         py_slot_missing(o, ((PyMemberDescrObject *)d->raw)->d_member->name);
     return value;
 }
@@ -229,7 +229,7 @@ static bool is_dict_field(PyTypeObject *owner, PyObject *name) {
 static PyObject *read_cell(world *w, const descr *d, PyObject *o) {
     PyObject *value = cell_get(w, o);
     // Empty: CPython's own words come from a cell that is really empty.
-    if (value == NULL && !PyErr_Occurred())
+    if (!value && !PyErr_Occurred())
         return PyCell_GET(o) ? refuse(w, &PyCell_Type, PyDescr_NAME(d->raw)) : read_native(d, o);
     return value;
 }
@@ -239,7 +239,7 @@ PyObject *field_get(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
     PyObject *name = PyDescr_NAME(d->raw);
     if (owner == &PyBaseObject_Type && name == word.class_)
         return Py_XNewRef(class_value(w, type));
-    if ((o = door_open(w, o)) == NULL)
+    if (!(o = door_open(w, o)))
         return NULL;
     if (!PyObject_TypeCheck(o, owner))
         return read_native(d, o); // descr_check's TypeError
@@ -253,10 +253,10 @@ PyObject *field_get(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
         return read_by_rule(w, d, o);
     if (is_hidden(owner, name, o) || runs_code(owner, name, o))
         return refuse(w, owner, name);
-    if (PyType_Check(o) && class_value(w, (PyTypeObject *)o) == NULL)
+    if (PyType_Check(o) && !class_value(w, (PyTypeObject *)o))
         return NULL;
     record *r = record_itself(w, o);
-    if (r == NULL)
+    if (!r)
         return read_inside(w, d, o);
     if (name == word.traceback || makes_missing(owner, name, o))
         return refuse(w, owner, name);
@@ -273,17 +273,17 @@ static int refuse_write(world *w, PyTypeObject *owner, PyObject *name) {
 }
 
 static int write_native(world *w, const descr *d, PyObject *o, PyObject *value) {
-    if (value != NULL && (value = door_open(w, value)) == NULL)
+    if (value && !(value = door_open(w, value)))
         return -1;
     return Py_TYPE(d->raw)->tp_descr_set(d->raw, o, value);
 }
 
 static int write_slot(world *w, const descr *d, PyObject *o, PyObject *value) {
     record *r = record_of(w, o);
-    if (r == NULL)
+    if (!r)
         return Py_TYPE(d->raw)->tp_descr_set(d->raw, o, value);
     PyObject *old = value ? NULL : slot_get(w, r, d->raw);
-    if (value == NULL && old == NULL) {
+    if (!value && !old) {
         if (!PyErr_Occurred()) // PyMember_SetOne says no more than this
             PyErr_SetString(PyExc_AttributeError, ((PyMemberDescrObject *)d->raw)->d_member->name);
         return -1;
@@ -297,20 +297,20 @@ static bool is_own_dict(world *w, PyObject *o, PyObject *value) {
     record *owner = record_of(w, o),
            *dict = is_lazy(value) ? ((lazy *)value)->record : record_of(w, value);
     names *own = owner ? names_of_object(w, owner) : NULL;
-    return own != NULL && ((dict != NULL && dict->names == own) || own->twin == value);
+    return own && ((dict && dict->names == own) || own->twin == value);
 }
 
 // The dict that an object made inside gets must be inside, too.
 static int write_dict(world *w, const descr *d, PyObject *o, PyObject *value) {
-    if (value != NULL && is_own_dict(w, o, value))
+    if (value && is_own_dict(w, o, value))
         return 0;
     if (w->stop.broken || PyErr_Occurred())
         return -1;
-    if (record_of(w, o) != NULL || PyType_Check(o) || value == NULL)
+    if (record_of(w, o) || PyType_Check(o) || !value)
         return refuse_write(w, PyDescr_TYPE(d->raw), word.dict);
-    if ((value = door_open(w, value)) == NULL)
+    if (!(value = door_open(w, value)))
         return -1;
-    if (PyDict_Check(value) && record_of(w, value) != NULL)
+    if (PyDict_Check(value) && record_of(w, value))
         return refuse_write(w, PyDescr_TYPE(d->raw), word.dict);
     return Py_TYPE(d->raw)->tp_descr_set(d->raw, o, value);
 }
@@ -323,13 +323,13 @@ static int write_cell(world *w, PyObject *o, PyObject *value) {
 static bool is_read_only(PyObject *raw) {
     if (Py_IS_TYPE(raw, &PyMemberDescr_Type))
         return ((PyMemberDescrObject *)raw)->d_member->flags & READONLY;
-    return ((PyGetSetDescrObject *)raw)->d_getset->set == NULL;
+    return !((PyGetSetDescrObject *)raw)->d_getset->set;
 }
 
 int field_set(world *w, const descr *d, PyObject *o, PyObject *value) {
     PyTypeObject *owner = PyDescr_TYPE(d->raw);
     PyObject *name = PyDescr_NAME(d->raw);
-    if ((o = door_open(w, o)) == NULL)
+    if (!(o = door_open(w, o)))
         return -1;
     if (!PyObject_TypeCheck(o, owner) || is_read_only(d->raw))
         return Py_TYPE(d->raw)->tp_descr_set(d->raw, o, value);
@@ -341,7 +341,7 @@ int field_set(world *w, const descr *d, PyObject *o, PyObject *value) {
         return write_dict(w, d, o, value);
     if (owner == &PyCell_Type)
         return write_cell(w, o, value);
-    if (!is_plain(owner) || PyType_Check(o) || record_of(w, o) != NULL)
+    if (!is_plain(owner) || PyType_Check(o) || record_of(w, o))
         return refuse_write(w, owner, name);
     return write_native(w, d, o, value);
 }

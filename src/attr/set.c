@@ -18,18 +18,18 @@ static int refuse(world *w, reason why, PyObject *o, PyObject *name) {
 static int delete_missing(world *w, PyObject *o, PyObject *name) {
     record *r = record_of(w, o);
     PyObject *value;
-    if (r != NULL && raw_attr_get(r->outside, name, &value) != RAW_ABSENT)
+    if (r && raw_attr_get(r->outside, name, &value) != RAW_ABSENT)
         return refuse(w, REASON_ATTRIBUTE, o, name);
     return PyObject_GenericSetAttr(r ? r->outside : o, name, NULL);
 }
 
 static int set_outside(world *w, PyObject *o, record *r, PyObject *name, PyObject *value) {
     names *n = names_of_object(w, r);
-    if (n == NULL) // no dict: nothing can be written, and CPython says so
+    if (!n) // no dict: nothing can be written, and CPython says so
         return PyErr_Occurred() ? -1 : PyObject_GenericSetAttr(o, name, value);
-    if (value == NULL) {
+    if (!value) {
         PyObject *old = names_get(w, n, name);
-        if (old == NULL)
+        if (!old)
             return PyErr_Occurred() ? -1 : delete_missing(w, o, name);
         Py_DECREF(old);
     }
@@ -46,7 +46,7 @@ static int set_generic(world *w, PyObject *o, PyObject *name, PyObject *value) {
     record *r = record_of(w, o);
     if (world_sealed(w, o))
         return refuse(w, REASON_ATTRIBUTE, o, name);
-    if (r == NULL)
+    if (!r)
         return PyObject_GenericSetAttr(o, name, value);
     if (PyMethod_Check(o))
         return refuse(w, REASON_ATTRIBUTE, o, name);
@@ -65,7 +65,7 @@ static bool is_dunder(PyObject *name) {
 // Whether a value is plain data: a class that holds it behaves as before. 1, 0, -1.
 static int is_data(world *w, PyObject *value) {
     PyTypeObject *type = door_type(w, value);
-    if (type == NULL)
+    if (!type)
         return -1;
     if (is_standin(value) ||
         (world_tensors && is_lazy(value) && world_tensors->is_tensor(((lazy *)value)->outside)))
@@ -74,7 +74,7 @@ static int is_data(world *w, PyObject *value) {
     if (!raw_is_python_class(type))
         return !type->tp_descr_get && !type->tp_descr_set && !type->tp_call;
     for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
-        if (type_lookup(w, type, names[i], NULL) != NULL)
+        if (type_lookup(w, type, names[i], NULL))
             return 0;
         if (w->stop.broken || PyErr_Occurred())
             return -1;
@@ -84,7 +84,7 @@ static int is_data(world *w, PyObject *value) {
 
 // Of a class that was made inside. Native code may look at what it holds.
 static int set_made(world *w, PyObject *class, PyObject *name, PyObject *value) {
-    if (value != NULL && (value = door_open(w, value)) == NULL)
+    if (value && !(value = door_open(w, value)))
         return -1;
     world_touch(w);
     return PyType_Type.tp_setattro(class, name, value);
@@ -109,10 +109,10 @@ static int set_class(world *w, PyObject *class, PyObject *name, PyObject *value)
     record *r = data > 0 && class_value(w, (PyTypeObject *)class) ? record_of(w, class) : NULL;
     names *own = r ? names_of_object(w, r) : NULL;
     // A namespace that was met as a dict of its own no longer tells the class about changes.
-    if (own == NULL || !own->instance)
+    if (!own || !own->instance)
         return w->stop.broken || PyErr_Occurred() ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);
     PyObject *old = value ? NULL : names_get(w, own, name);
-    if (value == NULL && old == NULL)
+    if (!value && !old)
         return w->stop.broken || PyErr_Occurred() ? -1 : refuse(w, REASON_CLASS_WRITE, class, name);
     Py_XDECREF(old);
     return names_set(w, own, name, value) == ST_OK ? 0 : -1;
@@ -126,7 +126,7 @@ static int set_by_native(world *w, PyObject *o, PyObject *name, PyObject *value,
         return set_generic(w, o, name, value);
     if (native == PyType_Type.tp_setattro)
         return set_class(w, o, name, value);
-    if (native == NULL) // nothing can be written: CPython says so
+    if (!native) // nothing can be written: CPython says so
         return PyObject_SetAttr(o, name, value);
     return refuse(w, REASON_ATTRIBUTE, o, name);
 }
@@ -135,7 +135,7 @@ static int set_hooked(world *w, PyObject *o, PyObject *name, PyObject *value) {
     way set;
     if (way_find(w, Py_TYPE(o), value ? word.setattr : word.delattr, NULL, &set) != ST_OK)
         return -1;
-    if (set.found == NULL)
+    if (!set.found)
         return set_by_native(w, o, name, value, (setattrofunc)set.native);
     PyObject *args[] = {o, name, value};
     PyObject *result = way_call(w, &set, args, value ? 3 : 2);
@@ -151,12 +151,12 @@ static int set_proxied(world *w, PyObject *proxy, PyObject *name, PyObject *valu
 }
 
 int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value) {
-    if ((o = door_open(w, o)) == NULL)
+    if (!(o = door_open(w, o)))
         return -1;
     if (is_own_proxy(w, o))
         return set_proxied(w, o, name, value);
     const standin_kind *kind = standin_kind_of(o);
-    if (kind != NULL)
+    if (kind)
         return kind->set(w, o, name, value);
     if (is_trampoline(o))
         return refuse(w, REASON_ATTRIBUTE, trampoline_callable(o), name);
@@ -167,10 +167,10 @@ int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value) {
 }
 
 int attr_set_generic(world *w, PyObject *o, PyObject *name, PyObject *value) {
-    if ((o = door_open(w, o)) == NULL)
+    if (!(o = door_open(w, o)))
         return -1;
     const standin_kind *kind = standin_kind_of(o);
-    if (kind != NULL)
+    if (kind)
         return kind->set(w, o, name, value);
     if (PyType_Check(o)) // hackcheck's TypeError, or a change of a class
         return refuse(w, REASON_CLASS_WRITE, o, name);

@@ -18,18 +18,18 @@ static PyTypeObject *type_of_bound_wrapper(void) {
 }
 
 int words_setup(void) {
-    if (word.tuple_getter != NULL)
+    if (word.tuple_getter)
         return 0;
 #define WORD(id, text)                                                                             \
-    if (word.id == NULL && (word.id = PyUnicode_InternFromString(text)) == NULL)                   \
+    if (!word.id && !(word.id = PyUnicode_InternFromString(text)))                                 \
         return -1;
     WORDS(WORD)
 #undef WORD
-    if (word.partial == NULL && !(word.partial = find_type("_functools", "partial")))
+    if (!word.partial && !(word.partial = find_type("_functools", "partial")))
         return -1;
-    if (word.cached == NULL && !(word.cached = find_type("_functools", "_lru_cache_wrapper")))
+    if (!word.cached && !(word.cached = find_type("_functools", "_lru_cache_wrapper")))
         return -1;
-    if (word.method_wrapper == NULL && !(word.method_wrapper = type_of_bound_wrapper()))
+    if (!word.method_wrapper && !(word.method_wrapper = type_of_bound_wrapper()))
         return -1;
     word.tuple_getter = find_type("_collections", "_tuplegetter");
     return word.tuple_getter ? 0 : -1;

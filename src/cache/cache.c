@@ -173,7 +173,7 @@ static void entry_each_code(const entry *e, plan_visit visit, void *data) {
     for (int i = 0; i < e->looked; i++)
         visit(e->below[i].code, data);
     PyObject *why = e->why ? PyDict_GetItemString(e->why, "code") : NULL;
-    if (why != NULL)
+    if (why)
         visit(why, data);
 }
 
@@ -195,7 +195,7 @@ bool cache_is_place(const entry *e, const guard_frame *f) {
     for (int i = 0; i < e->looked; i++) {
         f = f->below;
         PyObject *code = e->below[i].code;
-        if (f == NULL || f->unit != e->below[i].unit || f->init != e->below[i].init ||
+        if (!f || f->unit != e->below[i].unit || f->init != e->below[i].init ||
             (PyObject *)py_frame_code(f->frame) != code || !cache_may_go_on(f) ||
             py_tools_on(ts, (PyCodeObject *)code))
             return false;

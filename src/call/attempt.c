@@ -24,18 +24,18 @@ static PyObject *undo(world *w, const moment *m) {
 
 static PyObject *handle_attempt(world *w, const call *c) {
     moment *m = world_mark(w, c->args, 1);
-    if (m == NULL || world_open_body(w) != ST_OK) {
+    if (!m || world_open_body(w) != ST_OK) {
         moment_free(m);
         return NULL;
     }
     call inner = {.callable = c->args[0]};
     PyObject *value = call_any(w, &inner), *result = NULL;
-    bool caught = value == NULL && !w->stop.broken && PyErr_ExceptionMatches(PyExc_Exception) &&
+    bool caught = !value && !w->stop.broken && PyErr_ExceptionMatches(PyExc_Exception) &&
                   !PyErr_ExceptionMatches(PyExc_MemoryError);
     Py_XDECREF(value);
     if (caught)
         PyErr_Clear();
-    if (value != NULL || caught)
+    if (value || caught)
         result = undo(w, m);
     moment_free(m);
     return result;

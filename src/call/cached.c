@@ -34,7 +34,7 @@ static PyObject *refuse(world *w, const cached_call *c) {
 
 // Hashed by identity, and made inside: what came in from outside has a record.
 static bool is_fresh(world *w, PyObject *o) {
-    if (value_immutable(o) || record_of(w, o) != NULL || PyType_Check(o) || PyCFunction_Check(o))
+    if (value_immutable(o) || record_of(w, o) || PyType_Check(o) || PyCFunction_Check(o))
         return false;
     return is_standin(o) || raw_is_python_class(Py_TYPE(o));
 }
@@ -42,7 +42,7 @@ static bool is_fresh(world *w, PyObject *o) {
 // An argument as it lies in a key; new reference. NULL with an exception or a break.
 static PyObject *key_part(world *w, cached_call *c, PyObject *arg) {
     PyObject *o = native_open(w, arg, P_NONE);
-    if (o == NULL)
+    if (!o)
         return NULL;
     c->fresh |= is_fresh(w, o);
     if (is_standin(o) || world_manner(Py_TYPE(o)) == TYPE_BY_VALUE) {
@@ -51,7 +51,7 @@ static PyObject *key_part(world *w, cached_call *c, PyObject *arg) {
     }
     Py_DECREF(o);
     o = native_open(w, arg, P_HASH);
-    if (o == NULL || raw_key_simple(o))
+    if (!o || raw_key_simple(o))
         return o;
     Py_DECREF(o);
     return refuse(w, c);
@@ -74,7 +74,7 @@ static status key_put_mark(world *w, cached_call *c, PyObject *list) {
 static status key_put_types(world *w, PyObject *list, PyObject *const *args, size_t count) {
     for (size_t i = 0; i < count; i++) {
         PyTypeObject *type = door_type(w, args[i]);
-        if (type == NULL || PyList_Append(list, (PyObject *)type) < 0)
+        if (!type || PyList_Append(list, (PyObject *)type) < 0)
             return w->stop.broken ? ST_BREAK : ST_ERROR;
     }
     return ST_OK;
@@ -99,9 +99,9 @@ static status key_make(world *w, cached_call *c, const call *by) {
     PyObject *list = PyList_New(0);
     status st = list ? key_fill(w, c, list, by) : ST_ERROR;
     PyObject *only = st == ST_OK && PyList_GET_SIZE(list) == 1 ? PyList_GET_ITEM(list, 0) : NULL;
-    if (only != NULL && (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)))
+    if (only && (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)))
         c->key = Py_NewRef(only);
-    else if (st == ST_OK && (c->key = PyList_AsTuple(list)) == NULL)
+    else if (st == ST_OK && !(c->key = PyList_AsTuple(list)))
         st = ST_ERROR;
     Py_XDECREF(list);
     return st;
@@ -134,7 +134,7 @@ static int same_key(PyObject *a, PyObject *b) {
 // A second call would find what the first one left in the cache; borrowed. NULL without an
 // exception: there was none.
 static PyObject *result_before(world *w, const cached_call *c) {
-    for (Py_ssize_t i = 0; w->held.cached != NULL && i < PyList_GET_SIZE(w->held.cached); i++) {
+    for (Py_ssize_t i = 0; w->held.cached && i < PyList_GET_SIZE(w->held.cached); i++) {
         PyObject *call = PyList_GET_ITEM(w->held.cached, i);
         if (PyTuple_GET_ITEM(call, 0) != c->self)
             continue;
@@ -148,7 +148,7 @@ static PyObject *result_before(world *w, const cached_call *c) {
 }
 
 static status note_result(world *w, const cached_call *c, PyObject *result) {
-    if (w->held.cached == NULL && (w->held.cached = world_keep(w, PyList_New(0))) == NULL)
+    if (!w->held.cached && !(w->held.cached = world_keep(w, PyList_New(0))))
         return ST_ERROR;
     PyObject *call = PyTuple_Pack(3, c->self, c->key, result);
     int failed = call ? PyList_Append(w->held.cached, call) : -1;
@@ -177,17 +177,17 @@ static PyObject *result_kept(world *w, const cached_call *c) {
     names *n = r ? names_of_dict(w, r) : NULL;
     PyObject *kept = n ? names_get(w, n, c->key) : NULL;
     Py_XDECREF(dict);
-    if (kept != NULL && !c->parts.bounded && note_hit(w, c, NULL) != ST_OK)
+    if (kept && !c->parts.bounded && note_hit(w, c, NULL) != ST_OK)
         Py_CLEAR(kept);
-    if (kept == NULL || !c->parts.bounded)
+    if (!kept || !c->parts.bounded)
         return kept;
     lazy *link = (lazy *)kept;
     PyObject *result = is_lazy(kept) ? raw_cached_result(link->outside) : NULL;
     source *s = result ? guard_source(w->guards, SOURCE_CACHED, link->source, NULL, 0) : NULL;
     PyObject *loaded = s ? door_load(w, s, result) : NULL;
-    if (result == NULL)
+    if (!result)
         refuse(w, c);
-    if (loaded != NULL && note_hit(w, c, link->source) != ST_OK)
+    if (loaded && note_hit(w, c, link->source) != ST_OK)
         Py_CLEAR(loaded);
     Py_DECREF(kept);
     return loaded;
@@ -206,7 +206,7 @@ static PyObject *call_behind(world *w, const cached_call *c, const call *by) {
 // What may come out of a later call's cache, too, without anybody telling the difference: values,
 // what lies outside, tensors.
 static bool can_be_kept(world *w, PyObject *o) {
-    if (is_lazy(o) || is_standin(o) || value_immutable(o) || record_of(w, o) != NULL)
+    if (is_lazy(o) || is_standin(o) || value_immutable(o) || record_of(w, o))
         return true;
     if (PyType_Check(o) || PyCFunction_Check(o))
         return true;
@@ -222,7 +222,7 @@ static bool can_be_kept(world *w, PyObject *o) {
 static PyObject *call_and_note(world *w, const cached_call *c, const call *by) {
     uint64_t writes = w->held.writes;
     PyObject *result = call_behind(w, c, by);
-    if (result == NULL)
+    if (!result)
         return NULL;
     if (w->held.writes != writes || !can_be_kept(w, result)) {
         Py_DECREF(result);
@@ -236,10 +236,10 @@ static PyObject *call_and_note(world *w, const cached_call *c, const call *by) {
 
 static PyObject *call_by_key(world *w, const cached_call *c, const call *by) {
     PyObject *before = result_before(w, c);
-    if (before != NULL || w->stop.broken || PyErr_Occurred())
+    if (before || w->stop.broken || PyErr_Occurred())
         return Py_XNewRef(before);
     PyObject *kept = c->unseen || c->fresh ? NULL : result_kept(w, c);
-    if (kept != NULL || w->stop.broken || PyErr_Occurred())
+    if (kept || w->stop.broken || PyErr_Occurred())
         return kept;
     if (!w->terms.whole) // the real one is called, and keeps the result: the next trace finds it
         return refuse(w, c);

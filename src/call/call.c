@@ -31,7 +31,7 @@ typedef struct arguments {
 
 static bool arguments_make(arguments *a, size_t count) {
     a->items = count <= FEW ? a->few : PyMem_Malloc(count * sizeof(PyObject *));
-    if (a->items == NULL)
+    if (!a->items)
         PyErr_NoMemory();
     return a->items != NULL;
 }
@@ -69,7 +69,7 @@ PyObject *call_native(world *w, PyObject *callable, PyObject *const *args, size_
 // --- Python functions ---
 
 static bool is_known(const world *w, PyObject *function) {
-    return map_get(&w->made.objects, map_key(function)) != NULL || record_of(w, function) != NULL;
+    return map_get(&w->made.objects, map_key(function)) || record_of(w, function);
 }
 
 static PyObject *call_python(world *w, const call *c) {
@@ -104,7 +104,7 @@ static PyObject *call_bound(world *w, const call *c) {
 static PyObject *joined_args(PyObject *first, PyObject *const *args, Py_ssize_t count) {
     Py_ssize_t before = PyTuple_GET_SIZE(first);
     PyObject *all = PyTuple_New(before + count);
-    for (Py_ssize_t i = 0; all != NULL && i < before + count; i++)
+    for (Py_ssize_t i = 0; all && i < before + count; i++)
         PyTuple_SET_ITEM(all, i,
                          Py_NewRef(i < before ? PyTuple_GET_ITEM(first, i) : args[i - before]));
     return all;
@@ -122,7 +122,7 @@ static PyObject *joined_keywords(PyObject *held, PyObject *const *values, PyObje
 // `c` with other arguments.
 static PyObject *call_flat(world *w, const call *c, PyObject *args, PyObject *keywords) {
     flat_args flat = call_flatten(args, keywords);
-    if (flat.items == NULL)
+    if (!flat.items)
         return NULL;
     call all = *c;
     all.args = py_slots_objects(flat.items);
@@ -155,7 +155,7 @@ static PyObject *call_static(world *w, const call *c) {
     descr d = {.found = c->callable, .raw = c->callable};
     call behind = *c;
     behind.callable = descr_held(w, &d, SOURCE_WRAPPED, word.func);
-    if (behind.callable == NULL)
+    if (!behind.callable)
         return PyErr_Occurred() ? NULL : world_break(w, REASON_NATIVE_CALL, "staticmethod(None)");
     PyObject *result = call_any(w, &behind);
     Py_DECREF(behind.callable);
@@ -220,9 +220,9 @@ static PyObject *call_object_once(world *w, const call *c) {
     way found;
     if (way_find(w, type, word.call, (void *)type->tp_call, &found) != ST_OK)
         return NULL;
-    if (found.found != NULL)
+    if (found.found)
         return call_way(w, &found, c);
-    if (found.native == NULL)
+    if (!found.native)
         return not_callable(c->callable);
     if (found.native == (void *)word.partial->tp_call)
         return call_partial(w, c);
@@ -249,7 +249,7 @@ static PyObject *call_class(world *w, const call *c) {
     way found;
     if (way_find(w, meta, word.call, (void *)meta->tp_call, &found) != ST_OK)
         return NULL;
-    if (found.found != NULL)
+    if (found.found)
         return call_way(w, &found, c);
     if (found.native == (void *)PyType_Type.tp_call)
         return call_type_call(w, c);
@@ -280,7 +280,7 @@ static const rule *rule_inside(const world *w, PyObject *callable) {
 // stand-in itself is nothing of the program's.
 static bool is_of_standin(PyObject *callable) {
     PyObject *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
-    return self != NULL && is_standin(self);
+    return self && is_standin(self);
 }
 
 // The row that says what becomes of the call; NULL: none, or with an exception or a break. Marks
@@ -289,7 +289,7 @@ static bool is_of_standin(PyObject *callable) {
 static const rule *find_row(world *w, const call *c) {
     const rule *row = rule_inside(w, c->callable);
     const rule *marked = call_mark_rule(w, c->callable, row);
-    if (marked != NULL || PyErr_Occurred())
+    if (marked || PyErr_Occurred())
         return marked;
     if (is_of_standin(c->callable) && !(row && row->weak)) {
         world_break(w, REASON_TENSOR_OPERATION, "Tensor.%s",
@@ -309,13 +309,13 @@ static PyObject *call_opened(world *w, const call *c) {
     }
     const rule *row = find_row(w, c);
     PyObject *result = NULL;
-    if (row != NULL)
+    if (row)
         result = rule_call(w, row, c);
     else if (!w->stop.broken && !PyErr_Occurred())
         result = call_by_kind(w, c);
     if (w->stop.broken)
         Py_CLEAR(result);
-    else if (result != NULL && !PyFunction_Check(c->callable))
+    else if (result && !PyFunction_Check(c->callable))
         native_made(w, result);
     return result;
 }
@@ -325,7 +325,7 @@ PyObject *call_any(world *w, const call *c) {
     opened.callable = door_open(w, c->callable);
     opened.rule = NULL;
     opened.given = (size_t)PyVectorcall_NARGS(c->given); // nobody below borrows the slot before
-    if (c->keywords != NULL && PyTuple_GET_SIZE(c->keywords) == 0)
+    if (c->keywords && PyTuple_GET_SIZE(c->keywords) == 0)
         opened.keywords = NULL;
     return opened.callable ? call_opened(w, &opened) : NULL;
 }
@@ -334,14 +334,14 @@ PyObject *call_any(world *w, const call *c) {
 
 static PyObject *star_args(world *w, PyObject *callable, PyObject *args) {
     PyObject *opened = door_open(w, args);
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     if (PyTuple_CheckExact(opened))
         return Py_NewRef(opened);
     if (error_check_star_args(callable, opened) < 0)
         return NULL;
     PyObject *list = PyList_New(0), *tuple = NULL;
-    if (list != NULL && op_list_extend(w, list, opened) == 0)
+    if (list && op_list_extend(w, list, opened) == 0)
         tuple = PyList_AsTuple(list);
     Py_XDECREF(list);
     return tuple;
@@ -349,12 +349,12 @@ static PyObject *star_args(world *w, PyObject *callable, PyObject *args) {
 
 static PyObject *star_keywords(world *w, PyObject *callable, PyObject *keywords) {
     PyObject *opened = door_open(w, keywords);
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     if (PyDict_CheckExact(opened))
         return Py_NewRef(opened);
     PyObject *dict = PyDict_New();
-    if (dict == NULL || op_dict_update(w, dict, opened, true) == 0)
+    if (!dict || op_dict_update(w, dict, opened, true) == 0)
         return dict;
     Py_DECREF(dict);
     if (!w->stop.broken)
@@ -366,12 +366,12 @@ PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keyw
                     run_result result) {
     call c = {.callable = door_open(w, callable), .result = result};
     PyObject *named = NULL, *value = NULL;
-    if (c.callable == NULL || (keywords && !(named = star_keywords(w, c.callable, keywords))))
+    if (!c.callable || (keywords && !(named = star_keywords(w, c.callable, keywords))))
         return NULL;
     PyObject *tuple = star_args(w, c.callable, args);
-    if (tuple != NULL && named != NULL && PyDict_GET_SIZE(named) > 0)
+    if (tuple && named && PyDict_GET_SIZE(named) > 0)
         value = call_flat(w, &c, tuple, named);
-    else if (tuple != NULL) {
+    else if (tuple) {
         c.args = ((PyTupleObject *)tuple)->ob_item;
         c.given = (size_t)PyTuple_GET_SIZE(tuple);
         value = call_any(w, &c);

@@ -14,7 +14,7 @@ static status check_metaclass(world *w, PyTypeObject *meta) {
     if (meta == &PyType_Type)
         return ST_OK;
     TRY(way_find(w, meta, word.getattribute, (void *)meta->tp_getattro, &get));
-    if (get.found == NULL && get.native == (void *)PyType_Type.tp_getattro)
+    if (!get.found && get.native == (void *)PyType_Type.tp_getattro)
         return ST_OK;
     return world_break_status(w, REASON_ATTRIBUTE, "%s.__getattribute__", meta->tp_name);
 }
@@ -23,7 +23,7 @@ static status check_metaclass(world *w, PyTypeObject *meta) {
 // bases' are (update_one_slot).
 static bool is_ignored(const descr *d, PyTypeObject *type) {
     PyObject *self = PyCFunction_Check(d->raw) ? PyCFunction_GET_SELF(d->raw) : NULL;
-    return self != NULL && PyType_Check(self) && ((PyTypeObject *)self)->tp_new != type->tp_new;
+    return self && PyType_Check(self) && ((PyTypeObject *)self)->tp_new != type->tp_new;
 }
 
 static PyObject *make(world *w, const call *c) {
@@ -33,7 +33,7 @@ static PyObject *make(world *w, const call *c) {
         return NULL;
     if (descr_find(w, type, word.new_, &d) != ST_OK)
         return NULL;
-    if (d.found == NULL)
+    if (!d.found)
         return world_break(w, REASON_NATIVE_CALL, "%s has no __new__", type->tp_name);
     if (is_ignored(&d, type))
         return world_break(w, REASON_NATIVE_CALL, "%s with another type's __new__", type->tp_name);
@@ -46,12 +46,12 @@ static PyObject *make(world *w, const call *c) {
 // --- __init__ ---
 
 static status check_none(world *w, PyObject *result) {
-    if (result == NULL)
+    if (!result)
         return failed(w);
     int none = door_is(w, result, Py_None);
     if (none == 0) {
         PyTypeObject *type = door_type(w, result);
-        if (type != NULL)
+        if (type)
             PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'",
                          type->tp_name);
     }
@@ -64,7 +64,7 @@ static status init(world *w, const call *c, PyObject *object, bool last) {
     PyTypeObject *type = Py_TYPE(object);
     descr d;
     TRY(descr_find(w, type, word.init, &d));
-    if (d.found == NULL)
+    if (!d.found)
         return ST_OK;
     if (PyFunction_Check(d.raw) || Py_IS_TYPE(d.raw, &PyWrapperDescr_Type)) {
         call init = call_again(c, d.found);
@@ -73,7 +73,7 @@ static status init(world *w, const call *c, PyObject *object, bool last) {
         return check_none(w, call_with_first(w, &init, object));
     }
     call init = call_again(c, descr_get(w, &d, object, type));
-    if (init.callable == NULL)
+    if (!init.callable)
         return failed(w);
     PyObject *result = call_any(w, &init);
     Py_DECREF(init.callable);
@@ -84,14 +84,14 @@ static status init(world *w, const call *c, PyObject *object, bool last) {
 
 // Where nothing but the trace keeps an object, its end would be the trace's.
 static status refuse_finalizer(world *w, PyTypeObject *type) {
-    if (type_lookup(w, type, word.del, NULL) != NULL)
+    if (type_lookup(w, type, word.del, NULL))
         return world_break_status(w, REASON_FINALIZER, "%s.__del__", type->tp_name);
     return PyErr_Occurred() ? failed(w) : ST_OK;
 }
 
 // Whether a class is abstract is asked natively, so that it is guarded here.
 static status look_at_abstract(world *w, PyTypeObject *type) {
-    if (type_lookup(w, type, word.abstractmethods, NULL) == NULL && PyErr_Occurred())
+    if (!type_lookup(w, type, word.abstractmethods, NULL) && PyErr_Occurred())
         return failed(w);
     return ST_OK;
 }
@@ -112,7 +112,7 @@ static Py_ssize_t fields_of(PyTypeObject *type) {
 // The items are only moved.
 static PyObject *make_fields(world *w, PyObject *class, PyObject *items, Py_ssize_t count) {
     PyObject *opened = door_open(w, items);
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     bool plain = PyTuple_CheckExact(opened) || PyList_CheckExact(opened);
     if (!plain || PySequence_Fast_GET_SIZE(opened) != count)
@@ -123,10 +123,10 @@ static PyObject *make_fields(world *w, PyObject *class, PyObject *items, Py_ssiz
 
 static PyObject *call_builtin_class(world *w, const call *c) {
     const rule *row = rule_applying(w, rule_of(c->callable), c);
-    if (row != NULL || w->stop.broken || PyErr_Occurred())
+    if (row || w->stop.broken || PyErr_Occurred())
         return row ? rule_call(w, row, c) : NULL;
     Py_ssize_t fields = fields_of((PyTypeObject *)c->callable);
-    if (fields >= 0 && c->given == 1 && c->keywords == NULL)
+    if (fields >= 0 && c->given == 1 && !c->keywords)
         return make_fields(w, c->callable, c->args[0], fields);
     return world_break(w, REASON_NATIVE_CALL, "%s", ((PyTypeObject *)c->callable)->tp_name);
 }
@@ -141,7 +141,7 @@ PyObject *call_type_call(world *w, const call *c) {
         return NULL;
     PyObject *made = make(w, c);
     PyObject *object = made ? door_open(w, made) : NULL;
-    if (object == NULL) {
+    if (!object) {
         Py_XDECREF(made);
         return NULL;
     }

@@ -44,7 +44,7 @@ static PyObject *feed_iter(PyObject *self) {
 static PyObject *feed_next(PyObject *self) {
     feed *f = (feed *)self;
     PyObject *source = source_of(f), *item = source ? op_next(f->world, source) : NULL;
-    if (item != NULL && f->protocols &&
+    if (item && f->protocols &&
         (protocol_handed_over(f->world, &item) != ST_OK ||
          protocol_open(f->world, &item, f->protocols) != ST_OK))
         Py_CLEAR(item);
@@ -61,14 +61,14 @@ static Py_ssize_t feed_length(PyObject *self) {
 static PyObject *feed_hint(PyObject *self, PyObject *none) {
     PyObject *source = source_of((feed *)self), *name = NULL, *method = NULL, *hint = NULL;
     (void)none;
-    if (source != NULL)
+    if (source)
         name = PyUnicode_InternFromString("__length_hint__");
-    if (name != NULL)
+    if (name)
         method = _PyType_Lookup(Py_TYPE(source), name);
     Py_XDECREF(name);
-    if (name == NULL)
+    if (!name)
         return NULL;
-    if (method == NULL)
+    if (!method)
         return Py_NewRef(Py_NotImplemented);
     descrgetfunc get = Py_TYPE(method)->tp_descr_get;
     PyObject *bound = get ? get(method, source, (PyObject *)Py_TYPE(source)) : Py_NewRef(method);
@@ -107,7 +107,7 @@ static PyObject *make(world *w, PyObject *source, unsigned protocols) {
     if (!(feed_type.tp_flags & Py_TPFLAGS_READY) && PyType_Ready(&feed_type) < 0)
         return NULL;
     feed *f = PyObject_New(feed, &feed_type);
-    if (f == NULL)
+    if (!f)
         return NULL;
     f->source = Py_NewRef(source);
     f->world = w;

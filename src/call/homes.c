@@ -16,7 +16,7 @@ static const struct home {
 static PyObject *owner_of(PyObject *callable) {
     if (PyCFunction_Check(callable)) {
         PyObject *self = PyCFunction_GET_SELF(callable);
-        if (self == NULL || PyModule_Check(self) || ((PyCFunctionObject *)callable)->m_module)
+        if (!self || PyModule_Check(self) || ((PyCFunctionObject *)callable)->m_module)
             return callable;
         return PyType_Check(self) ? self : (PyObject *)Py_TYPE(self);
     }
@@ -32,7 +32,7 @@ static PyObject *module_of(PyObject *callable) {
     if (raw_is_python_class(PyType_Check(owner) ? Py_TYPE(owner) : Py_TYPE(callable)))
         return NULL;
     PyObject *name = PyObject_GetAttr(owner, word.module);
-    if (name == NULL)
+    if (!name)
         PyErr_Clear();
     else if (!PyUnicode_Check(name))
         Py_CLEAR(name);
@@ -69,7 +69,7 @@ reason home_reason(PyObject *callable) {
     PyObject *module = module_of(callable);
     const char *name = module ? PyUnicode_AsUTF8(module) : NULL;
     reason found = name ? reason_of_module(name) : REASON_NATIVE_CALL;
-    if (name == NULL)
+    if (!name)
         PyErr_Clear();
     Py_XDECREF(module);
     return found;

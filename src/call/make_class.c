@@ -40,7 +40,7 @@ static status check_set_name(world *w, PyObject *value) {
                                           : _PyType_Lookup(type, word.set_name) != NULL;
     if (w->stop.broken || PyErr_Occurred())
         return failed(w);
-    bool harmless = type == &PyProperty_Type && record_of(w, value) == NULL;
+    bool harmless = type == &PyProperty_Type && !record_of(w, value);
     return told && !harmless ? refuse(w, "an attribute that is told its name: a", value) : ST_OK;
 }
 
@@ -53,7 +53,7 @@ static status open_slots(world *w, PyObject **value) {
 
 static status open_entry(world *w, PyObject *namespace, PyObject *name) {
     PyObject *value = native_open(w, PyDict_GetItemWithError(namespace, name), P_NONE);
-    if (value == NULL)
+    if (!value)
         return failed(w);
     bool slots = PyUnicode_CompareWithASCIIString(name, "__slots__") == 0;
     status done = slots ? open_slots(w, &value) : check_set_name(w, value);
@@ -78,12 +78,11 @@ static status open_namespace(world *w, PyObject *namespace) {
 static PyObject *make_class(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     world *w = world_here;
-    if (w == NULL || count != 3 || !PyDict_CheckExact(args[2]) ||
-        open_namespace(w, args[2]) != ST_OK)
+    if (!w || count != 3 || !PyDict_CheckExact(args[2]) || open_namespace(w, args[2]) != ST_OK)
         return NULL;
     PyObject *class = PyObject_Vectorcall((PyObject *)&PyType_Type, args, 3, NULL);
-    if (class != NULL && (world_keep(w, Py_NewRef(class)) == NULL ||
-                          map_put(&w->made.objects, map_key(class), MADE_CLASS) != ST_OK))
+    if (class && (!world_keep(w, Py_NewRef(class)) ||
+                  map_put(&w->made.objects, map_key(class), MADE_CLASS) != ST_OK))
         Py_CLEAR(class);
     return class;
 }
@@ -94,30 +93,30 @@ static PyMethodDef maker_method = {"make_class", (PyCFunction)(void (*)(void))ma
 // The function that is the body, the name, the bases; the last item is the maker.
 static PyObject *build(world *w, PyObject *callable, PyObject **items, size_t given) {
     static PyObject *keywords;
-    if (keywords == NULL && (keywords = Py_BuildValue("(s)", "metaclass")) == NULL)
+    if (!keywords && !(keywords = Py_BuildValue("(s)", "metaclass")))
         return NULL;
-    if (!PyFunction_Check(items[0]) || map_get(&w->made.objects, map_key(items[0])) == NULL)
+    if (!PyFunction_Check(items[0]) || !map_get(&w->made.objects, map_key(items[0])))
         return world_break(w, REASON_CLASS_STATEMENT, "a body that was not made here");
     for (size_t i = 2; i < given; i++)
         if (check_base(w, items[i]) != ST_OK)
             return NULL;
     PyObject *class = call_native(w, callable, items, given, keywords, false);
-    if (class != NULL && world_born(w, class) != ST_OK)
+    if (class && world_born(w, class) != ST_OK)
         Py_CLEAR(class);
     return class;
 }
 
 HANDLER(build_class) {
-    if (c->keywords != NULL && PyTuple_GET_SIZE(c->keywords) > 0)
+    if (c->keywords && PyTuple_GET_SIZE(c->keywords) > 0)
         return world_break(w, REASON_CLASS_STATEMENT, "%U=", PyTuple_GET_ITEM(c->keywords, 0));
     PyObject **items = PyMem_New(PyObject *, c->given + 1), *class = NULL;
-    if (items == NULL)
+    if (!items)
         return PyErr_NoMemory();
     bool opened = true;
     for (size_t i = 0; opened && i < c->given; i++)
         opened = (items[i] = door_open(w, c->args[i])) != NULL;
     items[c->given] = opened ? PyCFunction_New(&maker_method, NULL) : NULL;
-    if (items[c->given] != NULL) {
+    if (items[c->given]) {
         class = build(w, c->callable, items, c->given);
         Py_DECREF(items[c->given]);
     }
@@ -131,13 +130,13 @@ HANDLER(build_class) {
 // did not pass the door.
 static bool is_open_part(world *w, PyObject *o) {
     return o == Py_None || PyUnicode_CheckExact(o) ||
-           (PyFunction_Check(o) && map_get(&w->made.objects, map_key(o)) != NULL);
+           (PyFunction_Check(o) && map_get(&w->made.objects, map_key(o)));
 }
 
 static PyObject *wrap(world *w, const call *c) {
     PyObject *items[4];
     for (size_t i = 0; i < c->given; i++) {
-        if ((items[i] = door_open(w, c->args[i])) == NULL)
+        if (!(items[i] = door_open(w, c->args[i])))
             return NULL;
         bool self = i == 0 && !PyType_Check(c->callable);
         if (!self && !is_open_part(w, items[i]))
@@ -156,9 +155,9 @@ HANDLER(wrap_function) {
 // @name.setter
 HANDLER(property_copy) {
     PyObject *self = door_open(w, c->args[0]);
-    if (self == NULL)
+    if (!self)
         return NULL;
-    if (!Py_IS_TYPE(self, &PyProperty_Type) || record_of(w, self) != NULL)
+    if (!Py_IS_TYPE(self, &PyProperty_Type) || record_of(w, self))
         return world_break(w, REASON_NATIVE_CALL, "%s of an outside property", c->rule->path);
     return wrap(w, c);
 }

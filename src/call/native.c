@@ -7,8 +7,7 @@
 bool native_born_here(void) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    bool here = type != NULL && traceback == NULL &&
-                !PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt) &&
+    bool here = type && !traceback && !PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt) &&
                 !PyErr_GivenExceptionMatches(type, PyExc_MemoryError);
     PyErr_Restore(type, value, traceback);
     return here;
@@ -31,7 +30,7 @@ bool native_has_lazy(const call *c) {
 }
 
 void native_made(world *w, PyObject *o) {
-    if (is_common(o) || record_of(w, o) != NULL)
+    if (is_common(o) || record_of(w, o))
         return;
     if (world_born(w, o) != ST_OK)
         PyErr_Clear(); // without memory it is only not known

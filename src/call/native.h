@@ -28,7 +28,7 @@ static inline PyObject *native_result(world *w, PyObject *result, bool suspiciou
     world_touch(w);
     if (FAULTY(false, true))
         Py_CLEAR(result);
-    if (LIKELY(result != NULL && !w->stop.broken))
+    if (LIKELY(result && !w->stop.broken))
         return result;
     Py_XDECREF(result);
     native_failed(w, suspicious);

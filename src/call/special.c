@@ -22,7 +22,7 @@ static const struct special_row {
 
 PyObject *special_name(special id) {
     static PyObject *names[SPECIAL_COUNT];
-    if (UNLIKELY(names[id] == NULL))
+    if (UNLIKELY(!names[id]))
         names[id] = PyUnicode_InternFromString(special_rows[id].text);
     return names[id];
 }
@@ -50,7 +50,7 @@ static const slots_row *slots_of(PyTypeObject *type) {
     if (raw_is_python_class(type))
         return NULL;
     uint64_t *place = map_get(&slots_known, map_key(type));
-    if (place != NULL)
+    if (place)
         return (const slots_row *)(uintptr_t)*place;
     const slots_row *found = NULL;
     for (size_t i = 0; i < Py_ARRAY_LENGTH(slots_tables); i++)
@@ -107,7 +107,7 @@ static status identity_of_parts(world *w, PyObject *o) {
 // Where the class has an == of its own, a plan could not find out (rebuild_hashing).
 static status hash_of(world *w, PyObject *o) {
     record *r = record_of(w, o);
-    if (r == NULL || !raw_key_simple(o))
+    if (!r || !raw_key_simple(o))
         return identity_of(w, o);
     record_hashed(w, r);
     return ST_OK;
@@ -125,7 +125,7 @@ static status object_special(world *w, PyObject *o, special id) {
         return hash_of(w, o);
     case SPECIAL_eq:
     case SPECIAL_ne:
-        w->facts.identity_mattered = w->facts.identity_mattered || record_of(w, o) != NULL;
+        w->facts.identity_mattered = w->facts.identity_mattered || record_of(w, o);
         return ST_OK;
     case SPECIAL_repr:
         return world_break_status(w, REASON_ADDRESS, "repr of a %s object", Py_TYPE(o)->tp_name);
@@ -146,19 +146,19 @@ static status refuse(world *w, PyObject *o, special id) {
 
 // An iterator of a C type: those made inside hold inside things only; an outside one may not move.
 static status open_iterator(world *w, PyObject *o) {
-    if (record_of(w, o) == NULL)
+    if (!record_of(w, o))
         return ST_OK;
     return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(o)->tp_name);
 }
 
 static bool is_iterator(PyTypeObject *type) {
-    return type->tp_iternext != NULL && type->tp_iter == PyObject_SelfIter;
+    return type->tp_iternext && type->tp_iter == PyObject_SelfIter;
 }
 
 static status read_name(world *w, PyObject *class, const char *name) {
     PyObject *text = PyUnicode_InternFromString(name);
     PyObject *value = text ? attr_get(w, class, text) : NULL;
-    bool opened = value != NULL && door_open(w, value) != NULL;
+    bool opened = value && door_open(w, value);
     Py_XDECREF(text);
     Py_XDECREF(value);
     return opened ? ST_OK : w->stop.broken ? ST_BREAK : ST_ERROR;
@@ -167,7 +167,7 @@ static status read_name(world *w, PyObject *class, const char *name) {
 // The text of a class is made of its names, of a module's C function of its name.
 static status open_repr(world *w, PyObject *o, bool *known) {
     PyObject *self = PyCFunction_CheckExact(o) ? PyCFunction_GET_SELF(o) : o;
-    *known = self == NULL || (self != o && PyModule_Check(self));
+    *known = !self || (self != o && PyModule_Check(self));
     if (!PyType_Check(o) || Py_TYPE(o)->tp_repr != PyType_Type.tp_repr || w->facts.class_written)
         return ST_OK;
     *known = true;
@@ -183,7 +183,7 @@ static const slots_row *row_of(PyTypeObject *type, void *slot, special id) {
     if (PyType_FastSubclass(type, Py_TPFLAGS_BASE_EXC_SUBCLASS) && !raw_is_python_class(type))
         return slots_of((PyTypeObject *)PyExc_BaseException);
     const slots_row *row = slots_of(type);
-    for (PyTypeObject *base = type->tp_base; row == NULL && base != NULL; base = base->tp_base)
+    for (PyTypeObject *base = type->tp_base; !row && base; base = base->tp_base)
         row = slot_of(base, id) == slot ? slots_of(base) : NULL;
     return row;
 }
@@ -194,11 +194,11 @@ static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
     if (type == &PyBaseObject_Type)
         return object_special(w, o, id);
     void *slot = slot_of(type, id);
-    if (slot == NULL && !(protocols & P_COPY))
+    if (!slot && !(protocols & P_COPY))
         return ST_OK;
-    if (slot != NULL && slot == slot_of(&PyBaseObject_Type, id))
+    if (slot && slot == slot_of(&PyBaseObject_Type, id))
         return object_special(w, o, id);
-    if (slot != NULL && (protocols & P_ITER) && is_iterator(type))
+    if (slot && (protocols & P_ITER) && is_iterator(type))
         return open_iterator(w, o);
     bool known = false;
     if (id == SPECIAL_repr)
@@ -206,11 +206,10 @@ static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
     if (known)
         return ST_OK;
     const slots_row *row = row_of(type, slot, id);
-    if (row == NULL || !(row->protocols & protocols))
+    if (!row || !(row->protocols & protocols))
         return refuse(w, o, id);
     bool outside = record_of(w, o) != NULL;
-    bool twin =
-        outside || map_get(&w->made.objects, map_key(o)) != NULL; // made of what passed the door
+    bool twin = outside || map_get(&w->made.objects, map_key(o)); // made of what passed the door
     if ((row->where == SLOTS_INSIDE && outside) || (row->where == SLOTS_TWIN && !twin))
         return refuse(w, o, id);
     return protocols & (P_HASH | P_EQ) ? identity_of_parts(w, o) : ST_OK;
@@ -221,7 +220,7 @@ static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
 static bool is_python_code(PyObject *raw) {
     if (Py_IS_TYPE(raw, &PyStaticMethod_Type) || Py_IS_TYPE(raw, &PyClassMethod_Type)) {
         PyObject *function = PyObject_GetAttrString(raw, "__func__");
-        bool python = function != NULL && PyFunction_Check(function);
+        bool python = function && PyFunction_Check(function);
         PyErr_Clear();
         Py_XDECREF(function);
         return python;
@@ -232,10 +231,10 @@ static bool is_python_code(PyObject *raw) {
 // The function in it is known when native code calls it.
 static status open_wrapped(world *w, PyObject *raw) {
     record *r = PyFunction_Check(raw) ? NULL : record_itself(w, raw);
-    if (r == NULL)
+    if (!r)
         return ST_OK;
     PyObject *function = load_field(w, r, SOURCE_WRAPPED, NULL, 0);
-    bool opened = function != NULL && door_open(w, function) != NULL;
+    bool opened = function && door_open(w, function);
     Py_XDECREF(function);
     return opened ? ST_OK : failed(w);
 }
@@ -243,13 +242,13 @@ static status open_wrapped(world *w, PyObject *raw) {
 // What a class made by Python code has under the name; *raw is NULL if nothing.
 static status look_up(world *w, PyTypeObject *type, special id, PyObject **raw) {
     PyObject *name = special_name(id);
-    if (name == NULL)
+    if (!name)
         return ST_ERROR;
     *raw = NULL;
     PyObject *found = type_lookup(w, type, name, raw);
     if (w->stop.broken)
         return ST_BREAK;
-    if (found == NULL && PyErr_Occurred())
+    if (!found && PyErr_Occurred())
         return ST_ERROR;
     return ST_OK;
 }
@@ -265,11 +264,11 @@ static bool is_pybind_enum(PyTypeObject *type) {
 static status python_special(world *w, PyObject *o, special id) {
     PyObject *raw;
     TRY(look_up(w, Py_TYPE(o), id, &raw));
-    if (raw != NULL && Py_IS_TYPE(raw, &PyInstanceMethod_Type) && is_pybind_enum(Py_TYPE(o)) &&
+    if (raw && Py_IS_TYPE(raw, &PyInstanceMethod_Type) && is_pybind_enum(Py_TYPE(o)) &&
         special_rows[id].protocols & (P_HASH | P_EQ | P_INDEX))
         return identity_of(w, o);
     // None: native code raises that the operation is not supported.
-    if (raw == NULL || raw == Py_None)
+    if (!raw || raw == Py_None)
         return ST_OK;
     if (is_python_code(raw))
         return open_wrapped(w, raw);
@@ -300,7 +299,7 @@ int special_is_python(world *w, PyObject *o, special id) {
         return 0;
     if (look_up(w, Py_TYPE(o), id, &raw) != ST_OK)
         return -1;
-    return raw != NULL && PyFunction_Check(raw);
+    return raw && PyFunction_Check(raw);
 }
 
 bool special_slot_is_there(PyObject *o, special id) {
@@ -312,7 +311,7 @@ PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args,
     PyObject *raw = NULL, *slots[4] = {o};
     *called = false;
     if (!raw_is_python_class(Py_TYPE(o)) || is_standin(o) ||
-        look_up(w, Py_TYPE(o), id, &raw) != ST_OK || raw == NULL || !PyFunction_Check(raw))
+        look_up(w, Py_TYPE(o), id, &raw) != ST_OK || !raw || !PyFunction_Check(raw))
         return NULL;
     *called = true;
     assert(count < 4);
@@ -327,7 +326,7 @@ static int method_is_objects(world *w, PyTypeObject *type, special id) {
     PyObject *raw;
     if (look_up(w, type, id, &raw) != ST_OK)
         return -1;
-    return raw != NULL && Py_IS_TYPE(raw, &PyWrapperDescr_Type) &&
+    return raw && Py_IS_TYPE(raw, &PyWrapperDescr_Type) &&
            slot_of(PyDescr_TYPE(raw), id) == slot_of(&PyBaseObject_Type, id);
 }
 

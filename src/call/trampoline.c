@@ -28,7 +28,7 @@ PyObject *trampoline_callable(PyObject *o) {
 // The callable, as long as the trace that made the trampoline runs in this thread.
 static PyObject *callable_of(PyObject *o) {
     trampoline *t = (trampoline *)o;
-    if (t->callable != NULL && t->world == world_here)
+    if (t->callable && t->world == world_here)
         return t->callable;
     PyErr_SetString(PyExc_RuntimeError, "stator: a trampoline was used after its trace ended");
     return NULL;
@@ -40,7 +40,7 @@ static PyObject *callable_of(PyObject *o) {
 static PyObject *trampoline_call(PyObject *self, PyObject *const *args, size_t given,
                                  PyObject *keywords) {
     PyObject *callable = callable_of(self);
-    if (callable == NULL)
+    if (!callable)
         return NULL;
     world *w = ((trampoline *)self)->world;
     Py_INCREF(callable);
@@ -48,8 +48,8 @@ static PyObject *trampoline_call(PyObject *self, PyObject *const *args, size_t g
     PyObject *result = native_result(w, call_any(w, &c), false);
     Py_DECREF(callable);
     unsigned protocols = ((trampoline *)self)->protocols;
-    if (result != NULL && (protocol_handed_over(w, &result) != ST_OK ||
-                           (protocols && protocol_open(w, &result, protocols) != ST_OK)))
+    if (result && (protocol_handed_over(w, &result) != ST_OK ||
+                   (protocols && protocol_open(w, &result, protocols) != ST_OK)))
         Py_CLEAR(result);
     return result;
 }
@@ -66,7 +66,7 @@ static PyObject *trampoline_compare(PyObject *a, PyObject *b, int kind) {
 static Py_hash_t trampoline_hash(PyObject *self) {
     PyObject *callable = callable_of(self);
     PyObject *opened = callable ? native_open(world_here, callable, P_HASH) : NULL;
-    if (opened == NULL)
+    if (!opened)
         return -1;
     Py_hash_t hash = PyObject_Hash(opened);
     Py_DECREF(opened);
@@ -84,7 +84,7 @@ static PyObject *trampoline_repr(PyObject *self) {
 static PyObject *trampoline_get(PyObject *self, PyObject *name) {
     PyObject *callable = callable_of(self);
     PyObject *value = callable ? attr_get(world_here, callable, name) : NULL;
-    if (value != NULL && protocol_handed_over(world_here, &value) != ST_OK)
+    if (value && protocol_handed_over(world_here, &value) != ST_OK)
         Py_CLEAR(value);
     return value;
 }
@@ -119,12 +119,12 @@ static void sever(PyObject *capsule) {
 // The trace owns a capsule that severs the trampoline when the trace ends.
 static PyObject *keep(world *w, trampoline *t) {
     PyObject *capsule = PyCapsule_New(t, NULL, sever);
-    if (capsule == NULL) {
+    if (!capsule) {
         Py_DECREF(t);
         return NULL;
     }
     PyObject *given = Py_NewRef((PyObject *)t);
-    if (world_keep(w, capsule) == NULL)
+    if (!world_keep(w, capsule))
         Py_CLEAR(given);
     return given;
 }
@@ -133,7 +133,7 @@ PyObject *trampoline_new(world *w, PyObject *callable) {
     if (!(trampoline_type.tp_flags & Py_TPFLAGS_READY) && PyType_Ready(&trampoline_type) < 0)
         return NULL;
     trampoline *t = PyObject_New(trampoline, &trampoline_type);
-    if (t == NULL)
+    if (!t)
         return NULL;
     t->callable = Py_NewRef(is_trampoline(callable) ? trampoline_callable(callable) : callable);
     t->world = w;
@@ -144,7 +144,7 @@ PyObject *trampoline_new(world *w, PyObject *callable) {
 
 PyObject *trampoline_for(world *w, PyObject *callable, unsigned protocols) {
     PyObject *t = trampoline_new(w, callable);
-    if (t != NULL)
+    if (t)
         ((trampoline *)t)->protocols = protocols;
     return t;
 }

@@ -27,10 +27,10 @@ static int bind_keywords(const PyCodeObject *co, PyObject *const *values, PyObje
         PyObject *name = PyTuple_GET_ITEM(keywords, i);
         Py_ssize_t slot = find_parameter(co, name);
         if (slot >= 0) {
-            if (py_slot_get(&slots[slot]) != NULL)
+            if (py_slot_get(&slots[slot]))
                 return 0;
             py_slot_put(&slots[slot], Py_NewRef(values[i]));
-        } else if (rest == NULL || !PyUnicode_CheckExact(name)) {
+        } else if (!rest || !PyUnicode_CheckExact(name)) {
             return 0;
         } else if (PyDict_SetItem(rest, name, values[i]) < 0) {
             return -1;
@@ -43,7 +43,7 @@ static int bind_defaults(PyFunctionObject *fn, const PyCodeObject *co, py_slot *
     Py_ssize_t count = fn->func_defaults ? PyTuple_GET_SIZE(fn->func_defaults) : 0;
     Py_ssize_t first = co->co_argcount - count;
     for (Py_ssize_t i = 0; i < co->co_argcount; i++) {
-        if (py_slot_get(&slots[i]) != NULL)
+        if (py_slot_get(&slots[i]))
             continue;
         if (i < first)
             return 0;
@@ -51,10 +51,9 @@ static int bind_defaults(PyFunctionObject *fn, const PyCodeObject *co, py_slot *
     }
     for (Py_ssize_t i = co->co_argcount; i < co->co_argcount + co->co_kwonlyargcount; i++) {
         PyObject *value, *name = PyTuple_GET_ITEM(co->co_localsplusnames, i);
-        if (py_slot_get(&slots[i]) != NULL)
+        if (py_slot_get(&slots[i]))
             continue;
-        if (fn->func_kwdefaults == NULL ||
-            raw_dict_get(fn->func_kwdefaults, name, &value) != RAW_FOUND)
+        if (!fn->func_kwdefaults || raw_dict_get(fn->func_kwdefaults, name, &value) != RAW_FOUND)
             return 0;
         py_slot_put(&slots[i], Py_NewRef(value));
     }
@@ -67,7 +66,7 @@ static int bind_rest(const PyCodeObject *co, PyObject *const *args, Py_ssize_t g
     if (co->co_flags & CO_VARARGS) {
         Py_ssize_t more = given > co->co_argcount ? given - co->co_argcount : 0;
         PyObject *tuple = PyTuple_New(more);
-        if (tuple == NULL)
+        if (!tuple)
             return -1;
         for (Py_ssize_t i = 0; i < more; i++)
             PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[co->co_argcount + i]));
@@ -77,7 +76,7 @@ static int bind_rest(const PyCodeObject *co, PyObject *const *args, Py_ssize_t g
     }
     if (co->co_flags & CO_VARKEYWORDS) {
         *rest = PyDict_New();
-        if (*rest == NULL)
+        if (!*rest)
             return -1;
         py_slot_put(&slots[next], *rest);
     }
@@ -93,7 +92,7 @@ int bind_call(PyObject *function, PyObject *const *args, size_t nargsf, PyObject
     for (Py_ssize_t i = 0; i < count; i++)
         py_slot_put(&slots[i], i < given && i < co->co_argcount ? Py_NewRef(args[i]) : NULL);
     int fits = bind_rest(co, args, given, slots, &rest);
-    if (fits == 1 && keywords != NULL)
+    if (fits == 1 && keywords)
         fits = bind_keywords(co, args + given, keywords, slots, rest);
     if (fits == 1)
         fits = bind_defaults(fn, co, slots);

@@ -12,7 +12,7 @@ static cache *first_cache(const compiler *c, const void *code) {
 
 static cache *new_cache(compiler *c, uint32_t unit) {
     cache *k = cache_new();
-    if (k == NULL)
+    if (!k)
         return NULL;
     k->unit = unit;
     if (vec_reserve(&c->codes, 1) != ST_OK || vec_reserve(&c->all, 1) != ST_OK) {
@@ -37,7 +37,7 @@ typedef struct tally {
 static void count_code(PyObject *code, void *data) {
     tally *t = data;
     uint64_t *known = t->each ? map_get(t->each, map_key(code)) : NULL;
-    if (known != NULL)
+    if (known)
         ++*known;
     t->count += t->code == code;
 }
@@ -46,7 +46,7 @@ static void count_code(PyObject *code, void *data) {
 // breaks.
 static Py_ssize_t own_refs(const compiler *c, PyObject *code) {
     tally t = {.code = code};
-    for (const cache *k = first_cache(c, code); k != NULL; k = k->next) {
+    for (const cache *k = first_cache(c, code); k; k = k->next) {
         t.count++;
         cache_each_code(k, count_code, &t);
     }
@@ -55,7 +55,7 @@ static Py_ssize_t own_refs(const compiler *c, PyObject *code) {
 
 static Py_ssize_t refs_of_others(const compiler *except, PyObject *code) {
     Py_ssize_t count = 0;
-    for (const compiler *c = all_compilers; c != NULL; c = c->next)
+    for (const compiler *c = all_compilers; c; c = c->next)
         count += c == except ? 0 : own_refs(c, code);
     return count;
 }
@@ -75,7 +75,7 @@ static void forget_code(compiler *c, PyObject *code) {
         c->all.items[kept++] = c->all.items[i];
     }
     c->codes.count = c->all.count = kept;
-    for (; k != NULL; k = next) {
+    for (; k; k = next) {
         next = k->next;
         cache_free(k);
     }
@@ -85,7 +85,7 @@ static void forget_code(compiler *c, PyObject *code) {
 
 static compiler *who_has(PyObject *code) {
     compiler *c = all_compilers;
-    while (c != NULL && first_cache(c, code) == NULL)
+    while (c && !first_cache(c, code))
         c = c->next;
     return c;
 }
@@ -95,7 +95,7 @@ void compiler_let_go(PyObject *code) {
     py_raised aside = py_put_aside();
     if (refs_of_others(NULL, code) == Py_REFCNT(code)) {
         Py_INCREF(code);
-        for (compiler *c; (c = who_has(code)) != NULL;) {
+        for (compiler *c; (c = who_has(code));) {
             Py_INCREF(c);
             forget_code(c, code);
             Py_DECREF(c);
@@ -112,7 +112,7 @@ static PyObject *forgotten_codes(const compiler *c) {
     bool fine = true;
     for (uint32_t i = 0; fine && i < c->all.count; i++) {
         uint64_t *known = map_get(&each, map_key(c->codes.items[i]));
-        if (known != NULL)
+        if (known)
             ++*known;
         else
             fine = map_put(&each, map_key(c->codes.items[i]), 1) == ST_OK;
@@ -120,7 +120,7 @@ static PyObject *forgotten_codes(const compiler *c) {
     for (uint32_t i = 0; fine && i < c->all.count; i++)
         cache_each_code(c->all.items[i], count_code, &t);
     PyObject *list = fine ? PyList_New(0) : NULL;
-    for (uint32_t i = 0; list != NULL && i < c->all.count; i++) {
+    for (uint32_t i = 0; list && i < c->all.count; i++) {
         PyObject *code = c->codes.items[i];
         uint64_t *count = map_get(&each, map_key(code));
         if (*count == 0 || (uint64_t)Py_REFCNT(code) != *count + (uint64_t)refs_of_others(c, code))
@@ -141,8 +141,8 @@ static void sweep(compiler *c) {
         return;
     py_raised aside = py_put_aside();
     PyObject *codes = forgotten_codes(c);
-    for (Py_ssize_t i = 0; codes != NULL && i < PyList_GET_SIZE(codes); i++)
-        if (first_cache(c, PyList_GET_ITEM(codes, i)) != NULL)
+    for (Py_ssize_t i = 0; codes && i < PyList_GET_SIZE(codes); i++)
+        if (first_cache(c, PyList_GET_ITEM(codes, i)))
             forget_code(c, PyList_GET_ITEM(codes, i));
     PyErr_Clear();
     Py_XDECREF(codes);
@@ -151,19 +151,19 @@ static void sweep(compiler *c) {
 }
 
 cache *compiler_cache(compiler *c, PyCodeObject *co, uint32_t unit) {
-    for (cache *k = first_cache(c, co); k != NULL; k = k->next)
+    for (cache *k = first_cache(c, co); k; k = k->next)
         if (k->unit == unit)
             return k;
     sweep(c);
     cache *first = first_cache(c, co); // what was let go may have run code
     cache *k = new_cache(c, unit);
-    if (k == NULL)
+    if (!k)
         return NULL;
-    if (first == NULL && map_put(&c->caches, map_key(co), map_key(k)) != ST_OK) {
+    if (!first && map_put(&c->caches, map_key(co), map_key(k)) != ST_OK) {
         cache_free(k);
         return NULL;
     }
-    if (first != NULL) {
+    if (first) {
         k->next = first->next;
         first->next = k;
     }

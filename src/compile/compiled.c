@@ -182,7 +182,8 @@ static bool in_library(PyCodeObject *co) {
     return c->library > 0;
 }
 
-static PyObject *set_library(PyObject *Py_UNUSED(module), PyObject *folders) {
+static PyObject *set_library(PyObject *module, PyObject *folders) {
+    (void)module;
     if (!PyTuple_CheckExact(folders))
         return PyErr_Format(PyExc_TypeError, "a tuple of folders is needed, not %R", folders);
     Py_XSETREF(library, Py_NewRef(folders));
@@ -240,7 +241,8 @@ static void compiled_dealloc(PyObject *self) {
     Py_TYPE(self)->tp_free(self);
 }
 
-static PyObject *compiled_get(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(type)) {
+static PyObject *compiled_get(PyObject *self, PyObject *instance, PyObject *type) {
+    (void)type;
     if (instance == NULL || instance == Py_None)
         return Py_NewRef(self);
     return PyMethod_New(self, instance);
@@ -252,15 +254,18 @@ static PyObject *compiled_repr(PyObject *self) {
                                 ((PyFunctionObject *)o->function)->func_qualname);
 }
 
-static PyObject *compiled_function(PyObject *self, void *Py_UNUSED(closure)) {
+static PyObject *compiled_function(PyObject *self, void *closure) {
+    (void)closure;
     return Py_NewRef(((compiled *)self)->function);
 }
 
-static PyObject *compiled_compiler(PyObject *self, void *Py_UNUSED(closure)) {
+static PyObject *compiled_compiler(PyObject *self, void *closure) {
+    (void)closure;
     return Py_NewRef((PyObject *)((compiled *)self)->compiler);
 }
 
-static PyObject *compiled_metrics(PyObject *self, void *Py_UNUSED(closure)) {
+static PyObject *compiled_metrics(PyObject *self, void *closure) {
+    (void)closure;
     return PyObject_GetAttrString((PyObject *)((compiled *)self)->compiler, "metrics");
 }
 
@@ -275,12 +280,14 @@ static PyObject *compiled_getattr(PyObject *self, PyObject *name) {
 
 // isinstance() takes it for the function that it stands for: inspect.isfunction and those who ask
 // it.
-static PyObject *compiled_class(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure)) {
+static PyObject *compiled_class(PyObject *self, void *closure) {
+    (void)self, (void)closure;
     return Py_NewRef((PyObject *)&PyFunction_Type);
 }
 
 // As functions do: pickled by name, and its own copy.
-static PyObject *compiled_reduce(PyObject *self, PyObject *Py_UNUSED(unused)) {
+static PyObject *compiled_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
     return PyObject_GetAttrString(self, "__qualname__");
 }
 
@@ -362,7 +369,8 @@ static void compiler_dealloc(PyObject *self) {
     Py_TYPE(self)->tp_free(self);
 }
 
-static PyObject *compiler_metrics(PyObject *self, void *Py_UNUSED(closure)) {
+static PyObject *compiler_metrics(PyObject *self, void *closure) {
+    (void)closure;
     compiler *c = (compiler *)self;
     long entries = 0;
     for (uint32_t i = 0; i < c->all.count; i++)
@@ -374,11 +382,13 @@ static PyObject *compiler_metrics(PyObject *self, void *Py_UNUSED(closure)) {
                          "dropped", PySequence_List(c->dropped));
 }
 
-static PyObject *compiler_entries(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+static PyObject *compiler_entries(PyObject *self, PyObject *ignored) {
+    (void)ignored;
     return compiler_describe((compiler *)self);
 }
 
-static PyObject *compiler_reset(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+static PyObject *compiler_reset(PyObject *self, PyObject *ignored) {
+    (void)ignored;
     compiler_forget((compiler *)self);
     Py_RETURN_NONE;
 }
@@ -454,7 +464,8 @@ static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObj
     return (PyObject *)c;
 }
 
-static PyObject *new_compiled(PyObject *Py_UNUSED(module), PyObject *args) {
+static PyObject *new_compiled(PyObject *module, PyObject *args) {
+    (void)module;
     PyObject *function, *settings;
     if (!PyArg_ParseTuple(args, "O!O!", &PyFunction_Type, &function, &compiler_type, &settings))
         return NULL;
@@ -469,7 +480,8 @@ static PyObject *new_compiled(PyObject *Py_UNUSED(module), PyObject *args) {
     return (PyObject *)o;
 }
 
-static PyObject *reset_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
+static PyObject *reset_all(PyObject *module, PyObject *ignored) {
+    (void)module, (void)ignored;
     compiler *c = (compiler *)Py_XNewRef((PyObject *)all_compilers), *next;
     for (; c != NULL; c = next) { // what entries held may have been the last to hold a compiler
         compiler_forget(c);
@@ -479,13 +491,15 @@ static PyObject *reset_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(igno
     Py_RETURN_NONE;
 }
 
-static PyObject *set_chooser(PyObject *Py_UNUSED(module), PyObject *callable) {
+static PyObject *set_chooser(PyObject *module, PyObject *callable) {
+    (void)module;
     PyObject *before = chooser ? chooser : Py_NewRef(Py_None);
     chooser = callable == Py_None ? NULL : Py_NewRef(callable);
     return before;
 }
 
-static PyObject *within(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+static PyObject *within(PyObject *module, PyObject *none) {
+    (void)module, (void)none;
     return PyBool_FromLong(hook_here == HOOK_COMPILE || world_here != NULL);
 }
 

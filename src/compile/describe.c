@@ -14,11 +14,11 @@ static int line_at(PyCodeObject *co, int offset) {
 // Name and line of each caller that it goes on in, nearest first.
 static PyObject *describe_callers(const entry *e) {
     PyObject *list = PyList_New(0);
-    for (int i = 0; list != NULL && i < e->reach; i++) {
+    for (int i = 0; list && i < e->reach; i++) {
         PyCodeObject *co = (PyCodeObject *)e->below[i].code;
         int line = line_at(co, (int)(e->below[i].unit * sizeof(_Py_CODEUNIT)));
         PyObject *row = Py_BuildValue("Oi", co->co_qualname, line);
-        if (row == NULL || PyList_Append(list, row) < 0)
+        if (!row || PyList_Append(list, row) < 0)
             Py_CLEAR(list);
         Py_XDECREF(row);
     }
@@ -42,13 +42,13 @@ static PyObject *describe_entry(PyCodeObject *co, uint32_t unit, const entry *e)
 PyObject *compiler_describe(compiler *c) {
     PyObject *list = PyList_New(0);
     bool collecting = raw_gc_off(); // a finalizer may reset the cache
-    for (uint32_t i = 0; list != NULL && i < c->all.count; i++) {
+    for (uint32_t i = 0; list && i < c->all.count; i++) {
         cache *k = c->all.items[i];
         uint32_t at = 0;
         cache_sort(k);
-        for (const entry *e; list != NULL && (e = cache_next(k, &at)) != NULL;) {
+        for (const entry *e; list && (e = cache_next(k, &at));) {
             PyObject *row = describe_entry((PyCodeObject *)c->codes.items[i], k->unit, e);
-            if (row == NULL || PyList_Append(list, row) < 0)
+            if (!row || PyList_Append(list, row) < 0)
                 Py_CLEAR(list);
             Py_XDECREF(row);
         }

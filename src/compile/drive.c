@@ -24,7 +24,7 @@ void drive_leave(const drive_scope *before) {
     hook_leave(&before->hook);
     compiler *ended = drive_compiler;
     drive_compiler = before->outer;
-    if (drive_compiler == NULL)
+    if (!drive_compiler)
         compiler_told = false;
     py_raised aside = py_put_aside();
     Py_DECREF(ended);
@@ -187,7 +187,7 @@ static guard_frame view(const drive *d, uint32_t unit) {
                      .unit = unit,
                      .frame = d->frame};
     // What a traceback knows ends for real, and only then do those below go on.
-    if (d->below != NULL && d->below->open && !root_ends_for_real(d->code, unit))
+    if (d->below && d->below->open && !root_ends_for_real(d->code, unit))
         f.below = &d->below->frame;
     return f;
 }
@@ -197,14 +197,14 @@ static progress put_back_instead(drive *d, const insn *pc, image *innermost);
 // An entry of a frame above has gone on in this one.
 static progress pass(drive *d, waiting *me, PyObject *value) {
     PyObject *result = me->result;
-    if (value == NULL) { // it could not even end
+    if (!value) { // it could not even end
         py_raised aside = py_put_aside();
         Py_XDECREF(result);
         py_put_on(aside);
         return end_with(d, NULL);
     }
     Py_DECREF(value);
-    if (result == NULL)
+    if (!result)
         return end_with(d, Py_NewRef(Py_None));
     if (me->how == OUTCOME_DONE)
         return end_with(d, result);
@@ -215,7 +215,7 @@ static progress pass(drive *d, waiting *me, PyObject *value) {
 
 // Whether the instruction that was run for real ended in an exception.
 static bool has_raised(const drive *d, progress p) {
-    return p == ENDED ? d->result == NULL
+    return p == ENDED ? !d->result
                       : code_at(d->code, py_frame_next(d->frame))->op == OP_PUSH_EXC_INFO;
 }
 
@@ -246,7 +246,7 @@ static progress wait(drive *d, resume_request *q, const image_place *at) {
     PyObject *value = image_above(d->ts, d->frame, q, at->unit);
     if (me.passed)
         return pass(d, &me, value);
-    if (value == NULL || image_give(d->frame, at->unit, at->init, value) < 0)
+    if (!value || image_give(d->frame, at->unit, at->init, value) < 0)
         d->failing = at->unit;
     else if (me.native)
         return hand_over(d);
@@ -254,7 +254,7 @@ static progress wait(drive *d, resume_request *q, const image_place *at) {
 }
 
 static bool is_context_of(PyObject *context, PyObject *of) {
-    for (; of != NULL; of = ((PyBaseExceptionObject *)of)->context)
+    for (; of; of = ((PyBaseExceptionObject *)of)->context)
         if (of == context)
             return true;
     return false;
@@ -264,10 +264,10 @@ static bool is_context_of(PyObject *context, PyObject *of) {
 // there. What the frame handles comes in between.
 static void give_context(PyObject *exception) {
     PyObject *handled = PyErr_GetHandledException(), *last = exception;
-    while (handled != NULL && !is_context_of(((PyBaseExceptionObject *)last)->context, handled) &&
-           ((PyBaseExceptionObject *)last)->context != NULL)
+    while (handled && !is_context_of(((PyBaseExceptionObject *)last)->context, handled) &&
+           ((PyBaseExceptionObject *)last)->context)
         last = ((PyBaseExceptionObject *)last)->context;
-    if (handled != NULL && !is_context_of(handled, exception))
+    if (handled && !is_context_of(handled, exception))
         PyException_SetContext(last, Py_NewRef(handled));
     Py_XDECREF(handled);
 }
@@ -278,7 +278,7 @@ static progress begin(drive *d, resume_request *q, const image_place *at) {
     d->next_is_real = !at->awaiting && !at->raises;
     if (at->awaiting)
         return wait(d, q, at);
-    if (at->raises != NULL) {
+    if (at->raises) {
         give_context(at->raises);
         d->failing = code_at(d->code, at->unit)->at;
         py_set_raised(Py_NewRef(at->raises));
@@ -309,7 +309,7 @@ static progress reach_down(drive *d, const insn *pc, outcome how, PyObject *resu
 static progress put_back(drive *d, image *innermost, image *before) {
     resume_request q = {.engine = ENGINE_DRIVEN}, *outer = interp_here.put_back;
     if (image_request(&q, innermost) < 0) {
-        if (before != NULL)
+        if (before)
             image_fill(before, d->ts->exc_info, d->frame);
         Py_XDECREF(before);
         d->failing = py_frame_next(d->frame);
@@ -328,7 +328,7 @@ static progress put_back(drive *d, image *innermost, image *before) {
 // What the frame held goes when the frame has what it is to hold.
 static progress put_back_instead(drive *d, const insn *pc, image *innermost) {
     image *old = image_take(d->ts, d->frame, d->code, pc, true);
-    if (old == NULL)
+    if (!old)
         return raise_here(d, pc);
     py_frame_put_object(d->frame,
                         old->object); // whoever has the frame object goes on to see this frame
@@ -384,7 +384,7 @@ static progress go_on(drive *d) {
         return GOES_ON;
     }
     cache *k = compiler_cache(drive_compiler, d->code->py, insn_start(pc));
-    if (k == NULL)
+    if (!k)
         return raise_here(d, pc);
     return k->given_up && k->count == 0 ? hand_over(d) : enter_cache(d, k, pc);
 }

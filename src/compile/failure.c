@@ -55,7 +55,7 @@ static image *frames_at_failure(entry *e, product *made, guard_frame *f, graph_f
     PyObject **regs = registers_new(guard_registers(made->guards));
     PyObject *result = NULL;
     int failed;
-    if (regs != NULL && made->broke && made->calls <= failure->number &&
+    if (regs && made->broke && made->calls <= failure->number &&
         graph_begins_like(whole, plan_graph_of(made->plan), made->calls) &&
         guard_check(made->guards, f, regs, &failed)) {
         hook_mode before = hook_swap(HOOK_OFF);
@@ -71,7 +71,7 @@ static image *frames_at_failure(entry *e, product *made, guard_frame *f, graph_f
 static bool trace_to_failure(compiler *c, const entry *e, guard_frame *f, int number,
                              product *out) {
     world *w = product_world(c, e->open, e->open_all);
-    if (w == NULL)
+    if (!w)
         return false;
     w->time.stop_call = number;
     w->terms.recovering = true;
@@ -88,7 +88,7 @@ static PyObject **pass_again(const entry *e, guard_frame *f) {
     PyObject **regs = registers_new(guard_registers(e->guards));
     int failed;
     Py_CLEAR(f->kept);
-    if (regs == NULL || guard_check(e->guards, f, regs, &failed))
+    if (!regs || guard_check(e->guards, f, regs, &failed))
         return regs;
     PyMem_Free(regs);
     return NULL;
@@ -105,7 +105,7 @@ static bool still_passes(const entry *e, guard_frame *f) {
 static bool find_failure(const entry *e, guard_frame *f, bool stop, graph_failure *failure) {
     PyObject **regs = pass_again(e, f);
     hook_mode before = hook_swap(HOOK_OFF);
-    bool found = regs != NULL && plan_find_failure(e->plan, regs, stop, failure);
+    bool found = regs && plan_find_failure(e->plan, regs, stop, failure);
     hook_swap(before);
     PyMem_Free(regs);
     return found;
@@ -114,7 +114,7 @@ static bool find_failure(const entry *e, guard_frame *f, bool stop, graph_failur
 // Each frame goes on in CPython; the innermost instruction raises, or is run for real.
 static void mark_frames(image *innermost, PyObject *raises) {
     innermost->raises = Py_XNewRef(raises);
-    for (image *i = innermost; i != NULL; i = i->caller)
+    for (image *i = innermost; i; i = i->caller)
         i->native = true;
 }
 
@@ -122,7 +122,7 @@ static void mark_frames(image *innermost, PyObject *raises) {
 static image *frames_of(compiler *c, entry *e, guard_frame *f, graph_failure *failure,
                         product *made) {
     image *frames = NULL;
-    if (failure->values != NULL && trace_to_failure(c, e, f, failure->number, made))
+    if (failure->values && trace_to_failure(c, e, f, failure->number, made))
         frames = frames_at_failure(e, made, f, failure);
     PyErr_Clear();
     Py_CLEAR(f->kept);
@@ -135,12 +135,12 @@ static image *frames_of(compiler *c, entry *e, guard_frame *f, graph_failure *fa
 static image *frames_of_compiled(compiler *c, entry *e, guard_frame *f, graph_failure *failure,
                                  product *made, PyObject **exception) {
     image *frames = NULL;
-    for (int stop = 0; stop < 2 && frames == NULL; stop++) {
+    for (int stop = 0; stop < 2 && !frames; stop++) {
         bool found = find_failure(e, f, stop, failure);
         PyObject *own = py_take_raised();
         product_clear(made);
         frames = found ? frames_of(c, e, f, failure, made) : NULL;
-        if (frames != NULL && own != NULL)
+        if (frames && own)
             Py_SETREF(*exception, Py_NewRef(own));
         Py_XDECREF(own);
     }
@@ -157,7 +157,7 @@ static outcome recover(compiler *c, entry *e, guard_frame *f, graph_failure *fai
         frames = frames_of_compiled(c, e, f, failure, &made, &exception);
     else if (still_passes(e, f))
         frames = frames_of(c, e, f, failure, &made);
-    if (frames != NULL) {
+    if (frames) {
         bool again = may_run_again(plan_graph_of(e->plan), failure, made.calls, exception);
         mark_frames(frames, again ? NULL : exception);
         *reach = made.reach;
@@ -166,7 +166,7 @@ static outcome recover(compiler *c, entry *e, guard_frame *f, graph_failure *fai
     product_clear(&made);
     py_set_raised(exception);
     *result = (PyObject *)frames;
-    return frames != NULL ? OUTCOME_BROKE : OUTCOME_ERROR;
+    return frames ? OUTCOME_BROKE : OUTCOME_ERROR;
 }
 
 outcome failure_handle(compiler *c, entry *e, guard_frame *f, graph_failure *failure,

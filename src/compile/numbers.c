@@ -17,7 +17,7 @@ static int settings_of(const compiler *c) {
     hook_mode before = hook_swap(HOOK_OFF);
     PyObject *found = PyObject_GetAttrString(c->policy, "numbers");
     hook_swap(before);
-    if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    if (!found && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
         return c->numbers;
     }
@@ -85,7 +85,7 @@ int numbers_learn(compiler *c, cache *k, guard_frame *f, PyObject *reasons) {
         return 0;
     PyObject *fresh = cache_open(k, f, allowed_by(settings));
     Py_CLEAR(f->kept);
-    int done = fresh == NULL ? -1 : 0;
+    int done = !fresh ? -1 : 0;
     if (fresh && PyDict_GET_SIZE(fresh) > 0 && PyList_GET_SIZE(reasons) > 0)
         done = say(reasons, fresh);
     Py_XDECREF(fresh);

@@ -51,14 +51,14 @@ int policy_broke(compiler *c, const cache *k, PyCodeObject *co, const policy_bre
 
 void policy_made(compiler *c, const cache *k, PyCodeObject *co, graph *g) {
     PyObject *answer = ask(c, "made", "OiO", co, offset_of(k), g ? (PyObject *)g : Py_None);
-    if (answer == NULL)
+    if (!answer)
         PyErr_WriteUnraisable(c->policy);
     Py_XDECREF(answer);
 }
 
 void policy_watched(compiler *c, PyCodeObject *co) {
     PyObject *answer = ask(c, "watched", "(O)", co);
-    if (answer == NULL)
+    if (!answer)
         PyErr_WriteUnraisable(c->policy);
     Py_XDECREF(answer);
 }

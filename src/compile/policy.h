@@ -13,7 +13,7 @@ typedef struct policy_break {
 } policy_break;
 
 static inline bool policy_is_there(const compiler *c) {
-    return c->policy != NULL && c->policy != Py_None;
+    return c->policy && c->policy != Py_None;
 }
 
 typedef enum policy_answer {

@@ -20,9 +20,7 @@ outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, 
     hook_mode before = hook_swap(HOOK_OFF); // torch's own Python code is not the program's
     *result = plan_run(e->plan, regs, &failure);
     hook_swap(before);
-    outcome how = *result == NULL        ? OUTCOME_ERROR
-                  : plan_breaks(e->plan) ? OUTCOME_BROKE
-                                         : OUTCOME_DONE;
+    outcome how = !*result ? OUTCOME_ERROR : plan_breaks(e->plan) ? OUTCOME_BROKE : OUTCOME_DONE;
     if (failure.failed)
         how = failure_handle(c, e, f, &failure, result, reach);
     cache_release(e);
@@ -32,7 +30,7 @@ outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, 
 bool run_fitting(compiler *c, cache *k, guard_frame *f, PyObject **regs, PyObject **result,
                  int *reach, outcome *how) {
     entry *e = cache_find(k, f, regs);
-    if (e != NULL) {
+    if (e) {
         c->hits++;
         *how = run_entry(c, e, f, regs, result, reach);
     }
@@ -46,7 +44,7 @@ outcome compiler_run(compiler *c, cache *k, guard_frame *f, PyObject **result, i
     *reach = 0;
     if (needed > REGISTERS_ON_STACK)
         regs = PyMem_Malloc((size_t)needed * sizeof(PyObject *));
-    if (regs == NULL) {
+    if (!regs) {
         PyErr_NoMemory();
         return OUTCOME_ERROR;
     }

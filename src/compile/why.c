@@ -17,7 +17,7 @@ static PyObject *place_text(PyObject *stack, PyCodeObject *co) {
 static PyObject *chain_text(PyObject *stack) {
     PyObject *text = PyUnicode_FromString("");
     Py_ssize_t count = stack ? PyTuple_GET_SIZE(stack) : 0;
-    for (Py_ssize_t i = 0; text != NULL && count > 1 && i < count; i++) {
+    for (Py_ssize_t i = 0; text && count > 1 && i < count; i++) {
         PyObject *row = PyTuple_GET_ITEM(stack, i);
         Py_SETREF(text, PyUnicode_FromFormat("%U\n  %s %U:%S in %U", text, i ? "calls" : "from",
                                              PyTuple_GET_ITEM(row, 0), PyTuple_GET_ITEM(row, 1),
@@ -30,7 +30,7 @@ static PyObject *break_text(const world *w, PyCodeObject *co) {
     const reason_row *row = &reason_rows[w->stop.reason];
     PyObject *place = place_text(w->stop.stack, co), *chain = chain_text(w->stop.stack),
              *text = NULL;
-    if (place != NULL && chain != NULL)
+    if (place && chain)
         text = PyUnicode_FromFormat("%U: %s: %V [%s]%s%s%U", place, row->sentence, w->stop.detail,
                                     "", row->id, *row->hint ? "\n  hint: " : "", row->hint, chain);
     Py_XDECREF(place);
@@ -45,7 +45,7 @@ static PyObject *break_row(const world *w, PyCodeObject *co) {
                                    "sentence", row->sentence, "hint", row->hint, "detail",
                                    w->stop.detail ? w->stop.detail : Py_None, "stack",
                                    w->stop.stack ? w->stop.stack : Py_None);
-    if (made == NULL)
+    if (!made)
         PyErr_Clear(); // a break of which less is known
     return made;
 }

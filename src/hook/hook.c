@@ -22,7 +22,7 @@ static map skips;
 
 int hook_skip(PyCodeObject *py, hook_reach reach) {
     code *c = code_of(py);
-    if (c == NULL || map_put(&skips, map_key(py), (uint64_t)reach + 1) != ST_OK)
+    if (!c || map_put(&skips, map_key(py), (uint64_t)reach + 1) != ST_OK)
         return -1;
     Py_INCREF(py);
     c->skip = true;
@@ -40,7 +40,7 @@ static int reach_of(PyThreadState *ts, py_frame *f) {
     if (own >= 0)
         return own;
     py_frame *caller = py_current_frame(ts); // a fresh frame is not linked yet
-    if (caller != NULL && !py_frame_incomplete(caller) &&
+    if (caller && !py_frame_incomplete(caller) &&
         reach_of_code(py_frame_code(caller)) == HOOK_FRAME_AND_NEXT)
         return HOOK_FRAME;
     PyObject *function = py_frame_function(f);
@@ -66,11 +66,11 @@ static bool wants(PyThreadState *ts, py_frame *f, int throwing) {
     if (throwing)
         thrown = py_put_aside();
     code *c = code_of(py_frame_code(f));
-    if (c == NULL)
+    if (!c)
         PyErr_Clear(); // said again, where the frame can be ended with it
     if (throwing)
         py_put_on(thrown);
-    return c == NULL || !c->skip;
+    return !c || !c->skip;
 }
 
 static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bool thin) {
@@ -93,7 +93,7 @@ static PyObject *evaluate_frame(PyThreadState *ts, py_frame *f, int throwing, bo
 
 // Frames of torch's own Python code, imports and signal handlers are no part of a trace.
 static bool traced(py_frame *f) {
-    return hook_here == HOOK_TRACE && world_here != NULL && world_here->inside.quiet == 0 &&
+    return hook_here == HOOK_TRACE && world_here && world_here->inside.quiet == 0 &&
            !py_is_native_helper(py_frame_code(f));
 }
 
@@ -129,7 +129,7 @@ static PyObject *hook_eval(PyThreadState *ts, py_frame *f, int throwing) {
 // Only the forking thread lives on in the child; what the others had asked for is gone with them.
 static void after_fork_in_child(void) {
     PyThreadState *ts = _PyThreadState_UncheckedGet();
-    if (ts != NULL)
+    if (ts)
         trace_after_fork();
     hook_after_fork(ts);
 }

@@ -50,7 +50,7 @@ static int check_callable(PyObject *callable, const char *who) {
 static int check_keywords(PyObject **keywords) {
     if (*keywords == Py_None)
         *keywords = NULL;
-    if (*keywords == NULL || PyDict_Check(*keywords))
+    if (!*keywords || PyDict_Check(*keywords))
         return 0;
     PyErr_Format(PyExc_TypeError, "kwargs must be a dict or None, not '%.200s'",
                  Py_TYPE(*keywords)->tp_name);
@@ -124,7 +124,7 @@ static PyObject *evaluate_hopping(PyObject *self, PyObject *args, PyObject *keyw
 static PyObject *outcome(interp_thread *t, PyObject *result) {
     image *taken = t->taken;
     t->taken = NULL;
-    if (taken == NULL)
+    if (!taken)
         return result ? Py_BuildValue("(ON)", Py_None, result) : NULL;
     t->abandoning = false;
     PyErr_Clear();
@@ -157,26 +157,26 @@ static PyObject *take_image(PyObject *self, PyObject *args, PyObject *keywords) 
 }
 
 static int check_resume(image *i, PyObject *value, PyObject *exception) {
-    for (image *each = i; each != NULL; each = each->caller) {
+    for (image *each = i; each; each = each->caller) {
         if (each->spent) {
             PyErr_SetString(PyExc_ValueError, each == i ? "the image was put back already"
                                                         : "a caller's image was put back already");
             return -1;
         }
     }
-    if (i->generator != NULL) {
+    if (i->generator) {
         PyErr_SetString(PyExc_TypeError, "the image of a generator is put back as a generator");
         return -1;
     }
-    if (value != NULL && exception != NULL) {
+    if (value && exception) {
         PyErr_SetString(PyExc_TypeError, "a value or an exception, not both");
         return -1;
     }
-    if (exception != NULL && !PyExceptionInstance_Check(exception)) {
+    if (exception && !PyExceptionInstance_Check(exception)) {
         PyErr_SetString(PyExc_TypeError, "only an exception instance can be thrown");
         return -1;
     }
-    if (i->awaiting == (value == NULL && exception == NULL)) {
+    if (i->awaiting == (!value && !exception)) {
         PyErr_SetString(PyExc_ValueError, i->awaiting
                                               ? "the image awaits a value or an exception"
                                               : "the image does not await a value or an exception");

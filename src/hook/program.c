@@ -19,7 +19,7 @@ typedef struct cut {
 
 static int count_frames(py_frame *f) {
     int count = 0;
-    for (; f != NULL; f = py_frame_caller(f))
+    for (; f; f = py_frame_caller(f))
         count += !py_frame_incomplete(f);
     return count;
 }
@@ -49,7 +49,7 @@ static PyObject *run_target(PyObject *target, PyObject *globals) {
 
 // SystemExit ends the process inside PyErr_Print, with its own status.
 static PyObject *report(PyObject *result) {
-    if (result != NULL) {
+    if (result) {
         Py_DECREF(result);
         return PyLong_FromLong(0);
     }
@@ -63,7 +63,7 @@ PyObject *program_run(PyObject *self, PyObject *args) {
     PyObject *target, *globals = NULL;
     if (!PyArg_ParseTuple(args, "O|O!", &target, &PyDict_Type, &globals))
         return NULL;
-    if (PyCode_Check(target) ? globals == NULL : !PyCallable_Check(target)) {
+    if (PyCode_Check(target) ? !globals : !PyCallable_Check(target)) {
         PyErr_SetString(PyExc_TypeError,
                         "run_program() needs a code object and its globals, or a callable");
         return NULL;

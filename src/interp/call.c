@@ -21,7 +21,7 @@ static int make_tuple(PyObject *callable, py_slot *slot) {
     if (error_check_star_args(callable, args) < 0)
         return -1;
     PyObject *tuple = PySequence_Tuple(args);
-    if (tuple == NULL)
+    if (!tuple)
         return -1;
     py_slot_set(slot, tuple);
     return 0;
@@ -32,7 +32,7 @@ static int make_dict(PyObject *callable, py_slot *slot) {
     if (PyDict_CheckExact(keywords))
         return 0;
     PyObject *dict = PyDict_New();
-    if (dict == NULL)
+    if (!dict)
         return -1;
     if (_PyDict_MergeEx(dict, keywords, 2) < 0) {
         Py_DECREF(dict);
@@ -44,7 +44,7 @@ static int make_dict(PyObject *callable, py_slot *slot) {
 }
 
 int call_prepare_star(PyObject *callable, py_slot *args, py_slot *keywords) {
-    if (keywords != NULL && make_dict(callable, keywords) < 0)
+    if (keywords && make_dict(callable, keywords) < 0)
         return -1;
     return make_tuple(callable, args);
 }
@@ -68,8 +68,8 @@ flat_args call_flatten(PyObject *args, PyObject *keywords) {
     size_t room = f.given + (size_t)PyDict_GET_SIZE(keywords);
     f.names = PyTuple_New(PyDict_GET_SIZE(keywords));
     f.items = f.names ? PyMem_Malloc(room * sizeof(py_slot)) : NULL;
-    if (f.items == NULL) {
-        if (f.names != NULL)
+    if (!f.items) {
+        if (f.names)
             PyErr_NoMemory();
         Py_CLEAR(f.names);
         return f;
@@ -112,7 +112,7 @@ void call_set_function_attribute(PyObject *function, int flag, PyObject *value) 
 
 PyObject *call_make_function(PyObject *globals, const py_slot *sp, int flags) {
     PyObject *function = py_function_new(py_slot_get(--sp), globals);
-    if (function == NULL)
+    if (!function)
         return NULL;
     for (int flag = WITH_CLOSURE; flag; flag >>= 1)
         if (flags & flag)

@@ -6,7 +6,7 @@
 // Sets `type` with a text made by a format with one %s for the name; a NameError gets `.name`.
 static void error_name(PyObject *type, const char *format, PyObject *name) {
     const char *text = PyUnicode_AsUTF8(name);
-    if (text == NULL)
+    if (!text)
         return;
     PyErr_Format(type, format, text);
     if (type != PyExc_NameError)
@@ -16,7 +16,7 @@ static void error_name(PyObject *type, const char *format, PyObject *name) {
     PyErr_NormalizeException(&class, &value, &tb);
     // Without the attribute the exception is still right, only the suggestion is missing.
     if (PyErr_GivenExceptionMatches(value, PyExc_NameError) &&
-        ((PyNameErrorObject *)value)->name == NULL &&
+        !((PyNameErrorObject *)value)->name &&
         PyObject_SetAttr(value, py_name.plain_name, name) < 0)
         PyErr_Clear();
     PyErr_Restore(class, value, tb);
@@ -45,14 +45,14 @@ void error_unbound_cell(PyCodeObject *code, int index) {
 }
 
 static bool is_iterable(PyObject *o) {
-    return Py_TYPE(o)->tp_iter != NULL || PySequence_Check(o);
+    return Py_TYPE(o)->tp_iter || PySequence_Check(o);
 }
 
 // TypeError: `<function> <format of o>`, where the format has one %U for the function.
 static void error_callable(PyObject *callable, const char *format, PyObject *what) {
     PyErr_Clear();
     PyObject *function = _PyObject_FunctionStr(callable);
-    if (function != NULL)
+    if (function)
         PyErr_Format(PyExc_TypeError, format, function, Py_TYPE(what)->tp_name);
     Py_XDECREF(function);
 }
@@ -77,7 +77,7 @@ void error_dict_update(PyObject *update) {
 
 static void error_key_twice(PyObject *callable, PyObject *key) {
     PyObject *function = _PyObject_FunctionStr(callable);
-    if (function != NULL)
+    if (function)
         PyErr_Format(PyExc_TypeError, "%U got multiple values for keyword argument '%S'", function,
                      key);
     Py_XDECREF(function);
@@ -91,7 +91,7 @@ void error_dict_merge(PyObject *callable, PyObject *update) {
     if (!PyErr_ExceptionMatches(PyExc_KeyError))
         return;
     PyObject *key = py_take_key_error();
-    if (key == NULL)
+    if (!key)
         return;
     error_key_twice(callable, key);
     Py_DECREF(key);

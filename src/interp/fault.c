@@ -75,7 +75,7 @@ PyMethodDef interp_methods[] = {
 };
 
 int fault_setup(PyObject *module) {
-    if (fault_error == NULL)
+    if (!fault_error)
         fault_error = PyErr_NewException("stator._engine.InjectedFault", PyExc_Exception, NULL);
     return fault_error ? PyModule_AddObjectRef(module, "InjectedFault", fault_error) : -1;
 }

@@ -37,7 +37,7 @@ static long hop_length(interp_thread *t) {
 static image *claim_taken(interp_thread *t) {
     image *i = t->taken;
     t->taken = NULL;
-    if (i == NULL)
+    if (!i)
         return NULL;
     t->abandoning = false;
     PyErr_Clear();
@@ -47,7 +47,7 @@ static image *claim_taken(interp_thread *t) {
 // A boundary to stop CPython at: any of the code's that a path leads to, but not where it stands.
 static const insn *choose_trap(interp_thread *t, const code *c, uint32_t standing) {
     const flow *fl = code_flow((code *)c);
-    for (int tries = 0; fl != NULL && tries < 8; tries++) {
+    for (int tries = 0; fl && tries < 8; tries++) {
         uint64_t n = next_random(t) % c->count;
         const insn *pc = &c->insns[n];
         if ((pc->flags & INSN_BOUNDARY) && fl->depth[n] >= 0 && insn_start(pc) > 0 &&
@@ -60,7 +60,7 @@ static const insn *choose_trap(interp_thread *t, const code *c, uint32_t standin
 
 static PyObject *make_trap_generator(image *i, uint32_t unit) {
     PyCodeObject *trap = py_trap_code(i->code, unit);
-    if (trap == NULL)
+    if (!trap)
         return NULL;
     PyObject *function =
         PyFunction_New((PyObject *)trap, ((PyFunctionObject *)i->function)->func_globals);
@@ -74,7 +74,7 @@ static PyObject *make_trap_generator(image *i, uint32_t unit) {
 // before.
 static image *run_natively(run *r, image *i, const insn *stop, PyObject **result) {
     PyObject *made = make_trap_generator(i, insn_start(stop));
-    if (made == NULL)
+    if (!made)
         return NULL;
     PyGenObject *generator = (PyGenObject *)made;
     py_frame *f = (py_frame *)generator->gi_iframe;
@@ -99,7 +99,7 @@ static image *hop_once(run *r, image *i, PyObject **result) {
     bool free = i->unit > 0 && r->code->insns[0].op == OP_RESUME;
     if (engine == ENGINE_CPYTHON && t->every && free) {
         const insn *stop = choose_trap(t, r->code, i->unit);
-        if (stop != NULL)
+        if (stop)
             return run_natively(r, i, stop, result);
     }
     long left = hop_length(t);
@@ -112,7 +112,7 @@ static image *hop_once(run *r, image *i, PyObject **result) {
 // back into the first one, and ends with it.
 static PyObject *hop_through(run *r, image *i) {
     PyObject *result = NULL;
-    while (i != NULL) {
+    while (i) {
         image *next = hop_once(r, i, &result);
         if (!i->spent)
             image_fill(i, r->ts->exc_info, r->frame);
@@ -126,7 +126,7 @@ static PyObject *hop_through(run *r, image *i) {
 static stopped hop_in_place(run *r, PyObject **result) {
     interp_thread *t = r->thread;
     image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
-    if (i == NULL)
+    if (!i)
         return STOPPED_RAISE;
     image_fill(i, r->ts->exc_info, r->frame);
     Py_DECREF(i);
@@ -141,7 +141,7 @@ static stopped hop_in_place(run *r, PyObject **result) {
 
 static stopped hop(run *r, PyObject **result) {
     image *i = image_take(r->ts, r->frame, r->code, r->pc, true);
-    if (i == NULL)
+    if (!i)
         return STOPPED_RAISE;
     py_leave_handed_over(r->ts, r->frame, &r->entry);
     *result = hop_through(r, i);

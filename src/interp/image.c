@@ -15,7 +15,7 @@ PyObject *image_abandoned_error;
 
 static image *image_new(PyCodeObject *code, Py_ssize_t slots) {
     image *i = PyObject_GC_NewVar(image, &image_type, slots);
-    if (i == NULL)
+    if (!i)
         return NULL;
     i->code = (PyCodeObject *)Py_NewRef(code);
     i->function = i->locals = i->handled = i->generator = NULL;
@@ -42,7 +42,7 @@ static void copy_plain(image *to, const image *from) {
 
 image *image_template(const image *i) {
     image *t = image_new(i->code, Py_SIZE(i));
-    if (t == NULL)
+    if (!t)
         return NULL;
     copy_plain(t, i);
     PyObject_GC_Track(t);
@@ -52,7 +52,7 @@ image *image_template(const image *i) {
 image *image_from_template(image *t, PyObject *function, PyObject *const *slots, PyObject *handled,
                            image *caller) {
     image *i = image_new(t->code, Py_SIZE(t));
-    if (i == NULL)
+    if (!i)
         return NULL;
     copy_plain(i, t);
     i->function = Py_NewRef(function);
@@ -78,7 +78,7 @@ static int outermost_slot(const flow *fl, const code *c, const insn *pc) {
 // not the image's: it goes back to the thread, and the slot is filled anew when the frame is.
 static int take_handled(image *i, _PyErr_StackItem *info, const code *c, const insn *pc) {
     const flow *fl = code_flow((code *)c);
-    if (fl == NULL)
+    if (!fl)
         return -1;
     i->outer_handled = outermost_slot(fl, c, pc);
     if (i->outer_handled < 0)
@@ -92,7 +92,7 @@ static int take_handled(image *i, _PyErr_StackItem *info, const code *c, const i
 
 static image *take_slots(py_frame *f, PyCodeObject *co, int count) {
     image *i = image_new(co, count);
-    if (i == NULL)
+    if (!i)
         return NULL;
     for (int n = 0; n < count; n++)
         i->slots[n] = py_slot_take(py_frame_slots(f) + n);
@@ -115,12 +115,12 @@ static void give_back_slots(image *i, py_frame *f) {
 
 static image *take(_PyErr_StackItem *info, py_frame *f, const code *c, const insn *pc,
                    bool keep_object) {
-    bool seen = py_frame_object(f) != NULL && !keep_object;
+    bool seen = py_frame_object(f) && !keep_object;
     PyObject *cell = seen ? PyCell_New(NULL) : NULL;
-    if (seen && cell == NULL)
+    if (seen && !cell)
         return NULL;
     image *i = take_slots(f, c->py, (int)(py_frame_stack_pointer(f) - py_frame_slots(f)));
-    if (i == NULL) {
+    if (!i) {
         Py_XDECREF(cell);
         return NULL;
     }
@@ -159,7 +159,7 @@ py_slot *image_outer_handled(py_frame *f, code *c, const insn *pc) {
 
 void image_leave_handlers(PyThreadState *ts, py_frame *f, code *c, const insn *pc) {
     py_slot *outer = image_outer_handled(f, c, pc);
-    if (outer == NULL)
+    if (!outer)
         return;
     PyObject *ended = ts->exc_info->exc_value;
     ts->exc_info->exc_value = py_slot_get(outer);
@@ -168,7 +168,7 @@ void image_leave_handlers(PyThreadState *ts, py_frame *f, code *c, const insn *p
 
 static int look_at_handled(image *i, code *c, const insn *pc, PyObject **handled) {
     const flow *fl = code_flow(c);
-    if (fl == NULL)
+    if (!fl)
         return -1;
     i->outer_handled = outermost_slot(fl, c, pc);
     if (i->outer_handled < 0)
@@ -184,11 +184,11 @@ image *image_look(py_frame *f, code *c, const insn *pc, py_slot *sp, PyObject *e
                   PyObject **handled) {
     Py_ssize_t count = sp - py_frame_slots(f);
     image *i = image_new(c->py, count + (extra != NULL));
-    if (i == NULL)
+    if (!i)
         return NULL;
     for (Py_ssize_t n = 0; n < count; n++)
         i->slots[n] = Py_XNewRef(py_frame_get(f, n));
-    if (extra != NULL)
+    if (extra)
         i->slots[count] = Py_NewRef(extra);
     i->function = Py_NewRef(py_frame_function(f));
     i->locals = Py_XNewRef(py_frame_locals(f));
@@ -236,10 +236,10 @@ static void fill_handled(image *i, _PyErr_StackItem *info, py_frame *f) {
 static void fill_names(image *i, py_frame *f) {
     py_frame_set_function(f, i->function);
     i->function = NULL;
-    if (i->locals != NULL) // else a frame that goes on keeps the dict that locals() gave
+    if (i->locals) // else a frame that goes on keeps the dict that locals() gave
         py_frame_set_locals(f, i->locals);
     i->locals = NULL;
-    if (i->object != NULL) {
+    if (i->object) {
         i->object->f_frame = f;
         py_frame_put_object(f, i->object);
         i->object = NULL;
@@ -348,14 +348,14 @@ static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_reques
     PyObject *value;
     if (q->depth < q->count - 1) {
         value = image_above(ts, f, q, unit);
-        if (value == NULL && interp_here.abandoning && image_is_abandoning())
+        if (!value && interp_here.abandoning && image_is_abandoning())
             return abandon_filled(ts, f, unit);
     } else {
         value = Py_XNewRef(q->value);
-        if (value == NULL)
+        if (!value)
             py_set_raised(Py_NewRef(q->exception));
     }
-    if (value == NULL || image_give(f, unit, init, value) < 0)
+    if (!value || image_give(f, unit, init, value) < 0)
         return run_filled(ts, f, q, unit);
     return go_on(ts, f, q);
 }
@@ -399,14 +399,14 @@ PyObject *image_call_with_dummies(PyObject *function) {
     PyObject **args = PyMem_Malloc((size_t)(given + named + 1) * sizeof(PyObject *));
     PyObject *names = PyTuple_New(named);
     PyObject *result = NULL;
-    if (args != NULL && names != NULL) {
+    if (args && names) {
         for (Py_ssize_t n = 0; n < given + named; n++)
             args[n] = Py_None;
         for (Py_ssize_t n = 0; n < named; n++)
             PyTuple_SET_ITEM(names, n,
                              Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, given + n)));
         result = PyObject_Vectorcall(function, args, (size_t)given, names);
-    } else if (args == NULL) {
+    } else if (!args) {
         PyErr_NoMemory();
     }
     Py_XDECREF(names);
@@ -422,7 +422,7 @@ static PyObject *call_code(resume_request *q) {
     PyCodeObject *co = q->chain[q->depth]->code;
     hook_ensure();
     PyObject *function = PyFunction_New((PyObject *)co, original->func_globals);
-    if (function == NULL)
+    if (!function)
         return NULL;
     q->code = co;
     q->function = NULL;
@@ -435,7 +435,7 @@ static PyObject *call_code(resume_request *q) {
 
 static int chain_length(image *innermost) {
     int count = 0;
-    for (image *i = innermost; i != NULL; i = i->caller)
+    for (image *i = innermost; i; i = i->caller)
         count++;
     return count;
 }
@@ -443,11 +443,11 @@ static int chain_length(image *innermost) {
 int image_request(resume_request *q, image *innermost) {
     int count = q->count = chain_length(innermost);
     q->chain = PyMem_Malloc((size_t)count * sizeof(image *));
-    if (q->chain == NULL) {
+    if (!q->chain) {
         PyErr_NoMemory();
         return -1;
     }
-    for (image *i = innermost; i != NULL; i = i->caller)
+    for (image *i = innermost; i; i = i->caller)
         q->chain[--count] = i;
     return 0;
 }
@@ -475,7 +475,7 @@ static void chain_image(interp_thread *t, image *i, bool awaiting, const insn *p
     i->awaiting = awaiting;
     if (awaiting)
         i->unit = pc->at;
-    if (t->taken == NULL)
+    if (!t->taken)
         t->taken = i;
     else
         t->outermost->caller = i;
@@ -489,7 +489,7 @@ stopped image_abandon(run *r, bool awaiting, PyObject **result) {
     PyErr_Clear();
     image *i = image_take(r->ts, r->frame, r->code, r->pc, r->moved && t->stop == STOP_HOP);
     t->abandoning = i != NULL;
-    if (i == NULL) {
+    if (!i) {
         Py_CLEAR(t->taken);
         return STOPPED_RAISE;
     }
@@ -532,10 +532,10 @@ image *image_of_generator(PyObject *generator) {
     }
     py_frame *f = (py_frame *)gen->gi_iframe;
     const code *c = code_of(py_frame_code(f));
-    if (c == NULL)
+    if (!c)
         return NULL;
     image *i = take(&gen->gi_exc_state, f, c, code_at(c, py_frame_next(f)), false);
-    if (i == NULL)
+    if (!i)
         return NULL;
     i->state = gen->gi_frame_state;
     i->generator = Py_NewRef(generator);
@@ -559,12 +559,12 @@ image *image_peek_generator(PyObject *generator) {
     PyGenObject *gen = (PyGenObject *)generator;
     py_frame *f = (py_frame *)gen->gi_iframe;
     code *c = code_of(py_frame_code(f));
-    if (c == NULL)
+    if (!c)
         return NULL;
     PyObject *handled = gen->gi_exc_state.exc_value;
     image *i = image_look(f, c, code_at(c, py_frame_next(f)), py_frame_stack_pointer(f), NULL,
                           false, &handled);
-    if (i == NULL)
+    if (!i)
         return NULL;
     i->state = gen->gi_frame_state;
     if (py_frame_seen(f))
@@ -574,9 +574,9 @@ image *image_peek_generator(PyObject *generator) {
 
 static PyObject *dummy_closure(PyCodeObject *co) {
     PyObject *cells = PyTuple_New(co->co_nfreevars);
-    for (Py_ssize_t n = 0; cells != NULL && n < co->co_nfreevars; n++) {
+    for (Py_ssize_t n = 0; cells && n < co->co_nfreevars; n++) {
         PyObject *cell = PyCell_New(NULL);
-        if (cell == NULL)
+        if (!cell)
             Py_CLEAR(cells);
         else
             PyTuple_SET_ITEM(cells, n, cell);
@@ -592,7 +592,7 @@ PyObject *image_generator_maker(PyObject *generator) {
     PyFunctionObject *f =
         closure ? (PyFunctionObject *)PyFunction_New((PyObject *)co, globals) : NULL;
     Py_XDECREF(globals);
-    if (f == NULL) {
+    if (!f) {
         Py_XDECREF(closure);
         return NULL;
     }
@@ -619,7 +619,7 @@ void image_silence_generator(PyObject *generator) {
 }
 
 PyObject *image_to_generator(image *i) {
-    if (i->generator == NULL || i->spent) {
+    if (!i->generator || i->spent) {
         PyErr_SetString(PyExc_ValueError, i->spent ? "the image was put back already"
                                                    : "the image is not of a generator");
         return NULL;
@@ -627,7 +627,7 @@ PyObject *image_to_generator(image *i) {
     PyObject *maker = image_generator_maker(i->generator);
     PyObject *made = maker ? image_make_generator(maker) : NULL;
     Py_XDECREF(maker);
-    if (made == NULL)
+    if (!made)
         return NULL;
     copy_async_state((PyGenObject *)i->generator, (PyGenObject *)made);
     image_fill_generator(i, made);

@@ -170,7 +170,6 @@ long image_next_hop(interp_thread *t);
 
 static inline bool image_expects(const interp_thread *t, py_frame *f) {
     const resume_request *q = t->put_back;
-    return q != NULL && q->code == py_frame_code(f) && py_frame_next(f) <= 0 &&
-           !py_frame_in_generator(f) &&
-           (q->function == NULL || q->function == py_frame_function(f));
+    return q && q->code == py_frame_code(f) && py_frame_next(f) <= 0 && !py_frame_in_generator(f) &&
+           (!q->function || q->function == py_frame_function(f));
 }

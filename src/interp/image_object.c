@@ -33,7 +33,7 @@ static int clear(image *i) {
 static void drop_callers(image *i) {
     image *caller = i->caller;
     i->caller = NULL;
-    while (caller != NULL && Py_REFCNT(caller) == 1) {
+    while (caller && Py_REFCNT(caller) == 1) {
         image *next = caller->caller;
         caller->caller = NULL;
         Py_DECREF(caller);
@@ -95,7 +95,7 @@ static PyObject *get_locals(image *i, void *closure) {
     (void)closure;
     PyObject *names = i->code->co_localsplusnames;
     PyObject *locals = PyDict_New();
-    for (Py_ssize_t n = 0; locals != NULL && n < PyTuple_GET_SIZE(names); n++)
+    for (Py_ssize_t n = 0; locals && n < PyTuple_GET_SIZE(names); n++)
         if (i->slots[n] && PyDict_SetItem(locals, PyTuple_GET_ITEM(names, n), i->slots[n]) < 0)
             Py_CLEAR(locals);
     return locals;
@@ -105,7 +105,7 @@ static PyObject *get_stack(image *i, void *closure) {
     (void)closure;
     Py_ssize_t first = i->code->co_nlocalsplus;
     PyObject *stack = PyList_New(Py_SIZE(i) - first);
-    for (Py_ssize_t n = first; stack != NULL && n < Py_SIZE(i); n++)
+    for (Py_ssize_t n = first; stack && n < Py_SIZE(i); n++)
         PyList_SET_ITEM(stack, n - first, Py_NewRef(i->slots[n] ? i->slots[n] : null_object));
     return stack;
 }
@@ -159,14 +159,14 @@ static PyTypeObject null_type = {
 int image_setup(PyObject *module) {
     if (PyType_Ready(&image_type) < 0 || PyType_Ready(&null_type) < 0)
         return -1;
-    if (null_object == NULL)
+    if (!null_object)
         null_object = (PyObject *)PyObject_New(PyObject, &null_type);
-    if (image_abandoned_error == NULL) {
+    if (!image_abandoned_error) {
         PyObject *type = PyErr_NewException("stator._engine.Abandoned", PyExc_BaseException, NULL);
         image_abandoned_error = type ? PyObject_CallNoArgs(type) : NULL;
         Py_XDECREF(type);
     }
-    if (null_object == NULL || image_abandoned_error == NULL)
+    if (!null_object || !image_abandoned_error)
         return -1;
     if (PyModule_AddObjectRef(module, "NULL", null_object) < 0)
         return -1;

@@ -11,7 +11,7 @@ PyObject *import_name(PyObject *globals, PyObject *builtins, PyObject *locals, P
         PyErr_SetString(PyExc_ImportError, "__import__ not found");
     if (found <= 0)
         return NULL;
-    if (locals == NULL)
+    if (!locals)
         locals = Py_None;
     if (py_is_plain_import(import)) {
         int depth = (int)PyLong_AsLong(level);
@@ -29,7 +29,7 @@ PyObject *import_name(PyObject *globals, PyObject *builtins, PyObject *locals, P
 // sys.modules['package.name']: a circular import may have left the attribute unset so far.
 static PyObject *import_submodule(PyObject *package, PyObject *name) {
     PyObject *full = PyUnicode_FromFormat("%U.%U", package, name);
-    if (full == NULL)
+    if (!full)
         return NULL;
     PyObject *module = PyImport_GetModule(full);
     Py_DECREF(full);
@@ -41,7 +41,7 @@ static PyObject *import_path(PyObject *module) {
     if (!PyModule_Check(module))
         return NULL;
     PyObject *path = PyModule_GetFilenameObject(module);
-    if (path == NULL)
+    if (!path)
         PyErr_Clear();
     return path;
 }
@@ -49,13 +49,13 @@ static PyObject *import_path(PyObject *module) {
 // `package` is NULL for an object without a usable __name__.
 static void import_from_error(PyObject *module, PyObject *package, PyObject *name) {
     PyObject *shown = package ? Py_NewRef(package) : PyUnicode_FromString("<unknown module name>");
-    if (shown == NULL)
+    if (!shown)
         return;
     PyObject *path = import_path(module);
     int initializing = path ? py_is_initializing(module) : 0;
     if (initializing >= 0) {
         PyObject *text;
-        if (path == NULL)
+        if (!path)
             text = PyUnicode_FromFormat("cannot import name %R from %R (unknown location)", name,
                                         shown);
         else
@@ -77,10 +77,10 @@ PyObject *import_from(PyObject *module, PyObject *name) {
         return value;
     if (py_lookup_for_import(module, py_name.name, &package) < 0)
         return NULL;
-    if (package != NULL && !PyUnicode_Check(package))
+    if (package && !PyUnicode_Check(package))
         Py_CLEAR(package);
     value = package ? import_submodule(package, name) : NULL;
-    if (value == NULL && !PyErr_Occurred())
+    if (!value && !PyErr_Occurred())
         import_from_error(module, package, name);
     Py_XDECREF(package);
     return value;
@@ -89,7 +89,7 @@ PyObject *import_from(PyObject *module, PyObject *name) {
 // A name in __all__ or in the module's __dict__ that is no str.
 static void error_star_name(PyObject *module, PyObject *name, bool from_dict) {
     PyObject *package = PyObject_GetAttr(module, py_name.name);
-    if (package == NULL)
+    if (!package)
         return;
     if (!PyUnicode_Check(package))
         PyErr_Format(PyExc_TypeError, "module __name__ must be a string, not %.100s",
@@ -109,7 +109,7 @@ static int import_one(PyObject *module, PyObject *locals, PyObject *name, bool f
     if (from_dict && PyUnicode_GET_LENGTH(name) > 0 && PyUnicode_READ_CHAR(name, 0) == '_')
         return 0;
     PyObject *value = PyObject_GetAttr(module, name);
-    if (value == NULL)
+    if (!value)
         return -1;
     int failed = PyDict_CheckExact(locals) ? PyDict_SetItem(locals, name, value)
                                            : PyObject_SetItem(locals, name, value);
@@ -135,18 +135,18 @@ static PyObject *star_names(PyObject *module, bool *from_dict) {
 }
 
 int import_star(PyObject *module, PyObject *locals) {
-    if (locals == NULL) {
+    if (!locals) {
         PyErr_SetString(PyExc_SystemError, "no locals found during 'import *'");
         return -1;
     }
     bool from_dict;
     PyObject *names = star_names(module, &from_dict);
-    if (names == NULL)
+    if (!names)
         return -1;
     int failed = 0;
     for (Py_ssize_t i = 0; !failed; i++) {
         PyObject *name = PySequence_GetItem(names, i);
-        if (name == NULL) {
+        if (!name) {
             if (PyErr_ExceptionMatches(PyExc_IndexError))
                 PyErr_Clear();
             else

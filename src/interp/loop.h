@@ -174,7 +174,7 @@ unwind:
         const region *handler = run_find_handler(r->code, failing);
         py_slot *base = py_frame_stack(frame);
         sp = py_slots_drop(handler ? base + handler->depth : base, sp);
-        if (handler == NULL) {
+        if (!handler) {
             if (UNLIKELY(py_tools_changed(ts, &r->entry)))
                 py_tools_unwound(ts);
             r->sp = sp;
@@ -182,7 +182,7 @@ unwind:
         }
         if (handler->lasti) {
             PyObject *lasti = PyLong_FromLong(py_frame_lasti(frame));
-            if (lasti == NULL)
+            if (!lasti)
                 goto unwind;
             PUSH(lasti);
         }

@@ -29,7 +29,7 @@ static int match_fill(PyObject *get, bool unbound, PyObject *subject, PyObject *
         if (again != 0)
             return -1;
         PyObject *value = match_get(get, unbound, subject, key, missing);
-        if (value == NULL)
+        if (!value)
             return -1;
         if (value == missing) {
             Py_DECREF(value);
@@ -47,9 +47,9 @@ PyObject *match_keys(PyObject *subject, PyObject *keys) {
     PyObject *get = NULL, *seen = NULL, *missing = NULL, *values = NULL;
     bool unbound = _PyObject_GetMethod(subject, py_name.get, &get) != 0;
     int matched = -1;
-    if (get != NULL && (seen = PySet_New(NULL)) != NULL &&
-        (missing = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type)) != NULL &&
-        (values = PyTuple_New(PyTuple_GET_SIZE(keys))) != NULL)
+    if (get && (seen = PySet_New(NULL)) &&
+        (missing = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type)) &&
+        (values = PyTuple_New(PyTuple_GET_SIZE(keys))))
         matched = match_fill(get, unbound, subject, keys, seen, missing, values);
     Py_XDECREF(get);
     Py_XDECREF(seen);
@@ -141,7 +141,7 @@ PyObject *match_class(PyObject *subject, PyObject *type, Py_ssize_t positional, 
     if (matched <= 0)
         return matched < 0 ? NULL : Py_NewRef(Py_None);
     gather g = {subject, (PyTypeObject *)type, PySet_New(NULL), PyList_New(0)};
-    if (g.seen == NULL || g.attrs == NULL)
+    if (!g.seen || !g.attrs)
         matched = -1;
     if (matched > 0 && positional > 0)
         matched = gather_positional(&g, positional);

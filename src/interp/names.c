@@ -19,9 +19,9 @@ PyObject *load_global(PyObject *globals, PyObject *builtins, PyObject *name) {
     PyObject *value;
     if (PyDict_CheckExact(globals) && PyDict_CheckExact(builtins)) {
         value = dict_get(globals, name);
-        if (value == NULL && !PyErr_Occurred())
+        if (!value && !PyErr_Occurred())
             value = dict_get(builtins, name);
-        if (value != NULL)
+        if (value)
             return Py_NewRef(value);
         if (!PyErr_Occurred())
             error_undefined(name);
@@ -33,7 +33,7 @@ PyObject *load_global(PyObject *globals, PyObject *builtins, PyObject *name) {
 }
 
 PyObject *load_name(PyObject *locals, PyObject *globals, PyObject *builtins, PyObject *name) {
-    if (locals == NULL) {
+    if (!locals) {
         PyErr_Format(PyExc_SystemError, PY_TEXT_NO_LOCALS_LOADING, name);
         return NULL;
     }
@@ -42,7 +42,7 @@ PyObject *load_name(PyObject *locals, PyObject *globals, PyObject *builtins, PyO
         return value;
     // A dict subclass as globals is read as a plain dict here, other than by load_global.
     value = dict_get(globals, name);
-    if (value != NULL)
+    if (value)
         return Py_NewRef(value);
     if (PyErr_Occurred())
         return NULL;
@@ -64,19 +64,19 @@ PyObject *load_dict_or_cell(PyObject *dict, PyObject *cell, PyCodeObject *code, 
     if (py_lookup_item(dict, name, &value) != 0)
         return value;
     value = Py_XNewRef(PyCell_GET(cell));
-    if (value == NULL)
+    if (!value)
         error_unbound_cell(code, index);
     return value;
 }
 
 PyObject *load_locals(PyObject *locals) {
-    if (locals == NULL)
+    if (!locals)
         PyErr_SetString(PyExc_SystemError, "no locals found");
     return Py_XNewRef(locals);
 }
 
 int store_name(PyObject *locals, PyObject *name, PyObject *value) {
-    if (locals == NULL) {
+    if (!locals) {
         PyErr_Format(PyExc_SystemError, "no locals found when storing %R", name);
         return -1;
     }
@@ -86,7 +86,7 @@ int store_name(PyObject *locals, PyObject *name, PyObject *value) {
 }
 
 int delete_name(PyObject *locals, PyObject *name) {
-    if (locals == NULL) {
+    if (!locals) {
         PyErr_Format(PyExc_SystemError, "no locals when deleting %R", name);
         return -1;
     }
@@ -112,7 +112,7 @@ PyObject *load_build_class(PyObject *builtins) {
 }
 
 int setup_annotations(PyObject *locals) {
-    if (locals == NULL) {
+    if (!locals) {
         PyErr_SetString(PyExc_SystemError, "no locals found when setting up annotations");
         return -1;
     }
@@ -120,7 +120,7 @@ int setup_annotations(PyObject *locals) {
     int found = py_lookup_item(locals, py_name.annotations, &annotations);
     if (found == 0) {
         annotations = PyDict_New();
-        if (annotations == NULL || store_name(locals, py_name.annotations, annotations) < 0)
+        if (!annotations || store_name(locals, py_name.annotations, annotations) < 0)
             found = -1;
     }
     Py_XDECREF(annotations);
@@ -132,7 +132,7 @@ int setup_annotations(PyObject *locals) {
 // A method by the type, bound; a TypeError that ends in `missed` if there is none.
 static PyObject *with_method(PyObject *manager, PyObject *name, bool async, const char *missed) {
     PyObject *method = py_lookup_special(manager, name);
-    if (method == NULL && !PyErr_Occurred())
+    if (!method && !PyErr_Occurred())
         PyErr_Format(PyExc_TypeError,
                      "'%.200s' object does not support the %scontext manager protocol%s",
                      Py_TYPE(manager)->tp_name, async ? "asynchronous " : "", missed);
@@ -142,11 +142,11 @@ static PyObject *with_method(PyObject *manager, PyObject *name, bool async, cons
 int with_lookup(PyObject *manager, bool async, PyObject **enter, PyObject **exit) {
     *exit = NULL;
     *enter = with_method(manager, async ? py_name.aenter : py_name.enter, async, "");
-    if (*enter == NULL)
+    if (!*enter)
         return -1;
     *exit = with_method(manager, async ? py_name.aexit : py_name.exit, async,
                         async ? " (missed __aexit__ method)" : " (missed __exit__ method)");
-    if (*exit == NULL)
+    if (!*exit)
         Py_CLEAR(*enter);
     return *exit ? 0 : -1;
 }
@@ -163,19 +163,19 @@ PyObject *with_exit(PyObject *exit, PyObject *exc) {
 // ---- iteration
 
 static bool has_anext(PyTypeObject *type) {
-    return type->tp_as_async != NULL && type->tp_as_async->am_anext != NULL;
+    return type->tp_as_async && type->tp_as_async->am_anext;
 }
 
 PyObject *get_aiter(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
-    if (type->tp_as_async == NULL || type->tp_as_async->am_aiter == NULL) {
+    if (!type->tp_as_async || !type->tp_as_async->am_aiter) {
         PyErr_Format(PyExc_TypeError,
                      "'async for' requires an object with __aiter__ method, got %.100s",
                      type->tp_name);
         return NULL;
     }
     PyObject *iter = type->tp_as_async->am_aiter(o);
-    if (iter != NULL && !has_anext(Py_TYPE(iter))) {
+    if (iter && !has_anext(Py_TYPE(iter))) {
         PyErr_Format(PyExc_TypeError,
                      "'async for' received an object from __aiter__ that does not implement "
                      "__anext__: %.100s",
@@ -194,10 +194,10 @@ PyObject *get_anext(PyObject *aiter) {
         return NULL;
     }
     PyObject *next = type->tp_as_async->am_anext(aiter);
-    if (next == NULL || PyAsyncGen_CheckExact(aiter))
+    if (!next || PyAsyncGen_CheckExact(aiter))
         return next;
     PyObject *iter = py_awaitable_iter(next);
-    if (iter == NULL)
+    if (!iter)
         _PyErr_FormatFromCause(PyExc_TypeError,
                                "'async for' received an invalid object from __anext__: %.100s",
                                Py_TYPE(next)->tp_name);
@@ -236,7 +236,7 @@ PyObject *convert_value(PyObject *value, int conversion) {
 
 PyObject *format_value(PyObject *value, int conversion, PyObject *spec) {
     PyObject *converted = convert_value(value, conversion);
-    if (converted == NULL || (spec == NULL && PyUnicode_CheckExact(converted)))
+    if (!converted || (!spec && PyUnicode_CheckExact(converted)))
         return converted;
     PyObject *text = PyObject_Format(converted, spec);
     Py_DECREF(converted);
@@ -245,7 +245,7 @@ PyObject *format_value(PyObject *value, int conversion, PyObject *spec) {
 
 PyObject *print_expr(PyObject *value) {
     PyObject *hook = Py_XNewRef(PySys_GetObject("displayhook"));
-    if (hook == NULL) {
+    if (!hook) {
         PyErr_SetString(PyExc_RuntimeError, "lost sys.displayhook");
         return NULL;
     }

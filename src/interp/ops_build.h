@@ -3,7 +3,7 @@
 #define BUILD(expression, count)                                                                   \
     do {                                                                                           \
         PyObject *built = (expression);                                                            \
-        if (built == NULL)                                                                         \
+        if (!built)                                                                                \
             FAIL();                                                                                \
         sp = py_slots_drop(sp - (count), sp);                                                      \
         PUSH(built);                                                                               \
@@ -12,7 +12,7 @@
 
 OP(BUILD_TUPLE) {
     PyObject *built = build_tuple(py_slots_objects(sp - ARG), ARG);
-    if (built == NULL)
+    if (!built)
         FAIL();
     sp -= ARG;
     PUSH(built);
@@ -21,7 +21,7 @@ OP(BUILD_TUPLE) {
 
 OP(BUILD_LIST) {
     PyObject *built = build_list(py_slots_objects(sp - ARG), ARG);
-    if (built == NULL)
+    if (!built)
         FAIL();
     sp -= ARG;
     PUSH(built);
@@ -30,7 +30,7 @@ OP(BUILD_LIST) {
 
 OP(BUILD_SET) {
     PyObject *built = DO_BUILD_SET(py_slots_objects(sp - ARG), ARG);
-    if (built == NULL)
+    if (!built)
         FAIL();
     DROP_TO(sp - ARG);
     PUSH(built);
@@ -133,7 +133,7 @@ OP(DICT_MERGE) {
 OP(LIST_TO_TUPLE) {
     PyObject *list = TOP;
     PyObject *tuple = DO_LIST_TO_TUPLE(list);
-    if (tuple == NULL)
+    if (!tuple)
         FAIL();
     SET_TOP(tuple);
     Py_DECREF(list);
@@ -168,7 +168,7 @@ OP(FORMAT_VALUE) {
     sp -= 1 + EXTRA;
     Py_DECREF(value);
     Py_XDECREF(spec);
-    if (text == NULL)
+    if (!text)
         FAIL();
     PUSH(text);
     NEXT();
@@ -179,7 +179,7 @@ OP(CONVERT_VALUE) {
     PyObject *text = DO_CONVERT(value, ARG);
     sp--;
     Py_DECREF(value);
-    if (text == NULL)
+    if (!text)
         FAIL();
     PUSH(text);
     NEXT();
@@ -187,7 +187,7 @@ OP(CONVERT_VALUE) {
 
 OP(GET_LEN) {
     PyObject *number = DO_LENGTH(TOP);
-    if (number == NULL)
+    if (!number)
         FAIL();
     PUSH(number);
     NEXT();
@@ -196,7 +196,7 @@ OP(GET_LEN) {
 OP(MATCH_MAPPING) OP(MATCH_SEQUENCE) {
     unsigned long wanted = pc->op == OP_MATCH_MAPPING ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE;
     PyTypeObject *type = DO_TYPE(TOP);
-    if (type == NULL)
+    if (!type)
         FAIL();
     bool matches = (type->tp_flags & wanted) != 0;
     PUSH(Py_NewRef(matches ? Py_True : Py_False));
@@ -205,7 +205,7 @@ OP(MATCH_MAPPING) OP(MATCH_SEQUENCE) {
 
 OP(MATCH_KEYS) {
     PyObject *values = DO_MATCH_KEYS(PEEK(2), TOP);
-    if (values == NULL)
+    if (!values)
         FAIL();
     PUSH(values);
     NEXT();
@@ -214,7 +214,7 @@ OP(MATCH_KEYS) {
 OP(MATCH_CLASS) {
     PyObject *keywords = TOP, *type = PEEK(2), *subject = PEEK(3);
     PyObject *attributes = DO_MATCH_CLASS(subject, type, ARG, keywords);
-    if (attributes == NULL)
+    if (!attributes)
         FAIL();
     sp -= 3;
     Py_DECREF(subject);

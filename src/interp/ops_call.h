@@ -8,8 +8,7 @@ OP(CALL) OP(CALL_KW) {
     else if (EXTRA >= 0)
         keywords = CONST(EXTRA);
     py_slot *bottom = sp - ARG - 2;
-    bool method =
-        py_slot_get(bottom + (PY_CALLABLE_FIRST ? 1 : 0)) != NULL || call_open_method(bottom);
+    bool method = py_slot_get(bottom + (PY_CALLABLE_FIRST ? 1 : 0)) || call_open_method(bottom);
     PyObject *callable = py_slot_get(bottom + (PY_CALLABLE_FIRST || method ? 0 : 1));
     size_t given = (size_t)ARG + method - (keywords ? (size_t)PyTuple_GET_SIZE(keywords) : 0);
     LEND(callable, sp - ARG - method, ARG + method);
@@ -17,12 +16,12 @@ OP(CALL) OP(CALL_KW) {
                                given | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
     UNLEND();
     // A call whose arguments do not fit drops those without a parameter first.
-    if (result == NULL && PyFunction_Check(callable))
+    if (!result && PyFunction_Check(callable))
         sp = py_slots_drop(bottom + 2, sp);
     DROP_TO(bottom);
     if (pc->op == OP_CALL_KW)
         Py_DECREF(keywords);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT_AFTER_CALL();
@@ -39,7 +38,7 @@ OP(CALL_FUNCTION_EX) {
     if (LOOP_LENDS && PY_STAR_CALL_LENDS && named && PyFunction_Check(callable) &&
         PyDict_GET_SIZE(named) > 0) {
         flat_args flat = call_flatten(star, named);
-        if (flat.items == NULL)
+        if (!flat.items)
             FAIL();
         py_slot_set(bottom + 2, NULL);
         py_slot_set(bottom + 3, NULL);
@@ -53,7 +52,7 @@ OP(CALL_FUNCTION_EX) {
         UNLEND();
     }
     DROP_TO(bottom);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT_AFTER_CALL();
@@ -62,7 +61,7 @@ OP(CALL_FUNCTION_EX) {
 OP(MAKE_FUNCTION) {
     PyObject *body = TOP;
     PyObject *function = DO_MAKE_FUNCTION(GLOBALS, sp, ARG);
-    if (function == NULL)
+    if (!function)
         FAIL();
     sp -= __builtin_popcount((unsigned)ARG);
     SET_TOP(function);
@@ -81,7 +80,7 @@ OP(SET_FUNCTION_ATTRIBUTE) {
 
 OP(LOAD_BUILD_CLASS) {
     PyObject *builder = DO_BUILD_CLASS(BUILTINS);
-    if (builder == NULL)
+    if (!builder)
         FAIL();
     PUSH(builder);
     NEXT();
@@ -97,7 +96,7 @@ OP(PRINT_EXPR) {
     PyObject *result = DO_PRINT_EXPR(value);
     sp--;
     Py_DECREF(value);
-    if (result == NULL)
+    if (!result)
         FAIL();
     if (EXTRA)
         PUSH(result);
@@ -111,7 +110,7 @@ OP(INTRINSIC_1) {
     PyObject *result = DO_INTRINSIC_1(ARG, value);
     sp--;
     Py_DECREF(value);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();
@@ -123,7 +122,7 @@ OP(INTRINSIC_2) {
     sp -= 2;
     Py_DECREF(first);
     Py_DECREF(second);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();

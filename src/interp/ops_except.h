@@ -3,7 +3,7 @@
 // Stack: exit, lasti, previous exception, exception.
 OP(WITH_EXCEPT_START) {
     PyObject *result = DO_WITH_EXIT(PEEK(4), TOP);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();
@@ -57,7 +57,7 @@ OP(PREP_RERAISE_STAR) {
     sp -= 2;
     Py_DECREF(original);
     Py_DECREF(raised);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();

@@ -60,7 +60,7 @@ OP(GET_ITER) {
     PyObject *iterator = DO_ITER(iterable);
     sp--;
     Py_DECREF(iterable);
-    if (iterator == NULL)
+    if (!iterator)
         FAIL();
     PUSH(iterator);
     NEXT();
@@ -68,7 +68,7 @@ OP(GET_ITER) {
 
 OP(FOR_ITER) {
     PyObject *item = DO_ITERNEXT(TOP);
-    if (item != NULL) {
+    if (item) {
         PUSH(item);
         NEXT();
     }

@@ -63,7 +63,7 @@ OP(CLEANUP_THROW) {
         PyObject *after = (expression);                                                            \
         sp--;                                                                                      \
         Py_DECREF(before);                                                                         \
-        if (after == NULL)                                                                         \
+        if (!after)                                                                                \
             FAIL();                                                                                \
         PUSH(after);                                                                               \
         NEXT();                                                                                    \
@@ -93,7 +93,7 @@ OP(STOPITERATION_ERROR) {
 
 OP(GET_ANEXT) {
     PyObject *awaitable = DO_ANEXT(TOP);
-    if (awaitable == NULL)
+    if (!awaitable)
         FAIL();
     PUSH(awaitable);
     NEXT();
@@ -120,7 +120,7 @@ OP(BEFORE_ASYNC_WITH) OP(BEFORE_WITH) {
     SET_TOP(leave);
     Py_DECREF(manager);
     Py_DECREF(enter);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();

@@ -2,7 +2,7 @@
 
 OP(LOAD_CLASSDEREF) {
     PyObject *value = DO_LOAD_DICT_OR_CELL(LOCALS, SLOT(ARG), r->code->py, ARG);
-    if (value == NULL)
+    if (!value)
         FAIL();
     PUSH(value);
     NEXT();
@@ -11,7 +11,7 @@ OP(LOAD_CLASSDEREF) {
 OP(LOAD_FROM_DICT_OR_DEREF) {
     PyObject *dict = TOP;
     PyObject *value = DO_LOAD_DICT_OR_CELL(dict, SLOT(ARG), r->code->py, ARG);
-    if (value == NULL)
+    if (!value)
         FAIL();
     SET_TOP(value);
     Py_DECREF(dict);
@@ -20,7 +20,7 @@ OP(LOAD_FROM_DICT_OR_DEREF) {
 
 OP(LOAD_NAME) {
     PyObject *value = DO_LOAD_NAME(LOCALS, GLOBALS, BUILTINS, NAME(ARG));
-    if (value == NULL)
+    if (!value)
         FAIL();
     PUSH(value);
     NEXT();
@@ -44,7 +44,7 @@ OP(DELETE_NAME) {
 
 OP(LOAD_GLOBAL) {
     PyObject *value = DO_LOAD_GLOBAL(GLOBALS, BUILTINS, NAME(ARG));
-    if (value == NULL)
+    if (!value)
         FAIL();
     if (EXTRA && !PY_CALLABLE_FIRST)
         PUSH(NULL);
@@ -72,7 +72,7 @@ OP(DELETE_GLOBAL) {
 
 OP(LOAD_LOCALS) {
     PyObject *locals = DO_LOAD_LOCALS(LOCALS);
-    if (locals == NULL)
+    if (!locals)
         FAIL();
     PUSH(locals);
     NEXT();
@@ -81,7 +81,7 @@ OP(LOAD_LOCALS) {
 OP(LOAD_FROM_DICT_OR_GLOBALS) {
     PyObject *dict = TOP;
     PyObject *value = DO_LOAD_DICT_OR_GLOBAL(dict, GLOBALS, BUILTINS, NAME(ARG));
-    if (value == NULL)
+    if (!value)
         FAIL();
     SET_TOP(value);
     Py_DECREF(dict);
@@ -101,14 +101,14 @@ OP(IMPORT_NAME) {
     SET_TOP(module);
     Py_DECREF(level);
     Py_DECREF(fromlist);
-    if (module == NULL)
+    if (!module)
         FAIL();
     NEXT();
 }
 
 OP(IMPORT_FROM) {
     PyObject *value = DO_IMPORT_FROM(TOP, NAME(ARG));
-    if (value == NULL)
+    if (!value)
         FAIL();
     PUSH(value);
     NEXT();

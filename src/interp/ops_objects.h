@@ -3,7 +3,7 @@
 OP(LOAD_ATTR) {
     PyObject *owner = TOP;
     PyObject *value = DO_GETATTR(owner, NAME(ARG));
-    if (value == NULL)
+    if (!value)
         FAIL();
     SET_TOP(value);
     Py_DECREF(owner);
@@ -14,7 +14,7 @@ OP(LOAD_ATTR) {
 OP(LOAD_METHOD) {
     PyObject *owner = TOP, *value = NULL;
     int unbound = DO_GETMETHOD(owner, NAME(ARG), &value);
-    if (value == NULL)
+    if (!value)
         FAIL();
     if (unbound) {
         SET_TOP(value);
@@ -57,12 +57,12 @@ OP(LOAD_SUPER_ATTR) {
     Py_DECREF(super);
     Py_DECREF(type);
     Py_DECREF(self);
-    if (value == NULL)
+    if (!value)
         FAIL();
-    if (wants_method && method == NULL && !PY_CALLABLE_FIRST)
+    if (wants_method && !method && !PY_CALLABLE_FIRST)
         PUSH(NULL);
     PUSH(value);
-    if (wants_method && (method != NULL || PY_CALLABLE_FIRST))
+    if (wants_method && (method || PY_CALLABLE_FIRST))
         PUSH(method);
     NEXT();
 }
@@ -73,7 +73,7 @@ OP(LOAD_SUPER_ATTR) {
         PyObject *result = DO_UNARY(function, operand);                                            \
         sp--;                                                                                      \
         Py_DECREF(operand);                                                                        \
-        if (result == NULL)                                                                        \
+        if (!result)                                                                               \
             FAIL();                                                                                \
         PUSH(result);                                                                              \
         NEXT();                                                                                    \
@@ -117,7 +117,7 @@ OP(BINARY_OP) {
         PyUnicode_Append(&left, right);
         Py_DECREF(right);
         SET_TOP(left);
-        if (left == NULL)
+        if (!left)
             FAIL();
         NEXT();
     }
@@ -125,7 +125,7 @@ OP(BINARY_OP) {
     sp -= 2;
     Py_DECREF(left);
     Py_DECREF(right);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();
@@ -137,7 +137,7 @@ OP(BINARY_SUBSCR) {
     sp -= 2;
     Py_DECREF(container);
     Py_DECREF(key);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();
@@ -168,7 +168,7 @@ OP(DELETE_SUBSCR) {
 
 OP(BINARY_SLICE) {
     PyObject *slice = DO_BUILD_SLICE(sp - 2, 2);
-    if (slice == NULL)
+    if (!slice)
         FAIL();
     PyObject *container = PEEK(3);
     PyObject *result = DO_GETITEM(container, slice);
@@ -176,7 +176,7 @@ OP(BINARY_SLICE) {
     Py_DECREF(slice);
     sp--;
     Py_DECREF(container);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();
@@ -184,7 +184,7 @@ OP(BINARY_SLICE) {
 
 OP(STORE_SLICE) {
     PyObject *slice = DO_BUILD_SLICE(sp - 2, 2);
-    if (slice == NULL)
+    if (!slice)
         FAIL();
     PyObject *container = PEEK(3), *value = PEEK(4);
     int failed = DO_SETITEM(container, slice, value);
@@ -201,7 +201,7 @@ OP(STORE_SLICE) {
 OP(COMPARE_OP) {
     PyObject *right = TOP, *left = PEEK(2);
     PyObject *result = EXTRA ? DO_COMPARE_TRUTH(left, right, ARG) : DO_COMPARE(left, right, ARG);
-    if (EXTRA && result != NULL && !PyBool_Check(result)) {
+    if (EXTRA && result && !PyBool_Check(result)) {
         int truth = DO_TRUTH(result);
         Py_DECREF(result);
         result = truth < 0 ? NULL : Py_NewRef(truth ? Py_True : Py_False);
@@ -209,7 +209,7 @@ OP(COMPARE_OP) {
     sp -= 2;
     Py_DECREF(left);
     Py_DECREF(right);
-    if (result == NULL)
+    if (!result)
         FAIL();
     PUSH(result);
     NEXT();

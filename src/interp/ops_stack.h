@@ -49,7 +49,7 @@ OP(LOAD_FAST) {
 
 OP(LOAD_FAST_CHECK) OP(LOAD_CLOSURE) {
     PyObject *value = SLOT(ARG);
-    if (UNLIKELY(value == NULL)) {
+    if (UNLIKELY(!value)) {
         error_unbound_local(r->code->py, ARG);
         FAIL();
     }
@@ -73,7 +73,7 @@ OP(STORE_FAST) {
 
 OP(DELETE_FAST) {
     PyObject *old = SLOT(ARG);
-    if (UNLIKELY(old == NULL)) {
+    if (UNLIKELY(!old)) {
         error_unbound_local(r->code->py, ARG);
         FAIL();
     }
@@ -86,7 +86,7 @@ OP(DELETE_FAST) {
 OP(MAKE_CELL) {
     PyObject *initial = SLOT(ARG);
     PyObject *cell = PyCell_New(initial);
-    if (cell == NULL)
+    if (!cell)
         FAIL();
     SET_SLOT(ARG, cell);
     Py_XDECREF(initial);
@@ -103,7 +103,7 @@ OP(COPY_FREE_VARS) {
 
 OP(LOAD_DEREF) {
     PyObject *value = DO_CELL_GET(SLOT(ARG));
-    if (UNLIKELY(value == NULL)) {
+    if (UNLIKELY(!value)) {
         error_unbound_cell(r->code->py, ARG);
         FAIL();
     }
@@ -123,7 +123,7 @@ OP(STORE_DEREF) {
 
 OP(DELETE_DEREF) {
     PyObject *old = DO_CELL_GET(SLOT(ARG));
-    if (UNLIKELY(old == NULL)) {
+    if (UNLIKELY(!old)) {
         error_unbound_cell(r->code->py, ARG);
         FAIL();
     }

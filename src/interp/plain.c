@@ -58,7 +58,7 @@ static PyObject *call(PyThreadState *ts, PyObject *callable, PyObject *const *ar
     PyCFunction function = PyCFunction_GET_FUNCTION(callable);
     Py_ssize_t count = PyVectorcall_NARGS(given);
     int flags = PyCFunction_GET_FLAGS(callable);
-    if (flags == METH_FASTCALL && keywords == NULL)
+    if (flags == METH_FASTCALL && !keywords)
         result = ((_PyCFunctionFast)(void (*)(void))function)(self, args, count);
     else if (flags == (METH_FASTCALL | METH_KEYWORDS))
         result =
@@ -256,7 +256,7 @@ PyObject *interp_run(run *r, bool throwing) {
 // it when a delegated generator ends): then only the unit counts.
 static const insn *start_of(run *r, bool throwing) {
     const insn *pc = code_at(r->code, throwing ? r->failing : py_frame_next(r->frame));
-    return pc == NULL && throwing ? r->code->insns : pc;
+    return !pc && throwing ? r->code->insns : pc;
 }
 
 PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, long *countdown) {
@@ -264,12 +264,12 @@ PyObject *interp_eval(PyThreadState *ts, py_frame *f, bool throwing, bool thin, 
     if (py_enter(ts, f, &r.entry, !thin && !py_frame_in_generator(f)) < 0)
         return interp_end_frame(&r);
     r.code = code_of(py_frame_code(f));
-    if (r.code == NULL)
+    if (!r.code)
         return interp_end_frame(&r);
     r.failing = py_frame_last(f);
     r.pc = start_of(&r, throwing);
     r.sp = py_frame_stack_pointer(f);
-    if (r.pc == NULL) {
+    if (!r.pc) {
         PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions",
                      r.code->py->co_name);
         return interp_end_frame(&r);

@@ -7,7 +7,7 @@
 
 static bool raise_again(void) {
     PyObject *value = PyErr_GetHandledException();
-    if (value == NULL || value == Py_None) {
+    if (!value || value == Py_None) {
         Py_XDECREF(value);
         PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
         return false;
@@ -20,7 +20,7 @@ static bool raise_again(void) {
 // Calls an exception class. The result may be anything; `check` wants an exception.
 static PyObject *raise_call(PyObject *class, bool check) {
     PyObject *value = PyObject_CallNoArgs(class);
-    if (value != NULL && check && !PyExceptionInstance_Check(value)) {
+    if (value && check && !PyExceptionInstance_Check(value)) {
         PyErr_Format(PyExc_TypeError,
                      "calling %R should have returned an instance of BaseException, not %R", class,
                      Py_TYPE(value));
@@ -32,7 +32,7 @@ static PyObject *raise_call(PyObject *class, bool check) {
 static int raise_set_cause(PyObject *value, PyObject *cause) {
     if (PyExceptionClass_Check(cause)) {
         cause = raise_call(cause, PY_CHECKS_CAUSE);
-        if (cause == NULL)
+        if (!cause)
             return -1;
     } else if (PyExceptionInstance_Check(cause)) {
         Py_INCREF(cause);
@@ -46,8 +46,9 @@ static int raise_set_cause(PyObject *value, PyObject *cause) {
     return 0;
 }
 
-bool raise_varargs(PyThreadState *Py_UNUSED(ts), PyObject *exc, PyObject *cause) {
-    if (exc == NULL)
+bool raise_varargs(PyThreadState *ts, PyObject *exc, PyObject *cause) {
+    (void)ts;
+    if (!exc)
         return raise_again();
     PyObject *type, *value;
     if (PyExceptionClass_Check(exc)) {
@@ -60,7 +61,7 @@ bool raise_varargs(PyThreadState *Py_UNUSED(ts), PyObject *exc, PyObject *cause)
         PyErr_SetString(PyExc_TypeError, "exceptions must derive from BaseException");
         return false;
     }
-    if (value != NULL && (cause == NULL || raise_set_cause(value, cause) == 0))
+    if (value && (!cause || raise_set_cause(value, cause) == 0))
         PyErr_SetObject(type, value);
     Py_XDECREF(value);
     return false;
@@ -75,7 +76,7 @@ int except_match(PyObject *exc, PyObject *type) {
 // A group's own split(), which a subclass may have replaced.
 static int split_group(PyObject *group, PyObject *type, PyObject **match, PyObject **rest) {
     PyObject *pair = PyObject_CallMethodOneArg(group, py_name.split, type);
-    if (pair == NULL)
+    if (!pair)
         return -1;
     if (!PyTuple_CheckExact(pair))
         PyErr_Format(PyExc_TypeError, "%.200s.split must return a tuple, not %.200s",
@@ -96,7 +97,7 @@ static int star_match(PyObject *exc, PyObject *type, PyObject **match, PyObject 
     bool group = PyObject_TypeCheck(exc, (PyTypeObject *)PyExc_BaseExceptionGroup);
     if (exc != Py_None && PyErr_GivenExceptionMatches(exc, type)) {
         *match = group ? Py_NewRef(exc) : py_wrap_naked(exc);
-        if (*match == NULL)
+        if (!*match)
             return -1;
         *rest = Py_NewRef(Py_None);
         return 0;

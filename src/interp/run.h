@@ -88,7 +88,7 @@ typedef struct run {
 // Drops the references in the caller's slots, now that the callee's frame exists. True if this is
 // the frame that the caller's instruction called, with no other code between them.
 static inline bool run_take_lent(interp_thread *t, py_frame *f) {
-    if (t->lent.callee == NULL)
+    if (!t->lent.callee)
         return false;
     bool expected = t->lent.callee == py_frame_function(f);
     t->lent.callee = NULL;

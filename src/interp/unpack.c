@@ -32,7 +32,7 @@ static void error_too_few(int before, int after, Py_ssize_t got) {
 
 static PyObject *unpack_iter(PyObject *v) {
     PyObject *it = PyObject_GetIter(v);
-    if (it == NULL && PyErr_ExceptionMatches(PyExc_TypeError) && Py_TYPE(v)->tp_iter == NULL &&
+    if (!it && PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(v)->tp_iter &&
         !PySequence_Check(v))
         PyErr_Format(PyExc_TypeError, "cannot unpack non-iterable %.200s object",
                      Py_TYPE(v)->tp_name);
@@ -42,7 +42,7 @@ static PyObject *unpack_iter(PyObject *v) {
 // The list of what is left goes to `star`, its last `after` elements to the slots below.
 static int unpack_rest(PyObject *it, int before, int after, py_slot *star) {
     PyObject *list = PySequence_List(it);
-    if (list == NULL)
+    if (!list)
         return -1;
     Py_ssize_t kept = PyList_GET_SIZE(list) - after;
     if (kept < 0) {
@@ -59,7 +59,7 @@ static int unpack_rest(PyObject *it, int before, int after, py_slot *star) {
 
 static int unpack_end(PyObject *it, int before) {
     PyObject *extra = PyIter_Next(it);
-    if (extra == NULL)
+    if (!extra)
         return PyErr_Occurred() ? -1 : 0;
     Py_DECREF(extra);
     PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %d)", before);
@@ -70,13 +70,13 @@ int unpack_sequence(PyObject *v, int before, int after, py_slot *top) {
     if (after < 0 && unpack_items(v, before, top))
         return 0;
     PyObject *it = unpack_iter(v);
-    if (it == NULL)
+    if (!it)
         return -1;
     int filled = 0, failed = 0;
     for (; filled < before && !failed; filled += !failed) {
         PyObject *item = PyIter_Next(it);
         py_slot_put(top - 1 - filled, item);
-        failed = item == NULL;
+        failed = !item;
     }
     if (failed && !PyErr_Occurred())
         error_too_few(before, after, filled);

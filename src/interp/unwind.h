@@ -13,14 +13,14 @@ static void run_note_traceback(run *r) {
         PyErr_SetString(PyExc_SystemError, "error return without exception set");
     if (py_frame_incomplete(r->frame))
         return;
-    if (py_frame_object(r->frame) != NULL) {
+    if (py_frame_object(r->frame)) {
         PyTraceBack_Here(py_frame_object(r->frame));
         return;
     }
     py_raised aside = py_put_aside();
     PyFrameObject *object = PyThreadState_GetFrame(r->ts);
     py_put_on(aside);
-    if (object == NULL)
+    if (!object)
         return;
     PyTraceBack_Here(object);
     Py_DECREF(object);

@@ -11,14 +11,14 @@ static const insn *after(const code *c, const insn *i, int n) {
 }
 
 static bool is_op(const insn *i, op wanted, int32_t arg) {
-    return i != NULL && i->op == wanted && i->arg == arg;
+    return i && i->op == wanted && i->arg == arg;
 }
 
 // The instruction that jumps over the raise, if it is the truth of this one's value that decides.
 static const insn *jump_of(const code *c, const insn *i) {
     bool gives_truth = i->op == OP_TO_BOOL || (i->op == OP_COMPARE_OP && i->extra != 0);
     const insn *jump = gives_truth ? after(c, i, 1) : i;
-    return jump != NULL && jump->op == OP_POP_JUMP_IF_TRUE ? jump : NULL;
+    return jump && jump->op == OP_POP_JUMP_IF_TRUE ? jump : NULL;
 }
 
 // What the frame's current instruction asserts would be reported with this text (borrowed); NULL:
@@ -27,16 +27,16 @@ static PyObject *message_of(const run *r) {
     static PyObject *none;
     const code *c = r->code;
     const insn *now = code_at(c, py_frame_lasti(r->frame)), *jump = now ? jump_of(c, now) : NULL;
-    if (jump == NULL || !is_op(after(c, jump, 1), OP_LOAD_ASSERTION_ERROR, 0))
+    if (!jump || !is_op(after(c, jump, 1), OP_LOAD_ASSERTION_ERROR, 0))
         return NULL;
-    if (none == NULL && (none = PyUnicode_InternFromString("assertion error")) == NULL) {
+    if (!none && !(none = PyUnicode_InternFromString("assertion error"))) {
         PyErr_Clear();
         return NULL;
     }
     if (is_op(after(c, jump, 2), OP_RAISE_VARARGS, 1))
         return none;
     const insn *text = after(c, jump, 2);
-    if (text == NULL || text->op != OP_LOAD_CONST || !is_op(after(c, jump, 3), OP_CALL, 0) ||
+    if (!text || text->op != OP_LOAD_CONST || !is_op(after(c, jump, 3), OP_CALL, 0) ||
         !is_op(after(c, jump, 4), OP_RAISE_VARARGS, 1))
         return NULL;
     PyObject *message = PyTuple_GET_ITEM(c->py->co_consts, text->arg);
@@ -44,7 +44,7 @@ static PyObject *message_of(const run *r) {
 }
 
 bool op_asserts(world *w) {
-    return w->run != NULL && world_tensors != NULL && message_of(w->run) != NULL;
+    return w->run && world_tensors && message_of(w->run);
 }
 
 int op_condition(world *w, PyObject *o) {
@@ -52,9 +52,9 @@ int op_condition(world *w, PyObject *o) {
     if (!tensor || !op_asserts(w))
         return op_truth(w, o);
     PyObject *opened = door_open(w, o);
-    if (opened == NULL)
+    if (!opened)
         return -1;
     const standin_kind *kind = standin_kind_of(opened);
-    int done = kind != NULL ? kind->check(w, opened, message_of(w->run)) : 0;
+    int done = kind ? kind->check(w, opened, message_of(w->run)) : 0;
     return done == 0 ? op_truth(w, opened) : done;
 }

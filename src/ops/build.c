@@ -12,7 +12,7 @@
 PyObject *op_build_map(world *w, PyObject **keys, int key_step, PyObject **values, int value_step,
                        Py_ssize_t count) {
     PyObject *map = PyDict_New();
-    for (Py_ssize_t i = 0; map != NULL && i < count; i++)
+    for (Py_ssize_t i = 0; map && i < count; i++)
         if (op_dict_set(w, map, keys[i * key_step], values[i * value_step]) < 0)
             Py_CLEAR(map);
     return map;
@@ -20,7 +20,7 @@ PyObject *op_build_map(world *w, PyObject **keys, int key_step, PyObject **value
 
 PyObject *op_build_set(world *w, PyObject **items, Py_ssize_t count) {
     PyObject *set = PySet_New(NULL);
-    for (Py_ssize_t i = 0; set != NULL && i < count; i++)
+    for (Py_ssize_t i = 0; set && i < count; i++)
         if (op_set_add(w, set, items[i]) < 0)
             Py_CLEAR(set);
     return set;
@@ -29,9 +29,9 @@ PyObject *op_build_set(world *w, PyObject **items, Py_ssize_t count) {
 // The parts are borrowed: the lazies that lie in the slots keep what they open to alive.
 PyObject *op_build_string(world *w, PyObject **items, Py_ssize_t count) {
     PyObject *parts = PyTuple_New(count);
-    for (Py_ssize_t i = 0; parts != NULL && i < count; i++) {
+    for (Py_ssize_t i = 0; parts && i < count; i++) {
         PyObject *part = door_open(w, items[i]);
-        if (part != NULL)
+        if (part)
             PyTuple_SET_ITEM(parts, i, Py_NewRef(part));
         else
             Py_CLEAR(parts);
@@ -82,8 +82,8 @@ PyObject *op_format(world *w, PyObject *value, int conversion, PyObject *spec) {
     PyObject *o = native_open(w, value, P_NONE);
     PyObject *s = spec && o ? native_open(w, spec, P_NONE) : NULL;
     PyObject *text = NULL;
-    if (o != NULL && (s != NULL || spec == NULL) && format_prepare(w, &o, conversion) == ST_OK &&
-        (s == NULL || read_spec(w, o, s) == ST_OK))
+    if (o && (s || !spec) && format_prepare(w, &o, conversion) == ST_OK &&
+        (!s || read_spec(w, o, s) == ST_OK))
         text = native_result(w, format_value(o, conversion, s), false);
     Py_XDECREF(o);
     Py_XDECREF(s);
@@ -92,7 +92,7 @@ PyObject *op_format(world *w, PyObject *value, int conversion, PyObject *spec) {
 
 PyObject *op_convert(world *w, PyObject *value, int conversion) {
     PyObject *o = native_open(w, value, P_NONE), *text = NULL;
-    if (o != NULL && format_prepare(w, &o, conversion) == ST_OK)
+    if (o && format_prepare(w, &o, conversion) == ST_OK)
         text = native_result(w, convert_value(o, conversion), false);
     Py_XDECREF(o);
     return text;
@@ -104,7 +104,7 @@ PyObject *op_convert(world *w, PyObject *value, int conversion) {
 int op_except_match(world *w, PyObject *exception, PyObject *type) {
     PyObject *e = native_open(w, exception, P_NONE), *t = e ? native_open(w, type, P_NONE) : NULL;
     int matches = -1;
-    if (t != NULL && protocol_open_elements(w, &t, P_NONE | P_DEEP) == ST_OK &&
+    if (t && protocol_open_elements(w, &t, P_NONE | P_DEEP) == ST_OK &&
         type_guard_mro(w, Py_TYPE(e)) == ST_OK)
         matches = native_status(w, except_match(e, t), false);
     Py_XDECREF(e);

@@ -18,7 +18,7 @@ typedef struct keyed {
 // The lazy's dict, if it is one that is looked at by key only and was not opened. NULL without an
 // exception if not.
 static record *unopened_dict(world *w, PyObject *container) {
-    if (!is_lazy(container) || ((lazy *)container)->inside != NULL)
+    if (!is_lazy(container) || ((lazy *)container)->inside)
         return NULL;
     return door_dict(w, container);
 }
@@ -26,16 +26,16 @@ static record *unopened_dict(world *w, PyObject *container) {
 // 1 with `e` filled, 0 if the container is to be opened as a whole, -1.
 static int keyed_of(world *w, PyObject *container, PyObject *key, keyed *e) {
     record *r = unopened_dict(w, container);
-    if (r == NULL)
+    if (!r)
         return PyErr_Occurred() ? -1 : 0;
     e->key = native_open(w, key, P_HASH);
-    if (e->key == NULL)
+    if (!e->key)
         return -1;
     bool tensor = names_have_tensor(w, r, e->key);
     bool simple = tensor || (raw_key_simple(e->key) && !is_standin(e->key));
     if (tensor || (simple && PyObject_Hash(e->key) != -1))
         e->names = names_of_dict(w, r);
-    if (simple && e->names != NULL)
+    if (simple && e->names)
         return 1;
     Py_CLEAR(e->key);
     return simple ? -1 : 0;
@@ -44,7 +44,7 @@ static int keyed_of(world *w, PyObject *container, PyObject *key, keyed *e) {
 // A defaultdict's own factory, as a lazy; new reference. NULL without an exception if it has none.
 static PyObject *keyed_factory(world *w, const record *r) {
     PyObject *raw = raw_field_get(RAW_DEFAULT_FACTORY, r->outside);
-    if (raw == NULL)
+    if (!raw)
         return NULL;
     source *s = guard_source(w->guards, SOURCE_DEFAULT_FACTORY, r->source, NULL, 0);
     PyObject *factory = s ? door_load(w, s, raw) : NULL;
@@ -57,21 +57,21 @@ static PyObject *keyed_factory(world *w, const record *r) {
 static PyObject *keyed_missing(world *w, PyObject *container, keyed *e) {
     record *r = door_dict(w, container);
     PyObject *factory = r ? keyed_factory(w, r) : NULL;
-    if (factory == NULL) {
+    if (!factory) {
         if (!PyErr_Occurred())
             _PyErr_SetKeyError(e->key);
         return NULL;
     }
     PyObject *value = call_with(w, factory, NULL, 0);
     Py_DECREF(factory);
-    if (value != NULL && names_set(w, e->names, e->key, value) != ST_OK)
+    if (value && names_set(w, e->names, e->key, value) != ST_OK)
         Py_CLEAR(value);
     return value;
 }
 
 static PyObject *keyed_get(world *w, PyObject *container, keyed *e) {
     PyObject *value = names_get(w, e->names, e->key);
-    if (value == NULL && !PyErr_Occurred())
+    if (!value && !PyErr_Occurred())
         value = keyed_missing(w, container, e);
     Py_DECREF(e->key);
     return value;
@@ -86,9 +86,9 @@ static int keyed_contains(world *w, keyed *e) {
 
 static int keyed_set(world *w, keyed *e, PyObject *value) {
     int failed = 0;
-    if (value == NULL) {
+    if (!value) {
         PyObject *old = names_get(w, e->names, e->key);
-        if (old == NULL && !PyErr_Occurred())
+        if (!old && !PyErr_Occurred())
             _PyErr_SetKeyError(e->key);
         failed = old ? 0 : -1;
         Py_XDECREF(old);
@@ -122,7 +122,7 @@ static PyObject *made_by_factory(world *w, PyObject *container, PyObject *key) {
     Py_INCREF(factory);
     PyObject *value = call_with(w, factory, NULL, 0);
     Py_DECREF(factory);
-    if (value != NULL && PyObject_SetItem(container, key, value) < 0)
+    if (value && PyObject_SetItem(container, key, value) < 0)
         Py_CLEAR(value);
     return value;
 }
@@ -134,7 +134,7 @@ static PyObject *class_getitem(world *w, PyObject *class, PyObject *key) {
     PyObject *name = PyUnicode_InternFromString("__class_getitem__");
     PyObject *method = name ? attr_get(w, class, name) : NULL;
     Py_XDECREF(name);
-    if (method == NULL) {
+    if (!method) {
         if (!w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
             PyErr_Format(PyExc_TypeError, "type '%.200s' is not subscriptable",
                          ((PyTypeObject *)class)->tp_name);
@@ -147,7 +147,7 @@ static PyObject *class_getitem(world *w, PyObject *class, PyObject *key) {
 
 static bool is_plain_class(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
-    return PyType_Check(o) && (type->tp_as_mapping == NULL || !type->tp_as_mapping->mp_subscript) &&
+    return PyType_Check(o) && (!type->tp_as_mapping || !type->tp_as_mapping->mp_subscript) &&
            o != (PyObject *)&PyType_Type;
 }
 
@@ -155,7 +155,7 @@ static PyObject *getitem_natively(world *w, PyObject *container, PyObject *key) 
     PyObject *opened = Py_NewRef(key), *result = NULL;
     if (key_open(w, container, SPECIAL_getitem, &opened) == ST_OK) {
         result = made_by_factory(w, container, opened);
-        if (result == NULL && !PyErr_Occurred())
+        if (!result && !PyErr_Occurred())
             result = PyObject_GetItem(container, opened);
         result = native_result(w, result, false);
     }
@@ -165,7 +165,7 @@ static PyObject *getitem_natively(world *w, PyObject *container, PyObject *key) 
 
 static PyObject *getitem_opened(world *w, PyObject *container, PyObject *key) {
     const standin_kind *kind = standin_kind_of(container);
-    if (kind != NULL)
+    if (kind)
         return kind->getitem(w, container, key);
     bool called;
     PyObject *result = special_call(w, container, SPECIAL_getitem, &key, 1, &called);
@@ -180,7 +180,7 @@ static PyObject *getitem_opened(world *w, PyObject *container, PyObject *key) {
 static PyObject *item_of_tuple(world *w, PyObject *container, PyObject *key) {
     bool tuple = is_lazy(container) && PyTuple_CheckExact(((lazy *)container)->outside);
     PyObject *index = tuple ? door_open(w, key) : NULL;
-    if (index == NULL || !PyLong_CheckExact(index))
+    if (!index || !PyLong_CheckExact(index))
         return NULL;
     Py_ssize_t count = door_items(w, container), i = PyLong_AsSsize_t(index);
     if (count < 0 || PyErr_Occurred()) {
@@ -195,7 +195,7 @@ static PyObject *item_of_tuple(world *w, PyObject *container, PyObject *key) {
 PyObject *op_getitem(world *w, PyObject *container, PyObject *key) {
     keyed e = {0};
     PyObject *item = item_of_tuple(w, container, key);
-    if (item != NULL || w->stop.broken || PyErr_Occurred())
+    if (item || w->stop.broken || PyErr_Occurred())
         return item;
     int by_key = keyed_of(w, container, key, &e);
     if (by_key)
@@ -223,7 +223,7 @@ static int setitem_natively(world *w, PyObject *container, PyObject *key, PyObje
     PyObject *k = Py_NewRef(key), *v = Py_XNewRef(value);
     int failed = -1;
     status st = key_open(w, container, value ? SPECIAL_setitem : SPECIAL_delitem, &k);
-    if (st == ST_OK && v != NULL)
+    if (st == ST_OK && v)
         st = value_open(w, container, k, &v);
     if (st == ST_OK)
         failed = native_status(w, store(container, k, v), false);
@@ -234,7 +234,7 @@ static int setitem_natively(world *w, PyObject *container, PyObject *key, PyObje
 
 static int setitem_opened(world *w, PyObject *container, PyObject *key, PyObject *value) {
     const standin_kind *kind = standin_kind_of(container);
-    if (kind != NULL)
+    if (kind)
         return kind->setitem(w, container, key, value);
     PyObject *args[] = {key, value};
     bool called;
@@ -252,7 +252,7 @@ int op_setitem(world *w, PyObject *container, PyObject *key, PyObject *value) {
     if (by_key)
         return by_key < 0 ? -1 : keyed_set(w, &e, value);
     PyObject *opened = native_open(w, container, P_NONE);
-    if (opened == NULL)
+    if (!opened)
         return -1;
     record_write(w, opened);
     int failed = setitem_opened(w, opened, key, value);
@@ -275,7 +275,7 @@ static int contains_natively(world *w, PyObject *container, PyObject *value) {
     PyObject *c = native_open(w, container, P_CONTAINS);
     PyObject *v = c ? native_open(w, value, membership(c)) : NULL;
     int found = -1;
-    if (v != NULL) {
+    if (v) {
         w->facts.identity_mattered |= record_of(w, v) != NULL; // asked for before equality
         found = native_status(w, PySequence_Contains(c, v), is_standin(c) || is_standin(v));
     }
@@ -287,7 +287,7 @@ static int contains_natively(world *w, PyObject *container, PyObject *value) {
 // The same object, or equal. Identity says nothing new about plain numbers and text.
 static int is_found(world *w, PyObject *item, PyObject *value) {
     PyObject *a = door_open(w, item), *b = a ? door_open(w, value) : NULL;
-    if (b == NULL)
+    if (!b)
         return -1;
     int same = is_scalar(a) || is_scalar(b) ? a == b : door_is(w, a, b);
     if (same)
@@ -302,11 +302,11 @@ static int is_found(world *w, PyObject *item, PyObject *value) {
 static int contains_by_iteration(world *w, PyObject *container, PyObject *value) {
     PyObject *iterator = op_iter(w, container), *item;
     int found = iterator ? 0 : -1;
-    if (iterator == NULL && !w->stop.broken && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    if (!iterator && !w->stop.broken && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         world_break(w, REASON_NATIVE_ERROR, "a search in what is not iterable"); // its own words
     }
-    while (found == 0 && (item = op_next(w, iterator)) != NULL) {
+    while (found == 0 && (item = op_next(w, iterator))) {
         found = is_found(w, item, value);
         Py_DECREF(item);
     }
@@ -317,7 +317,7 @@ static int contains_by_iteration(world *w, PyObject *container, PyObject *value)
 static bool is_searched(PyObject *container) {
     PyTypeObject *type = Py_TYPE(container);
     bool own = type->tp_as_sequence && type->tp_as_sequence->sq_contains;
-    return !own && (type->tp_iter != NULL || PySequence_Check(container));
+    return !own && (type->tp_iter || PySequence_Check(container));
 }
 
 static int contains_opened(world *w, PyObject *container, PyObject *value) {
@@ -339,7 +339,7 @@ int op_contains(world *w, PyObject *container, PyObject *value) {
     if (by_key)
         return by_key < 0 ? -1 : keyed_contains(w, &e);
     PyObject *opened = native_open(w, container, P_NONE);
-    if (opened == NULL)
+    if (!opened)
         return -1;
     int found = contains_opened(w, opened, value);
     Py_DECREF(opened);

@@ -16,7 +16,7 @@
 static PyObject *check_iterator(world *w, PyObject *iterator) {
     PyObject *opened = Py_XNewRef(door_open(w, iterator));
     Py_DECREF(iterator);
-    if (opened == NULL || PyIter_Check(opened))
+    if (!opened || PyIter_Check(opened))
         return opened;
     PyErr_Format(PyExc_TypeError, "iter() returned non-iterator of type '%.100s'",
                  Py_TYPE(opened)->tp_name);
@@ -33,7 +33,7 @@ static PyObject *iter_natively(world *w, PyObject *o) {
 
 PyObject *op_iter(world *w, PyObject *o) {
     PyObject *opened = native_open(w, o, P_NONE);
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     bool called;
     PyObject *iterator = special_call(w, opened, SPECIAL_iter, NULL, 0, &called);
@@ -51,7 +51,7 @@ static bool is_suspicious(const world *w, PyObject *o) {
     static const char *const names[] = {"accumulate", "compress",    "count",
                                         "dropwhile",  "filterfalse", "groupby",
                                         "islice",     "starmap",     "takewhile"};
-    if (w->torch == NULL)
+    if (!w->torch)
         return false; // no tensor was met
     const char *name = Py_TYPE(o)->tp_name, *dot = strrchr(name, '.');
     for (size_t i = 0; dot && i < Py_ARRAY_LENGTH(names); i++)
@@ -63,7 +63,7 @@ static bool is_suspicious(const world *w, PyObject *o) {
 // An iterator that may be moved: made inside, or one whose __next__ is Python code.
 static PyObject *open_movable(world *w, PyObject *iterator) {
     PyObject *o = Py_XNewRef(door_open(w, iterator));
-    if (o == NULL)
+    if (!o)
         return NULL;
     if (special_open(w, o, SPECIAL_next) == ST_OK)
         return o;
@@ -90,7 +90,7 @@ static PyObject *advance(world *w, PyObject *o) {
     PyObject *item = next_of(w, o);
     if (broke(w))
         return native_result(w, item, false);
-    if (item != NULL || !PyErr_Occurred())
+    if (item || !PyErr_Occurred())
         return item;
     if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
         PyErr_Clear();
@@ -101,7 +101,7 @@ static PyObject *advance(world *w, PyObject *o) {
 
 PyObject *op_next(world *w, PyObject *iterator) {
     PyObject *o = open_movable(w, iterator);
-    if (o == NULL)
+    if (!o)
         return NULL;
     PyObject *item = advance(w, o);
     Py_DECREF(o);
@@ -121,7 +121,7 @@ static PySendResult send_result(world *w, PySendResult how, PyObject **result) {
 // StopIteration's value is the result of what is delegated to.
 static PySendResult send_ended(PyObject *item, PyObject **result) {
     *result = item;
-    if (item != NULL)
+    if (item)
         return PYGEN_NEXT;
     return _PyGen_FetchStopIterationValue(result) == 0 ? PYGEN_RETURN : PYGEN_ERROR;
 }
@@ -149,7 +149,7 @@ static PySendResult send_opened(world *w, PyObject *o, PyObject *sent, PyObject 
 PySendResult op_send(world *w, PyObject *receiver, PyObject *sent, PyObject **result) {
     *result = NULL;
     PyObject *o = open_movable(w, receiver);
-    if (o == NULL)
+    if (!o)
         return PYGEN_ERROR;
     PySendResult how = send_result(w, send_opened(w, o, sent, result), result);
     Py_DECREF(o);
@@ -184,7 +184,7 @@ static int unpack_values(world *w, PyObject *sequence, int count, py_slot *top) 
     for (int i = 0; i < count; i++) {
         PyObject *item = door_item(w, sequence, i);
         py_slot_put(top - 1 - i, item);
-        if (item == NULL)
+        if (!item)
             return drop_all(top, i);
     }
     return 1;
@@ -195,7 +195,7 @@ int op_unpack(world *w, PyObject *sequence, int before, int after, py_slot *top)
     if (done)
         return done < 0 ? -1 : 0;
     PyObject *o = open_iterable(w, sequence);
-    if (o == NULL)
+    if (!o)
         return -1;
     int failed = unpack_sequence(o, before, after, top);
     Py_DECREF(o);
@@ -208,11 +208,11 @@ int op_unpack(world *w, PyObject *sequence, int before, int after, py_slot *top)
 
 int op_list_extend(world *w, PyObject *list, PyObject *iterable) {
     PyObject *o = open_iterable(w, iterable);
-    if (o == NULL)
+    if (!o)
         return -1;
     PyObject *none = native_result(w, _PyList_Extend((PyListObject *)list, o), false);
     Py_XDECREF(none);
-    if (none == NULL && !broke(w))
+    if (!none && !broke(w))
         error_list_extend(o);
     Py_DECREF(o);
     return none ? 0 : -1;
@@ -220,7 +220,7 @@ int op_list_extend(world *w, PyObject *list, PyObject *iterable) {
 
 int op_set_add(world *w, PyObject *set, PyObject *value) {
     PyObject *o = native_open(w, value, P_HASH);
-    if (o == NULL)
+    if (!o)
         return -1;
     int failed = native_status(w, PySet_Add(set, o), false);
     Py_DECREF(o);
@@ -230,7 +230,7 @@ int op_set_add(world *w, PyObject *set, PyObject *value) {
 // Each element is prepared before the set hashes it.
 static int add_each(world *w, PyObject *set, PyObject *iterator) {
     PyObject *item;
-    while ((item = op_next(w, iterator)) != NULL) {
+    while ((item = op_next(w, iterator))) {
         int failed = op_set_add(w, set, item);
         Py_DECREF(item);
         if (failed)
@@ -251,14 +251,14 @@ static int update_natively(world *w, PyObject *set, PyObject *o) {
 
 int op_set_update(world *w, PyObject *set, PyObject *iterable) {
     PyObject *o = native_open(w, iterable, P_ITER);
-    if (o == NULL)
+    if (!o)
         return -1;
     int failed = -1;
     if (PyAnySet_Check(o) || PyDict_CheckExact(o)) { // whatever its class has for __iter__
         failed = update_natively(w, set, o);
     } else {
         PyObject *iterator = op_iter(w, o);
-        if (iterator != NULL)
+        if (iterator)
             failed = add_each(w, set, iterator);
         Py_XDECREF(iterator);
     }
@@ -270,7 +270,7 @@ int op_set_update(world *w, PyObject *set, PyObject *iterable) {
 
 int op_dict_set(world *w, PyObject *dict, PyObject *key, PyObject *value) {
     PyObject *k = native_open(w, key, P_HASH);
-    if (k == NULL)
+    if (!k)
         return -1;
     int failed = native_status(w, PyDict_SetItem(dict, k, value), false);
     Py_DECREF(k);
@@ -288,14 +288,14 @@ static int check_new_key(world *w, PyObject *dict, PyObject *key) {
 
 static int add_keys(world *w, PyObject *dict, PyObject *mapping, PyObject *keys, bool merge) {
     PyObject *key;
-    while ((key = op_next(w, keys)) != NULL) {
+    while ((key = op_next(w, keys))) {
         int failed = merge ? check_new_key(w, dict, key) : 0;
         PyObject *value = failed ? NULL : op_getitem(w, mapping, key);
-        if (value != NULL)
+        if (value)
             failed = op_dict_set(w, dict, key, value);
         Py_DECREF(key);
         Py_XDECREF(value);
-        if (value == NULL || failed)
+        if (!value || failed)
             return -1;
     }
     return PyErr_Occurred() ? -1 : 0;
@@ -367,7 +367,7 @@ static int update_failed(world *w, PyObject *o, bool merge) {
 
 int op_dict_update(world *w, PyObject *dict, PyObject *update, bool merge) {
     PyObject *o = native_open(w, update, P_NONE);
-    if (o == NULL)
+    if (!o)
         return -1;
     int failed = update_opened(w, dict, o, merge);
     if (failed < 0)

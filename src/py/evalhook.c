@@ -21,7 +21,7 @@ void hook_saw_helper(void) {
 }
 
 static bool is_default(_PyFrameEvalFunction eval) {
-    return eval == NULL || eval == _PyEval_EvalFrameDefault;
+    return !eval || eval == _PyEval_EvalFrameDefault;
 }
 
 // Whether the hook on top passes frames down to ours; asked by a function that does nothing.
@@ -83,7 +83,7 @@ hook_mode hook_swap(hook_mode wanted) {
 
 void hook_after_fork(PyThreadState *ts) {
     scopes = scopes_here;
-    if (ts != NULL && scopes == 0)
+    if (ts && scopes == 0)
         uninstall(ts->interp);
 }
 

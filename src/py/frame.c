@@ -53,7 +53,7 @@ void py_sever(PyGenObject *gen, py_frame *f) {
     gen->gi_frame_state = FRAME_CLEARED;
     f->previous = NULL;
     f->frame_obj = NULL;
-    if (object != NULL && Py_REFCNT(object) > 1) {
+    if (object && Py_REFCNT(object) > 1) {
         memcpy(object->_f_frame_data, f, (size_t)((char *)&f->localsplus[f->stacktop] - (char *)f));
         object->f_frame = (py_frame *)object->_f_frame_data;
         object->f_frame->owner = FRAME_OWNED_BY_FRAME_OBJECT;
@@ -189,7 +189,7 @@ static void move_into_object(PyThreadState *ts, py_frame *f) {
 }
 
 static void clear_frame(PyThreadState *ts, py_frame *f) {
-    if (f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1) {
+    if (f->frame_obj && Py_REFCNT(f->frame_obj) > 1) {
         move_into_object(ts, f);
         return;
     }
@@ -250,7 +250,7 @@ void py_leave_ended(PyThreadState *ts, py_frame *f, py_entry *e, py_slot *sp) {
 
 // A frame whose object someone holds stays, as close() leaves one that has not begun.
 void py_sever(PyGenObject *gen, py_frame *f) {
-    if (f->frame_obj != NULL) {
+    if (f->frame_obj) {
         gen->gi_frame_state = FRAME_COMPLETED;
         return;
     }
@@ -290,7 +290,7 @@ int py_setup_helper(PyObject *file) {
     PyObject *code = Py_CompileStringObject("def helper(): pass", file, Py_file_input, NULL, -1);
     PyObject *names = PyDict_New();
     PyObject *done = code && names ? PyEval_EvalCode(code, names, names) : NULL;
-    if (done != NULL)
+    if (done)
         helper = Py_XNewRef(PyDict_GetItemString(names, "helper"));
     Py_XDECREF(done);
     Py_XDECREF(names);
@@ -323,7 +323,7 @@ int py_poll(PyThreadState *ts) {
 static void trim_traceback(void) {
     PyObject *raised = py_take_raised();
     PyTracebackObject *first = (PyTracebackObject *)PyException_GetTraceback(raised);
-    if (first != NULL)
+    if (first)
         PyException_SetTraceback(raised, first->tb_next ? (PyObject *)first->tb_next : Py_None);
     Py_XDECREF(first);
     py_set_raised(raised);

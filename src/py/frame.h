@@ -147,7 +147,7 @@ static inline bool py_is_cell_slot(PyCodeObject *co, int index) {
 
 // Whether somebody holds the frame object, and so can see the frame's lines and variables.
 static inline bool py_frame_seen(const py_frame *f) {
-    return f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1;
+    return f->frame_obj && Py_REFCNT(f->frame_obj) > 1;
 }
 
 static inline bool py_frame_incomplete(py_frame *f) {
@@ -326,7 +326,7 @@ void py_stack_find(void);
 // code, which counts its depth but does not look at the stack.
 static inline bool py_stack_short(void) {
     char *here = __builtin_frame_address(0);
-    if (__builtin_expect(py_stack_floor == NULL, 0))
+    if (__builtin_expect(!py_stack_floor, 0))
         py_stack_find();
     return here < py_stack_floor;
 }

@@ -8,7 +8,7 @@ static inline PyObject *py_function_new(PyObject *code, PyObject *globals) {
     PyObject *function = PyFunction_New(code, globals);
 #if PY_VERSION_HEX >= 0x030d0000
     // Lets CPython specialise calls of functions made from the same code alike.
-    if (function != NULL)
+    if (function)
         _PyFunction_SetVersion((PyFunctionObject *)function, ((PyCodeObject *)code)->co_version);
 #endif
     return function;

@@ -264,7 +264,7 @@ static int form_count;
 
 static py_iterator_form *add(PyTypeObject *type, size_t size, placing placing, Py_ssize_t result) {
     static py_iterator_form unknown;
-    if (type == NULL || type->tp_basicsize != (Py_ssize_t)size || type->tp_itemsize != 0)
+    if (!type || type->tp_basicsize != (Py_ssize_t)size || type->tp_itemsize != 0)
         return memset(&unknown, 0, sizeof(unknown));
     assert(form_count < FORMS);
     py_iterator_form *f = &forms[form_count++];
@@ -311,7 +311,7 @@ static void add_deque(PyTypeObject *type, placing placing) {
 static PyTypeObject *named(PyObject *module, const char *name) {
     PyObject *found = module ? PyObject_GetAttrString(module, name) : NULL;
     Py_XDECREF(found); // the module keeps it
-    if (found == NULL)
+    if (!found)
         PyErr_Clear();
     return found && PyType_Check(found) ? (PyTypeObject *)found : NULL;
 }
@@ -319,7 +319,7 @@ static PyTypeObject *named(PyObject *module, const char *name) {
 static int add_text_iterator(const char *text) {
     PyObject *string = PyUnicode_FromString(text);
     PyObject *sample = string ? PyObject_GetIter(string) : NULL;
-    if (sample != NULL)
+    if (sample)
         add_counting(Py_TYPE(sample));
     Py_XDECREF(string);
     Py_XDECREF(sample);
@@ -560,7 +560,7 @@ PyObject *py_iterator_numbers(const py_iterator_form *form, PyObject *iterator) 
     Py_ssize_t size = (Py_ssize_t)sizeof(numbers) + form->size +
                       (n.lengths[0] + n.lengths[1]) * (Py_ssize_t)sizeof(Py_ssize_t);
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, size);
-    if (bytes == NULL)
+    if (!bytes)
         return NULL;
     char *to = PyBytes_AS_STRING(bytes);
     memcpy(to, &n, sizeof(numbers));
@@ -580,7 +580,7 @@ PyObject *py_iterator_numbers(const py_iterator_form *form, PyObject *iterator) 
 // CPython gives out the tuple for results as long as nobody else has it.
 static PyObject *new_result(Py_ssize_t length) {
     PyObject *result = PyTuple_New(length);
-    for (Py_ssize_t i = 0; result != NULL && i < length; i++)
+    for (Py_ssize_t i = 0; result && i < length; i++)
         PyTuple_SET_ITEM(result, i, Py_NewRef(Py_None));
     return result;
 }
@@ -594,11 +594,11 @@ static int new_parts(const py_iterator_form *form, const numbers *n, PyObject **
                      void *arrays[2]) {
     const char *from = n->rest + form->size;
     *result = n->result >= 0 ? new_result(n->result) : NULL;
-    bool failed = n->result >= 0 && *result == NULL;
+    bool failed = n->result >= 0 && !*result;
     for (int i = 0; i < 2; i++) {
         size_t length = (size_t)n->lengths[i] * sizeof(Py_ssize_t);
         arrays[i] = form->arrays[i] && !failed ? PyMem_Malloc(length) : NULL;
-        if (form->arrays[i] && arrays[i] == NULL)
+        if (form->arrays[i] && !arrays[i])
             failed = true;
         else if (length > 0)
             memcpy(arrays[i], from, length);

@@ -39,7 +39,7 @@ static PyObject *helper_code(int arguments, int opcode, int arg) {
     PyObject *replace = empty ? PyObject_GetAttrString(empty, "replace") : NULL;
     PyObject *bytecode = helper_bytecode(arguments, opcode, arg);
     PyObject *names = arguments == 1 ? Py_BuildValue("(s)", "a") : Py_BuildValue("(ss)", "a", "b");
-    if (none != NULL && replace != NULL && bytecode != NULL && names != NULL) {
+    if (none && replace && bytecode && names) {
         PyObject *changes = Py_BuildValue(
             "{s:O,s:O,s:O,s:i,s:i,s:i,s:i}", "co_code", bytecode, "co_varnames", names,
             "co_filename", py_native_file, "co_argcount", arguments, "co_nlocals", arguments,
@@ -58,7 +58,7 @@ static PyObject *helper_code(int arguments, int opcode, int arg) {
 // A function of that code, kept for ever.
 static PyObject *helper_new(int arguments, int opcode, int arg) {
     PyObject *code = helper_code(arguments, opcode, arg);
-    if (code == NULL)
+    if (!code)
         return NULL;
     assert(py_is_native_helper((PyCodeObject *)code));
     // Importing below it (typing, by SUBSCRIPT_GENERIC) looks for __builtins__ in the globals.
@@ -74,7 +74,7 @@ static PyObject *helper_new(int arguments, int opcode, int arg) {
 static void helper_forget_frame(void) {
     PyObject *type, *value, *tb;
     PyErr_Fetch(&type, &value, &tb);
-    if (tb != NULL) {
+    if (tb) {
         PyObject *next = (PyObject *)((PyTracebackObject *)tb)->tb_next;
         Py_XINCREF(next);
         Py_SETREF(tb, next);
@@ -85,7 +85,7 @@ static void helper_forget_frame(void) {
 // Trace functions and monitors are not to see the helper's frame. (They then miss what a user's
 // derive() or typing's own code does below it, which is the lesser harm.)
 static PyObject *helper_call(PyObject **helper, int opcode, int arg, PyObject **args, int count) {
-    if (*helper == NULL && (*helper = helper_new(count, opcode, arg)) == NULL)
+    if (!*helper && !(*helper = helper_new(count, opcode, arg)))
         return NULL;
     PyThreadState *ts = PyThreadState_Get();
     PyThreadState_EnterTracing(ts);
@@ -93,7 +93,7 @@ static PyObject *helper_call(PyObject **helper, int opcode, int arg, PyObject **
     PyObject *result = PyObject_Vectorcall(*helper, args, (size_t)count, NULL);
     py_give_recursion(ts, -1);
     PyThreadState_LeaveTracing(ts);
-    if (result == NULL)
+    if (!result)
         helper_forget_frame();
     return result;
 }
@@ -123,14 +123,16 @@ PyObject *py_intrinsic_2(PyThreadState *ts, int number, PyObject *a, PyObject *b
 
 #elif PY_VERSION_HEX >= 0x030c0000
 
-PyObject *py_intrinsic_1(PyThreadState *Py_UNUSED(ts), int number, PyObject *value) {
+PyObject *py_intrinsic_1(PyThreadState *ts, int number, PyObject *value) {
+    (void)ts;
     static PyObject *helpers[MAX_INTRINSIC_1 + 1];
     if (number < 0 || number > MAX_INTRINSIC_1)
         return intrinsic_invalid();
     return helper_call(&helpers[number], CALL_INTRINSIC_1, number, &value, 1);
 }
 
-PyObject *py_intrinsic_2(PyThreadState *Py_UNUSED(ts), int number, PyObject *a, PyObject *b) {
+PyObject *py_intrinsic_2(PyThreadState *ts, int number, PyObject *a, PyObject *b) {
+    (void)ts;
     static PyObject *helpers[MAX_INTRINSIC_2 + 1];
     // CPython's table starts at 1 here, and number 0 would call through NULL.
     if (number <= 0 || number > MAX_INTRINSIC_2)
@@ -141,13 +143,13 @@ PyObject *py_intrinsic_2(PyThreadState *Py_UNUSED(ts), int number, PyObject *a, 
 
 #else
 
-PyObject *py_intrinsic_1(PyThreadState *Py_UNUSED(ts), int Py_UNUSED(number),
-                         PyObject *Py_UNUSED(value)) {
+PyObject *py_intrinsic_1(PyThreadState *ts, int number, PyObject *value) {
+    (void)ts, (void)number, (void)value;
     return intrinsic_invalid();
 }
 
-PyObject *py_intrinsic_2(PyThreadState *Py_UNUSED(ts), int Py_UNUSED(number),
-                         PyObject *Py_UNUSED(a), PyObject *Py_UNUSED(b)) {
+PyObject *py_intrinsic_2(PyThreadState *ts, int number, PyObject *a, PyObject *b) {
+    (void)ts, (void)number, (void)a, (void)b;
     return intrinsic_invalid();
 }
 
@@ -176,11 +178,11 @@ static bool wrapped_has_traceback(void) {
 
 static int add_current_frame(PyObject *exc) {
     PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
-    if (frame == NULL)
+    if (!frame)
         return 0;
     PyObject *tb = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", Py_None, frame,
                                          PyFrame_GetLasti(frame), PyFrame_GetLineNumber(frame));
-    int failed = tb == NULL ? -1 : PyException_SetTraceback(exc, tb);
+    int failed = !tb ? -1 : PyException_SetTraceback(exc, tb);
     Py_XDECREF(tb);
     Py_DECREF(frame);
     return failed;
@@ -188,7 +190,7 @@ static int add_current_frame(PyObject *exc) {
 
 PyObject *py_wrap_naked(PyObject *exc) {
     PyObject *group = PyObject_CallFunction(PyExc_BaseExceptionGroup, "s(O)", "", exc);
-    if (group != NULL && wrapped_has_traceback() && add_current_frame(group) < 0)
+    if (group && wrapped_has_traceback() && add_current_frame(group) < 0)
         Py_CLEAR(group);
     return group;
 }
@@ -212,7 +214,7 @@ static bool is_coroutine(PyObject *o) {
 }
 
 static bool has_await(PyTypeObject *type) {
-    return type->tp_as_async != NULL && type->tp_as_async->am_await != NULL;
+    return type->tp_as_async && type->tp_as_async->am_await;
 }
 
 PyObject *py_awaitable_iter(PyObject *o) {
@@ -225,7 +227,7 @@ PyObject *py_awaitable_iter(PyObject *o) {
         return NULL;
     }
     PyObject *iter = type->tp_as_async->am_await(o);
-    if (iter == NULL)
+    if (!iter)
         return NULL;
     if (is_coroutine(iter)) {
         PyErr_SetString(PyExc_TypeError, "__await__() returned a coroutine");
@@ -244,7 +246,7 @@ static int is_awaiting(PyObject *coro) {
     if (((PyCoroObject *)coro)->cr_frame_state == FRAME_CREATED)
         return 0;
     PyObject *inner = PyObject_GetAttrString(coro, "cr_await");
-    if (inner == NULL)
+    if (!inner)
         return -1;
     Py_DECREF(inner);
     return inner != Py_None;
@@ -252,7 +254,7 @@ static int is_awaiting(PyObject *coro) {
 
 PyObject *py_get_awaitable(PyObject *o, int how) {
     PyObject *iter = py_awaitable_iter(o);
-    if (iter == NULL) {
+    if (!iter) {
         if ((how == 1 || how == 2) && !has_await(Py_TYPE(o)))
             PyErr_Format(PyExc_TypeError,
                          "'async with' received an object from %s that does not implement "
@@ -286,7 +288,7 @@ typedef struct wrapped_value {
 
 PyObject *py_async_gen_wrap(PyObject *value) {
     wrapped_value *w = PyObject_GC_New(wrapped_value, &_PyAsyncGenWrappedValue_Type);
-    if (w == NULL)
+    if (!w)
         return NULL;
     w->value = Py_NewRef(value);
     PyObject_GC_Track(w);
@@ -310,10 +312,10 @@ static const char *stopiteration_text(PyObject *exc, int flags) {
 
 PyObject *py_stopiteration_error(PyObject *exc, int flags) {
     const char *text = stopiteration_text(exc, flags);
-    if (text == NULL)
+    if (!text)
         return Py_NewRef(exc);
     PyObject *error = PyObject_CallFunction(PyExc_RuntimeError, "s", text);
-    if (error != NULL) {
+    if (error) {
         PyException_SetCause(error, Py_NewRef(exc));
         PyException_SetContext(error, Py_NewRef(exc));
     }
@@ -328,9 +330,9 @@ static PyObject *super_fast(PyObject *type, PyObject *self, PyObject *name, PyOb
                             bool *done) {
     int unbound = 0;
     // Found through a class, a function stays as it is; this lookup would say it wants a self.
-    int *may_be_unbound = method != NULL && !PyType_Check(self) ? &unbound : NULL;
+    int *may_be_unbound = method && !PyType_Check(self) ? &unbound : NULL;
     PyObject *found = _PySuper_Lookup((PyTypeObject *)type, self, name, may_be_unbound);
-    if (found != NULL && unbound)
+    if (found && unbound)
         *method = Py_NewRef(self);
     *done = true;
     return found;
@@ -345,9 +347,9 @@ static PyObject *super_find(PyTypeObject *type, PyObject *self, PyObject *name) 
     Py_ssize_t i = 0, count = mro ? PyTuple_GET_SIZE(mro) : 0;
     while (i < count && PyTuple_GET_ITEM(mro, i) != (PyObject *)type)
         i++;
-    for (i++; i < count && found == NULL && !PyErr_Occurred(); i++) {
+    for (i++; i < count && !found && !PyErr_Occurred(); i++) {
         PyObject *dict = PyType_GetDict((PyTypeObject *)PyTuple_GET_ITEM(mro, i));
-        if (dict != NULL)
+        if (dict)
             found = Py_XNewRef(PyDict_GetItemWithError(dict, name));
         Py_XDECREF(dict);
     }
@@ -358,11 +360,10 @@ static PyObject *super_find(PyTypeObject *type, PyObject *self, PyObject *name) 
 // Only the plain case, a method of an instance: the rest goes through a super object.
 static PyObject *super_fast(PyObject *type, PyObject *self, PyObject *name, PyObject **method,
                             bool *done) {
-    if (method == NULL || PyType_Check(self) ||
-        !PyType_IsSubtype(Py_TYPE(self), (PyTypeObject *)type))
+    if (!method || PyType_Check(self) || !PyType_IsSubtype(Py_TYPE(self), (PyTypeObject *)type))
         return NULL;
     PyObject *found = super_find((PyTypeObject *)type, self, name);
-    if (found == NULL) {
+    if (!found) {
         *done = PyErr_Occurred() != NULL;
     } else if (PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_METHOD_DESCRIPTOR)) {
         *method = Py_NewRef(self);
@@ -375,9 +376,9 @@ static PyObject *super_fast(PyObject *type, PyObject *self, PyObject *name, PyOb
 
 #else
 
-static PyObject *super_fast(PyObject *Py_UNUSED(type), PyObject *Py_UNUSED(self),
-                            PyObject *Py_UNUSED(name), PyObject **Py_UNUSED(method),
-                            bool *Py_UNUSED(done)) {
+static PyObject *super_fast(PyObject *type, PyObject *self, PyObject *name, PyObject **method,
+                            bool *done) {
+    (void)type, (void)self, (void)name, (void)method, (void)done;
     return NULL;
 }
 
@@ -385,7 +386,7 @@ static PyObject *super_fast(PyObject *Py_UNUSED(type), PyObject *Py_UNUSED(self)
 
 PyObject *py_super_attr(PyObject *super, PyObject *type, PyObject *self, PyObject *name,
                         bool two_args, PyObject **method) {
-    if (method != NULL)
+    if (method)
         *method = NULL;
     // super(type, None) is an unbound super object, which the fast way does not know.
     if (super == (PyObject *)&PySuper_Type && PyType_Check(type) && self != Py_None) {
@@ -396,7 +397,7 @@ PyObject *py_super_attr(PyObject *super, PyObject *type, PyObject *self, PyObjec
     }
     PyObject *args[] = {type, self};
     PyObject *object = PyObject_Vectorcall(super, args, two_args ? 2 : 0, NULL);
-    if (object == NULL)
+    if (!object)
         return NULL;
     PyObject *found = PyObject_GetAttr(object, name);
     Py_DECREF(object);
@@ -417,7 +418,7 @@ PyObject *py_lookup_special(PyObject *o, PyObject *name) {
     PyTypeObject *type = Py_TYPE(o);
     PyObject *found = Py_XNewRef(_PyType_Lookup(type, name));
     descrgetfunc get = found ? Py_TYPE(found)->tp_descr_get : NULL;
-    if (get != NULL)
+    if (get)
         Py_SETREF(found, get(found, o, (PyObject *)type));
     return found;
 }
@@ -431,7 +432,7 @@ int py_lookup_item(PyObject *o, PyObject *name, PyObject **value) {
         return *value ? 1 : PyErr_Occurred() ? -1 : 0;
     }
     *value = PyObject_GetItem(o, name);
-    if (*value != NULL)
+    if (*value)
         return 1;
     if (!PyErr_ExceptionMatches(PyExc_KeyError))
         return -1;
@@ -448,7 +449,7 @@ PyObject *py_take_key_error(void) {
 #else
     args = value; // of an exception that nobody has made an object of yet
 #endif
-    if (args == NULL || !PyTuple_Check(args) || PyTuple_GET_SIZE(args) != 1) {
+    if (!args || !PyTuple_Check(args) || PyTuple_GET_SIZE(args) != 1) {
         PyErr_Restore(type, value, tb);
         return NULL;
     }
@@ -494,18 +495,18 @@ void py_import_error(PyObject *text, PyObject *name, PyObject *path, PyObject *n
     (void)name_from;
     PyErr_SetImportError(text, name, path);
 #else
-    if (text == NULL) { // as PyErr_SetImportError says it
+    if (!text) { // as PyErr_SetImportError says it
         PyErr_SetString(PyExc_TypeError, "expected a message argument");
         return;
     }
     PyObject *attributes =
         Py_BuildValue("{s:O,s:O,s:O}", "name", name ? name : Py_None, "path", path ? path : Py_None,
                       "name_from", name_from ? name_from : Py_None);
-    if (attributes == NULL)
+    if (!attributes)
         return;
     PyObject *error = PyObject_VectorcallDict(PyExc_ImportError, &text, 1, attributes);
     Py_DECREF(attributes);
-    if (error != NULL)
+    if (error)
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);
 #endif
@@ -548,8 +549,7 @@ static int setup_names(void) {
     static_assert(sizeof rows / sizeof rows[0] == sizeof(py_names) / sizeof(PyObject *),
                   "every name has a row");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (*rows[i].slot == NULL &&
-            (*rows[i].slot = PyUnicode_InternFromString(rows[i].text)) == NULL)
+        if (!*rows[i].slot && !(*rows[i].slot = PyUnicode_InternFromString(rows[i].text)))
             return -1;
     return 0;
 }
@@ -561,8 +561,7 @@ int py_setup_natives(void) {
         return -1;
     }
 #endif
-    if (py_native_file == NULL &&
-        (py_native_file = PyUnicode_FromString("<stator native>")) == NULL)
+    if (!py_native_file && !(py_native_file = PyUnicode_FromString("<stator native>")))
         return -1;
     return setup_names();
 }

@@ -11,7 +11,7 @@ static inline PyObject *py_take_raised(void) {
 #else
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    if (type == NULL)
+    if (!type)
         return NULL;
     PyErr_NormalizeException(&type, &value, &traceback);
     PyException_SetTraceback(value, traceback ? traceback : Py_None);
@@ -26,7 +26,7 @@ static inline void py_set_raised(PyObject *exception) {
 #if PY_VERSION_HEX >= 0x030c0000
     PyErr_SetRaisedException(exception);
 #else
-    if (exception == NULL) {
+    if (!exception) {
         PyErr_Clear();
         return;
     }
@@ -78,7 +78,7 @@ static inline void py_forget(py_raised r) {
 // Whether some frame of this thread is handling an exception.
 static inline bool py_is_handling(void) {
     PyObject *handled = PyErr_GetHandledException();
-    bool some = handled != NULL && handled != Py_None;
+    bool some = handled && handled != Py_None;
     Py_XDECREF(handled); // the handler has it
     return some;
 }

@@ -157,8 +157,7 @@ static int learn_cached(PyTypeObject *type) {
 
 bool raw_cached_parts(PyObject *o, raw_cached *parts) {
     const cached *c = (cached *)o;
-    if (cached_type == NULL || !Py_IS_TYPE(o, cached_type) || c->function == NULL ||
-        c->results == NULL || c->mark == NULL)
+    if (!cached_type || !Py_IS_TYPE(o, cached_type) || !c->function || !c->results || !c->mark)
         return false;
     *parts = (raw_cached){.function = c->function,
                           .results = c->results,
@@ -170,7 +169,7 @@ bool raw_cached_parts(PyObject *o, raw_cached *parts) {
 }
 
 PyObject *raw_cached_result(PyObject *link) {
-    bool known = cached_link_type != NULL && Py_IS_TYPE(link, cached_link_type);
+    bool known = cached_link_type && Py_IS_TYPE(link, cached_link_type);
     return known ? ((cached_link *)link)->result : NULL;
 }
 
@@ -181,8 +180,7 @@ void raw_cached_hit(PyObject *o, PyObject *link) {
     cached_link *l = (cached_link *)link, *root = &c->root, *last = root->before;
     PyObject *there;
     c->hits++;
-    if (l == NULL || l == last || raw_dict_get(c->results, l->key, &there) != RAW_FOUND ||
-        there != link)
+    if (!l || l == last || raw_dict_get(c->results, l->key, &there) != RAW_FOUND || there != link)
         return;
     l->before->after = l->after;
     l->after->before = l->before;
@@ -340,7 +338,7 @@ bool raw_can_be_weak(PyObject *o) {
 
 static PyObject *referent(PyObject *o) {
     PyObject *there = ((PyWeakReference *)o)->wr_object;
-    return there == NULL || Py_REFCNT(there) <= 0 ? Py_None : there;
+    return !there || Py_REFCNT(there) <= 0 ? Py_None : there;
 }
 
 PyObject *raw_weakref_get(PyObject *o) {
@@ -353,7 +351,7 @@ PyObject *raw_proxy_get(PyObject *o) {
 
 PyObject *raw_locals_dict(struct _PyInterpreterFrame *f) {
 #if PY_VERSION_HEX < 0x030d0000
-    if (f->f_locals == NULL)
+    if (!f->f_locals)
         f->f_locals = PyDict_New();
     return Py_XNewRef(f->f_locals);
 #else

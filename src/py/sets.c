@@ -25,13 +25,13 @@ PyObject *py_set_layout(PyObject *o) {
     const PySetObject *set = (PySetObject *)o;
     Py_ssize_t size = (Py_ssize_t)(sizeof(layout) + (size_t)set->fill * sizeof(slot));
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, size);
-    if (bytes == NULL)
+    if (!bytes)
         return NULL;
     layout *l = (layout *)PyBytes_AS_STRING(bytes);
     *l = (layout){set->mask, set->fill, set->used, set->finger};
     slot *next = l->slots;
     for (Py_ssize_t i = 0; i <= set->mask; i++) {
-        if (set->table[i].key != NULL)
+        if (set->table[i].key)
             *next++ = (slot){i, set->table[i].hash};
     }
     assert(next == l->slots + set->fill);
@@ -46,7 +46,7 @@ bool py_set_has_layout(PyObject *o, PyObject *bytes) {
         return false;
     for (Py_ssize_t i = 0; i < l->fill; i++) {
         const setentry *e = &set->table[l->slots[i].at];
-        if (e->key == NULL || e->hash != l->slots[i].hash)
+        if (!e->key || e->hash != l->slots[i].hash)
             return false;
     }
     return true;
@@ -56,10 +56,10 @@ bool py_set_has_layout(PyObject *o, PyObject *bytes) {
 static PyObject *hole(void) {
     static PyObject *found;
     PyObject *set = found ? NULL : PySet_New(NULL);
-    if (set != NULL && PySet_Add(set, Py_None) == 0 && PySet_Discard(set, Py_None) == 1) {
+    if (set && PySet_Add(set, Py_None) == 0 && PySet_Discard(set, Py_None) == 1) {
         const PySetObject *s = (PySetObject *)set;
         for (Py_ssize_t i = 0; i <= s->mask; i++)
-            found = s->table[i].key != NULL ? s->table[i].key : found;
+            found = s->table[i].key ? s->table[i].key : found;
     }
     Py_XDECREF(set);
     return found;
@@ -78,11 +78,11 @@ int py_set_lay_out(PyObject *o, PyObject *bytes, PyObject *const *items) {
     PySetObject *set = (PySetObject *)o;
     const layout *l = layout_of(bytes);
     PyObject *gap = hole();
-    if (gap == NULL)
+    if (!gap)
         return -1;
     bool small = l->mask < PySet_MINSIZE;
     setentry *table = small ? set->smalltable : PyMem_New(setentry, (size_t)l->mask + 1);
-    if (table == NULL) {
+    if (!table) {
         PyErr_NoMemory();
         return -1;
     }
@@ -99,7 +99,7 @@ int py_set_lay_out(PyObject *o, PyObject *bytes, PyObject *const *items) {
     set->finger = l->finger;
     set->hash = -1;
     for (Py_ssize_t i = 0; i <= old_mask; i++) {
-        if (old[i].key != NULL && old[i].key != gap)
+        if (old[i].key && old[i].key != gap)
             Py_DECREF(old[i].key);
     }
     if (old != old_small)

@@ -8,5 +8,5 @@
 static inline bool py_is_showing(void) {
     PyObject *dict = PyThreadState_GetDict();
     PyObject *list = dict ? PyDict_GetItemString(dict, "Py_Repr") : NULL;
-    return list != NULL && PyList_Check(list) && PyList_GET_SIZE(list) > 0;
+    return list && PyList_Check(list) && PyList_GET_SIZE(list) > 0;
 }

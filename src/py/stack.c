@@ -74,14 +74,14 @@ static void make_spare_key(void) {
 static char *get_piece(void) {
     pthread_once(&spare_once, make_spare_key);
     char *piece = pthread_getspecific(spare_key);
-    if (piece == NULL)
+    if (!piece)
         return map_piece();
     pthread_setspecific(spare_key, NULL);
     return piece;
 }
 
 static void put_piece(char *piece) {
-    if (pthread_getspecific(spare_key) != NULL || pthread_setspecific(spare_key, piece) != 0)
+    if (pthread_getspecific(spare_key) || pthread_setspecific(spare_key, piece) != 0)
         drop_piece(piece);
 }
 
@@ -110,7 +110,7 @@ static PyObject *out_of_stack(PyThreadState *ts, py_frame *f) {
 
 PyObject *py_stack_extend(_PyFrameEvalFunction eval, PyThreadState *ts, py_frame *f, int throwing) {
     char *piece = get_piece();
-    if (piece == NULL)
+    if (!piece)
         return out_of_stack(ts, f);
     crossing c = {.eval = eval, .ts = ts, .frame = f, .throwing = throwing};
     run_on(piece, &c);

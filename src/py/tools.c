@@ -23,7 +23,7 @@ static unsigned tools_in(const void *events, size_t count) {
 static bool monitors_wait(PyInterpreterState *interp) {
     for (int tool = 0; tool < PY_MONITORING_SYS_PROFILE_ID; tool++)
         for (int i = 0; interp->monitoring_tool_names[tool] && i < _PY_MONITORING_EVENTS; i++)
-            if (interp->monitoring_callables[tool][i] != NULL)
+            if (interp->monitoring_callables[tool][i])
                 return true;
     return false;
 }
@@ -36,10 +36,10 @@ bool py_thread_watched(PyThreadState *ts, PyCodeObject *code) {
 bool py_tools_on(PyThreadState *ts, PyCodeObject *code) {
     if (ts->tracing)
         return false;
-    if (ts->c_tracefunc != NULL || ts->c_profilefunc != NULL)
+    if (ts->c_tracefunc || ts->c_profilefunc)
         return true;
     unsigned tools = tools_in(&ts->interp->monitors, sizeof(ts->interp->monitors));
-    if (code->_co_monitoring != NULL)
+    if (code->_co_monitoring)
         tools |= tools_in(&code->_co_monitoring->local_monitors,
                           sizeof(code->_co_monitoring->local_monitors));
     return (tools & ~THREAD_TOOLS) != 0;
@@ -74,10 +74,10 @@ bool py_tools_stale(PyThreadState *ts, PyCodeObject *code) {
 // ours.
 static void call_tool(PyThreadState *ts, Py_tracefunc tool, PyObject *object, int event,
                       PyObject *arg) {
-    if (tool == NULL || ts->tracing)
+    if (!tool || ts->tracing)
         return;
     PyFrameObject *frame = PyThreadState_GetFrame(ts);
-    if (frame == NULL)
+    if (!frame)
         return;
     PyObject *raised = py_take_raised();
     PyThreadState_EnterTracing(ts);
@@ -97,7 +97,7 @@ void py_tools_raised(PyThreadState *ts) {
         PyTuple_Pack(3, (PyObject *)Py_TYPE(raised), raised, traceback ? traceback : Py_None);
     Py_XDECREF(traceback);
     py_set_raised(raised);
-    if (arg == NULL)
+    if (!arg)
         return;
     call_tool(ts, ts->c_tracefunc, ts->c_traceobj, PyTrace_EXCEPTION, arg);
     Py_DECREF(arg);

@@ -8,11 +8,11 @@
 
 static PyObject *patched_bytes(PyCodeObject *code, uint32_t unit) {
     PyObject *bytes = PyCode_GetCode(code);
-    if (bytes == NULL)
+    if (!bytes)
         return NULL;
     PyObject *copy = PyBytes_FromStringAndSize(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
     Py_DECREF(bytes);
-    if (copy == NULL)
+    if (!copy)
         return NULL;
     char *raw = PyBytes_AS_STRING(copy);
     raw[0] = RETURN_GENERATOR;
@@ -35,7 +35,7 @@ PyCodeObject *py_trap_code(PyCodeObject *code, uint32_t unit) {
     Py_XDECREF(replace);
     Py_XDECREF(bytes);
     // With its RESUME overwritten the copy would never count as begun.
-    if (copy != NULL)
+    if (copy)
         ((PyCodeObject *)copy)->_co_firsttraceable = code->_co_firsttraceable;
     return (PyCodeObject *)copy;
 }
@@ -45,7 +45,7 @@ PyCodeObject *py_trap_code(PyCodeObject *code, uint32_t unit) {
 static void keep_back(PyThreadState *ts, py_frame *f) {
 #if PY_VERSION_HEX < 0x030c0000
     py_raised aside = py_put_aside();
-    if (f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1 && f->frame_obj->f_back == NULL)
+    if (f->frame_obj && Py_REFCNT(f->frame_obj) > 1 && !f->frame_obj->f_back)
         f->frame_obj->f_back = PyThreadState_GetFrame(ts);
     py_put_on(aside);
 #else

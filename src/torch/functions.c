@@ -124,7 +124,7 @@ status function_look(world *w) {
               .writes = count_writes(w, t),
               .contexts = count_contexts(t),
               .moved = t->moved.count,
-              .stateless = t->before == NULL};
+              .stateless = !t->before};
     TRY(vec_push(&t->looks, l));
     TRY(world_open_body(w));
     if (w->time.trial == 0) {

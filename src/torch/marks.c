@@ -36,10 +36,10 @@ static PyObject *mark_of(PyObject *function, PyObject *name) {
 // functools.wraps copies a wrapper's marks to what wraps it; the id says whose they are.
 static bool is_own(PyObject *function) {
     PyObject *id = mark_of(function, marks.wrapper);
-    if (id == NULL || !PyLong_Check(id))
+    if (!id || !PyLong_Check(id))
         return true;
     void *owner = PyLong_AsVoidPtr(id);
-    if (owner == NULL)
+    if (!owner)
         PyErr_Clear();
     return owner == (void *)function;
 }
@@ -57,7 +57,7 @@ static PyObject *outside_of(const world *w, PyObject *callable) {
 }
 
 static bool in_set(const world *w, PyObject *set, PyObject *callable) {
-    if (set == NULL || PySet_GET_SIZE(set) == 0)
+    if (!set || PySet_GET_SIZE(set) == 0)
         return false;
     PyObject *id = PyLong_FromVoidPtr(outside_of(w, callable));
     int found = id ? PySet_Contains(set, id) : -1;
@@ -76,10 +76,10 @@ void mark_allow_by(const rule *row) {
 static HANDLER(disabled) {
     PyObject *function = c->callable;
     PyObject *original = mark_of(function, marks.original), *why = mark_of(function, marks.message);
-    if (original == NULL || !PyFunction_Check(original))
+    if (!original || !PyFunction_Check(original))
         original = function;
     PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(original);
-    bool said = why != NULL && PyUnicode_Check(why);
+    bool said = why && PyUnicode_Check(why);
     return world_break(w, REASON_DISABLED, "%U (%U:%d)%s%V",
                        ((PyFunctionObject *)original)->func_qualname, co->co_filename,
                        co->co_firstlineno, said ? ": " : "", said ? why : NULL, "");
@@ -97,7 +97,7 @@ static HANDLER(disallowed) {
 static HANDLER(graph_break) {
     PyObject *message = c->given > 0 ? c->args[0] : handler_keyword(c, "msg");
     PyObject *text = message ? door_open(w, message) : NULL;
-    if (message != NULL && text == NULL)
+    if (message && !text)
         return NULL;
     return world_break(w, REASON_GRAPH_BREAK, "%V",
                        text && PyUnicode_CheckExact(text) ? text : NULL, "graph_break()");
@@ -126,10 +126,10 @@ static HANDLER(step) {
 // The real object that an argument stands for; new reference.
 static PyObject *real_value(world *w, PyObject *argument) {
     PyObject *o = door_open(w, argument);
-    if (o == NULL || value_immutable(o))
+    if (!o || value_immutable(o))
         return Py_XNewRef(o);
     record *r = is_standin(o) ? NULL : record_of(w, o);
-    if (r == NULL || r->outside != o)
+    if (!r || r->outside != o)
         return world_break(w, REASON_UNKNOWN_FUNCTION,
                            "a constant function with an argument of type %s", Py_TYPE(o)->tp_name);
     return record_identity(w, r) == ST_OK ? Py_NewRef(o) : NULL;
@@ -146,9 +146,9 @@ static PyObject *fixed(world *w, PyObject *value) {
 static HANDLER(constant) {
     size_t all = call_count(c), made = 0;
     PyObject **values = PyMem_New(PyObject *, all + 1), *value = NULL;
-    if (values == NULL)
+    if (!values)
         return PyErr_NoMemory();
-    while (made < all && (values[made] = real_value(w, c->args[made])) != NULL)
+    while (made < all && (values[made] = real_value(w, c->args[made])))
         made++;
     if (made == all) {
         w->inside.quiet++;
@@ -185,7 +185,7 @@ static bool has_substitute(world *w, PyObject *callable) {
 static HANDLER(substituted) {
     PyObject *function = substitute_of(w, c->callable);
     record *r = function ? record_of(w, c->callable) : NULL;
-    if (function == NULL || (r != NULL && record_identity(w, r) != ST_OK)) {
+    if (!function || (r && record_identity(w, r) != ST_OK)) {
         Py_XDECREF(function);
         return NULL;
     }
@@ -216,14 +216,14 @@ static const rule *rule_of_function(PyObject *function) {
 // say more than that it is allowed.
 static const rule *mark_rule(world *w, PyObject *callable, const rule *row) {
     static const rule substituted = MARKED(substituted), disallowed = MARKED(disallowed);
-    bool open = row == NULL || row->weak;
+    bool open = !row || row->weak;
     if (open && has_substitute(w, callable))
         return &substituted;
     if (PyErr_Occurred())
         return NULL;
     if (open && in_set(w, marks.disallowed, callable))
         return &disallowed;
-    bool marked = PyFunction_Check(callable) && ((PyFunctionObject *)callable)->func_dict != NULL;
+    bool marked = PyFunction_Check(callable) && ((PyFunctionObject *)callable)->func_dict;
     const rule *own = marked ? rule_of_function(callable) : NULL;
     bool allowed = marks.allow && !own && !(row && row->weak) && in_set(w, marks.allowed, callable);
     return allowed ? marks.allow : own;
@@ -238,7 +238,7 @@ static PyObject *seen(world *w, PyObject *dict, PyObject *key) {
     PyObject *held = n && n->twin      ? PyDict_GetItem(n->twin, key)
                      : n && n->pending ? PyDict_GetItem(n->pending, key)
                                        : NULL;
-    if (held != NULL && is_lazy(held))
+    if (held && is_lazy(held))
         held = ((lazy *)held)->outside;
     return held ? held : PyDict_GetItem(dict, key);
 }
@@ -318,7 +318,7 @@ static PyObject *refuse(PyObject *module, PyObject *args) {
         return PyErr_Format(PyExc_ValueError, "no reason is called %s", id);
     const char *path_text = PyUnicode_AsUTF8(path), *why_text = PyUnicode_AsUTF8(why);
     rule *row = path_text && why_text ? PyMem_Malloc(sizeof(rule)) : NULL;
-    if (row == NULL)
+    if (!row)
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     *row = (rule){.path = path_text,
                   .kind = RULE_OPAQUE,
@@ -332,7 +332,7 @@ static PyObject *refuse(PyObject *module, PyObject *args) {
         row->handler = handle_step;
     if (found == REASON_SKIP_FRAME)
         row->handler = handle_skip_frame;
-    if (row->handler != NULL)
+    if (row->handler)
         row->kind = RULE_HANDLED;
     if (rules_add(callable, row) != ST_OK) {
         PyMem_Free(row);
@@ -360,7 +360,7 @@ int marks_setup(void) {
     static const rule asks = MARKED(graph_break), tells = MARKED(tracing);
     call_mark_rule = mark_rule;
 #define WORD(id, text)                                                                             \
-    if (marks.id == NULL && (marks.id = PyUnicode_InternFromString(text)) == NULL)                 \
+    if (!marks.id && !(marks.id = PyUnicode_InternFromString(text)))                               \
         return -1;
     MARK_WORDS(WORD)
 #undef WORD

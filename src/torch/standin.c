@@ -119,8 +119,7 @@ node *standin_node(world *w, standin *s) {
 void standin_dropped(world *w, standin *s) {
     PyObject *nodes = w->scope->nodes;
     Py_ssize_t count = PyList_GET_SIZE(nodes); // 0: nothing was recorded in this body yet
-    if (s->earlier == NULL || count == 0 ||
-        PyList_GET_ITEM(nodes, count - 1) != (PyObject *)s->node)
+    if (!s->earlier || count == 0 || PyList_GET_ITEM(nodes, count - 1) != (PyObject *)s->node)
         return;
     Py_SETREF(s->node, s->earlier);
     s->earlier = NULL;

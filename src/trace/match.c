@@ -30,7 +30,7 @@ PyObject *do_match_keys(world *w, PyObject *subject, PyObject *keys) {
 // The attribute, or NULL without an exception if there is none.
 static PyObject *attribute(world *w, PyObject *o, PyObject *name) {
     PyObject *value = attr_get(w, o, name);
-    if (value == NULL && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (!value && !w->stop.broken && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
     return value;
 }
@@ -49,7 +49,7 @@ static bool has_twice(world *w, PyObject *names, Py_ssize_t count) {
         for (Py_ssize_t j = 0; j < i; j++) {
             PyObject *one = door_open(w, PyTuple_GET_ITEM(names, i));
             PyObject *other = one ? door_open(w, PyTuple_GET_ITEM(names, j)) : NULL;
-            if (other == NULL || !PyUnicode_CheckExact(one) || !PyUnicode_CheckExact(other) ||
+            if (!other || !PyUnicode_CheckExact(one) || !PyUnicode_CheckExact(other) ||
                 PyUnicode_Compare(one, other) == 0)
                 return true;
         }
@@ -61,10 +61,10 @@ static int take_attributes(world *w, PyObject *list, PyObject *subject, PyObject
                            Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = door_open(w, PyTuple_GET_ITEM(names, i));
-        if (name != NULL && !PyUnicode_CheckExact(name))
+        if (name && !PyUnicode_CheckExact(name))
             world_break(w, REASON_CODE, "__match_args__ holds what is no name");
         PyObject *value = name && !w->stop.broken ? attribute(w, subject, name) : NULL;
-        if (value == NULL)
+        if (!value)
             return PyErr_Occurred() ? -1 : 0;
         int failed = PyList_Append(list, value);
         Py_DECREF(value);
@@ -77,14 +77,14 @@ static int take_attributes(world *w, PyObject *list, PyObject *subject, PyObject
 static int take_positional(world *w, PyObject *list, PyObject *subject, PyObject *type,
                            Py_ssize_t positional) {
     PyObject *names = match_args(w, type);
-    if (names == NULL && PyErr_Occurred())
+    if (!names && PyErr_Occurred())
         return -1;
     int found = -1;
     bool itself = ((PyTypeObject *)type)->tp_flags & _Py_TPFLAGS_MATCH_SELF;
-    if (names != NULL && PyTuple_CheckExact(names) && positional <= PyTuple_GET_SIZE(names) &&
+    if (names && PyTuple_CheckExact(names) && positional <= PyTuple_GET_SIZE(names) &&
         !has_twice(w, names, positional))
         found = take_attributes(w, list, subject, names, positional);
-    else if (names == NULL && itself && positional == 1)
+    else if (!names && itself && positional == 1)
         found = PyList_Append(list, subject) < 0 ? -1 : 1;
     else
         world_break(w, REASON_CODE, "a class pattern that does not fit its class");
@@ -95,7 +95,7 @@ static int take_positional(world *w, PyObject *list, PyObject *subject, PyObject
 PyObject *do_match_class(world *w, PyObject *subject, PyObject *type, Py_ssize_t positional,
                          PyObject *keywords) {
     type = door_open(w, type);
-    if (type == NULL)
+    if (!type)
         return NULL;
     if (!PyType_Check(type))
         return world_break(w, REASON_CODE, "a class pattern of what is no class");
@@ -106,7 +106,7 @@ PyObject *do_match_class(world *w, PyObject *subject, PyObject *type, Py_ssize_t
         return fits < 0 ? NULL : Py_NewRef(Py_None);
     subject = door_open(w, subject);
     PyObject *list = subject ? PyList_New(0) : NULL, *result = NULL;
-    if (list == NULL)
+    if (!list)
         return NULL;
     int found = positional ? take_positional(w, list, subject, type, positional) : 1;
     if (found == 1)

@@ -12,13 +12,13 @@ static PyObject *operand_at(const run *r, const flow *fl, const insn *pc, int be
 
 // An iterator of C code has moved on before it calls: it cannot be asked for the same again.
 static bool moves_on(PyObject *o) {
-    return o == NULL || (Py_TYPE(o)->tp_iternext != NULL && !raw_is_python_class(Py_TYPE(o)));
+    return !o || (Py_TYPE(o)->tp_iternext && !raw_is_python_class(Py_TYPE(o)));
 }
 
 // What a type has under a name; borrowed, NULL if nothing is known.
 static PyObject *on_type(PyObject *o, PyObject *name) {
     PyObject *found = NULL;
-    if (o == NULL || !raw_is_python_class(Py_TYPE(o)) ||
+    if (!o || !raw_is_python_class(Py_TYPE(o)) ||
         raw_type_get(Py_TYPE(o), name, &found) != RAW_FOUND)
         return NULL;
     return found;
@@ -64,11 +64,11 @@ static bool instruction_calls(const run *r, const flow *fl, const insn *pc, PyOb
 
 bool operator_calls(const world *w, PyObject *function) {
     const run *r = w->run;
-    if (r == NULL || w->time.touched >= r->started || py_frame_in_generator(r->frame))
+    if (!r || w->time.touched >= r->started || py_frame_in_generator(r->frame))
         return false;
     const insn *pc = code_at(r->code, py_frame_lasti(r->frame));
     const flow *fl = pc ? code_flow((code *)r->code) : NULL;
-    if (fl == NULL || !(pc->flags & INSN_BOUNDARY) || fl->depth[pc - r->code->insns] < 0)
+    if (!fl || !(pc->flags & INSN_BOUNDARY) || fl->depth[pc - r->code->insns] < 0)
         return false;
     return instruction_calls(r, fl, pc, function);
 }

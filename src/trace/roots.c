@@ -31,7 +31,7 @@ static PyObject *slot_name(PyCodeObject *co, int level, Py_ssize_t i) {
     PyObject *name = i < co->co_nlocalsplus
                          ? Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, i))
                          : PyUnicode_FromFormat("___stack%zd", i - co->co_nlocalsplus);
-    if (name != NULL && level > 0)
+    if (name && level > 0)
         Py_SETREF(name, PyUnicode_FromFormat("callers[%d].%U", level - 1, name));
     return name;
 }
@@ -54,7 +54,7 @@ static PyObject *load_slot(world *w, PyCodeObject *co, const guard_frame *g, int
                            Py_ssize_t i) {
     PyObject *outside = py_slot_get(&g->slots[i]);
     source *s = slot_source(w, co, level, i);
-    if (s == NULL)
+    if (!s)
         return NULL;
     if (g->unit == 0)
         return door_load(w, s, outside);
@@ -62,9 +62,9 @@ static PyObject *load_slot(world *w, PyCodeObject *co, const guard_frame *g, int
         return add_root(w, s, outside, NULL) == ST_OK ? Py_XNewRef(door_bring(w, s, outside))
                                                       : NULL;
     PyObject *loaded = door_load(w, s, outside);
-    if (loaded != NULL && add_root(w, s, outside, loaded) != ST_OK)
+    if (loaded && add_root(w, s, outside, loaded) != ST_OK)
         Py_CLEAR(loaded);
-    if (loaded != NULL && i >= co->co_nlocalsplus && is_constant(co, outside))
+    if (loaded && i >= co->co_nlocalsplus && is_constant(co, outside))
         Py_SETREF(loaded, Py_XNewRef(door_open(w, loaded)));
     return loaded;
 }
@@ -76,7 +76,7 @@ static status load_slots(world *w, py_frame *f, const guard_frame *g, int level)
     for (Py_ssize_t i = 0; i < g->count; i++) {
         bool bound = py_slot_get(&g->slots[i]) != NULL;
         PyObject *loaded = bound ? load_slot(w, co, g, level, i) : NULL;
-        if (loaded == NULL && bound)
+        if (!loaded && bound)
             return w->stop.broken ? ST_BREAK : ST_ERROR;
         if (i < co->co_nlocalsplus) {
             py_slot_set(&slots[i], loaded);
@@ -90,7 +90,7 @@ static status load_slots(world *w, py_frame *f, const guard_frame *g, int level)
 
 static status guard_bound(world *w, const guard_frame *g, int level) {
     PyObject *bound = PyBytes_FromStringAndSize(NULL, g->count);
-    for (Py_ssize_t i = 0; bound != NULL && i < g->count; i++)
+    for (Py_ssize_t i = 0; bound && i < g->count; i++)
         PyBytes_AS_STRING(bound)[i] = py_slot_get(&g->slots[i]) != NULL;
     status done = bound ? guard_add(w->guards, GUARD_BOUND, NULL, NULL, bound, level) : ST_ERROR;
     Py_XDECREF(bound);
@@ -103,12 +103,12 @@ static status guard_bound(world *w, const guard_frame *g, int level) {
 // which is nobody's here.
 static status load_put_aside(world *w, py_frame *f, code *c, uint32_t unit) {
     const flow *fl = code_flow(c);
-    if (fl == NULL)
+    if (!fl)
         return ST_ERROR;
     for (int32_t h = fl->handled[code_at(c, unit) - c->insns]; h >= 0; h = fl->handlers[h].outer) {
         py_slot *slot = py_frame_stack(f) + fl->handlers[h].slot;
         PyObject *held = py_slot_get(slot), *opened = held ? door_open(w, held) : Py_None;
-        if (opened == NULL)
+        if (!opened)
             return ST_ERROR;
         py_slot_set(slot, Py_NewRef(opened));
     }
@@ -118,7 +118,7 @@ static status load_put_aside(world *w, py_frame *f, code *c, uint32_t unit) {
 static status load_handled(world *w, PyThreadState *ts, PyObject *handled) {
     source *s = guard_source(w->guards, SOURCE_HANDLED, NULL, NULL, 0);
     PyObject *exception = s ? door_bring(w, s, handled) : NULL;
-    if (exception == NULL || add_root(w, s, handled, NULL) != ST_OK)
+    if (!exception || add_root(w, s, handled, NULL) != ST_OK)
         return ST_ERROR;
     Py_XSETREF(ts->exc_info->exc_value, Py_NewRef(exception));
     return ST_OK;
@@ -166,7 +166,7 @@ status root_begin(world *w, PyThreadState *ts, py_frame *f) {
     if (g->unit == 0)
         return ST_OK;
     code *c = code_of(py_frame_code(f));
-    if (c == NULL)
+    if (!c)
         return ST_ERROR;
     py_frame_set_stack_pointer(f, py_frame_slots(f) + g->count);
     py_frame_set_next(f, g->unit);
@@ -183,7 +183,7 @@ status root_resume(world *w, run *r) {
     w->roots.reached = r->level;
     w->roots.looked = w->roots.looked > r->level ? w->roots.looked : r->level;
     source *s = guard_source(w->guards, SOURCE_CALLER, NULL, NULL, r->level - 1);
-    if (s == NULL || door_bring(w, s, g->function) == NULL)
+    if (!s || !door_bring(w, s, g->function))
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     TRY(guard_bound(w, g, r->level));
     TRY(add_root(w, s, g->function, NULL));

@@ -77,21 +77,21 @@ static PyObject *traceback_lines(PyObject *exception) {
     PyObject *lines = PyList_New(0), *tuple = NULL;
     PyTracebackObject *tb = (PyTracebackObject *)PyException_GetTraceback(exception);
     PyTracebackObject *first = tb;
-    if (tb != NULL && !PyTraceBack_Check(tb)) // None: made outside of any frame
+    if (tb && !PyTraceBack_Check(tb)) // None: made outside of any frame
         tb = NULL;
-    for (; lines != NULL && tb != NULL; tb = tb->tb_next) {
-        if (tb->tb_frame == NULL) // memory ran out while it was made
+    for (; lines && tb; tb = tb->tb_next) {
+        if (!tb->tb_frame) // memory ran out while it was made
             continue;
         PyCodeObject *co = PyFrame_GetCode(tb->tb_frame);
         int line = PyCode_Addr2Line(co, tb->tb_lasti);
         PyObject *row = Py_BuildValue("(OiO)", co->co_filename, line, co->co_qualname);
         Py_DECREF(co);
-        if (row == NULL || PyList_Append(lines, row) < 0)
+        if (!row || PyList_Append(lines, row) < 0)
             Py_CLEAR(lines);
         Py_XDECREF(row);
     }
     Py_XDECREF(first);
-    if (lines != NULL)
+    if (lines)
         tuple = PyList_AsTuple(lines);
     Py_XDECREF(lines);
     return tuple;
@@ -106,7 +106,7 @@ static void note_exception(world *w) {
     if (w->stop.reason != REASON_IS_COMPILING)
         w->time.again = caught ? *caught : w->time.raised_at;
     PyObject *lines = traceback_lines(exception);
-    if (lines != NULL)
+    if (lines)
         Py_XSETREF(w->stop.stack, lines);
     PyErr_Clear();
     Py_DECREF(exception);
@@ -123,7 +123,7 @@ static trace_end how_it_ended(world *w, PyObject *result) {
         PyErr_Clear();
         return TRACE_BROKE;
     }
-    if (result == NULL) {
+    if (!result) {
         note_exception(w);
         return TRACE_BROKE;
     }
@@ -138,8 +138,8 @@ trace_end trace_function(world *w, guard_frame *f, int below, PyObject **result)
     w->terms.watching = PyThreadState_Get()->tracing;
     w->inside.left = py_recursion_left(PyThreadState_Get());
     w->in.function = guard_source(w->guards, SOURCE_FUNCTION, NULL, NULL, 0);
-    if (w->in.function != NULL && (f->unit == 0 || roots_look(w, below) == ST_OK) &&
-        door_bring(w, w->in.function, f->function) != NULL)
+    if (w->in.function && (f->unit == 0 || roots_look(w, below) == ST_OK) &&
+        door_bring(w, w->in.function, f->function))
         *result = root_call(w, below, RUN_NATIVE);
     trace_end end = how_it_ended(w, *result);
     if (end != TRACE_DONE)

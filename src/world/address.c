@@ -10,10 +10,10 @@ typedef struct address {
 } address;
 
 PyObject *address_new(world *w, PyObject *o) {
-    if (world_keep(w, Py_NewRef(o)) == NULL)
+    if (!world_keep(w, Py_NewRef(o)))
         return NULL;
     address *a = PyObject_New(address, &address_type);
-    if (a == NULL)
+    if (!a)
         return NULL;
     a->of = o;
     w->facts.addressed = true;
@@ -32,7 +32,7 @@ static Py_hash_t address_hash(PyObject *o) {
 // --- what is not ---
 
 static PyObject *refuse(void) {
-    if (world_here != NULL)
+    if (world_here)
         return world_break(world_here, REASON_ADDRESS, "a use of what id() gave");
     PyErr_SetString(PyExc_RuntimeError, "this address belongs to a trace that has ended");
     return NULL;

@@ -22,17 +22,17 @@ PyObject *world_stack(world *w) {
     PyObject *list = PyList_New(0);
     py_frame *root = w->root ? w->root->frame : NULL; // before and after, no frame is the trace's
     py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
-    for (; list != NULL && f != NULL; f = py_frame_caller(f)) {
+    for (; list && f; f = py_frame_caller(f)) {
         if (!py_frame_incomplete(f)) {
             PyObject *entry = stack_entry(f);
-            if (entry == NULL || PyList_Append(list, entry) < 0)
+            if (!entry || PyList_Append(list, entry) < 0)
                 Py_CLEAR(list);
             Py_XDECREF(entry);
         }
         if (f == root)
             break;
     }
-    if (list == NULL || PyList_Reverse(list) < 0) {
+    if (!list || PyList_Reverse(list) < 0) {
         Py_XDECREF(list);
         return NULL;
     }
@@ -69,11 +69,11 @@ static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
     PyObject *o = sp ? py_slot_get(sp - 1) : NULL;
     PyObject *name = PyTuple_GET_ITEM(r->code->py->co_names, pc->arg), *value;
     o = o && is_lazy(o) ? ((lazy *)o)->inside : o;
-    if (o == NULL || raw_type_get(Py_TYPE(o), name, &value) != RAW_ABSENT)
+    if (!o || raw_type_get(Py_TYPE(o), name, &value) != RAW_ABSENT)
         return true;
     const record *known = record_of(w, o);
-    if (known != NULL)
-        return known->names == NULL || known->names->written;
+    if (known)
+        return !known->names || known->names->written;
     return raw_attr_get(o, name, &value) != RAW_ABSENT;
 }
 
@@ -81,7 +81,7 @@ static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
 // begun once more.
 static run *lowest_native(world *w) {
     run *found = NULL;
-    for (run *r = w->run; r != NULL && r->below != NULL; r = r->below)
+    for (run *r = w->run; r && r->below; r = r->below)
         if (r->result == RUN_NATIVE || (r->result == RUN_OPERATOR &&
                                         is_found_by_now(w, r->below, py_frame_function(r->frame))))
             found = r->below;
@@ -90,7 +90,7 @@ static run *lowest_native(world *w) {
 
 // What the next frame out handles lies on the stack of a frame that is about to go.
 static bool keep_handled(world *w) {
-    return w->stop.handled == NULL || world_keep(w, Py_NewRef(w->stop.handled)) != NULL;
+    return !w->stop.handled || world_keep(w, Py_NewRef(w->stop.handled));
 }
 
 // The innermost frame's operands still lie on its stack: handlers drop them when all is done.
@@ -106,7 +106,7 @@ static status look_at_innermost(world *w) {
         w->stop.handled = NULL;
     w->stop.image = image_look(r->frame, (code *)r->code, pc, py_frame_stack(r->frame) + depth,
                                NULL, false, &w->stop.handled);
-    if (w->stop.image != NULL && !keep_handled(w))
+    if (w->stop.image && !keep_handled(w))
         Py_CLEAR(w->stop.image);
     w->stop.outermost = w->stop.image;
     w->stop.broke_in = r;
@@ -131,26 +131,26 @@ static status look_at_operator(world *w, run *r) {
     r->ready_outer = handled_below(w, r);
     r->ready =
         sp ? image_look(r->frame, (code *)r->code, pc, sp, NULL, false, &r->ready_outer) : NULL;
-    if (r->ready == NULL || (r->ready_outer && world_keep(w, Py_NewRef(r->ready_outer)) == NULL))
+    if (!r->ready || (r->ready_outer && !world_keep(w, Py_NewRef(r->ready_outer))))
         return ST_ERROR;
     r->ready->awaiting = r->ready->by_operator = true;
     return ST_OK;
 }
 
 static status look_at_operators(world *w) {
-    for (const run *r = w->run; r->below != NULL; r = r->below)
+    for (const run *r = w->run; r->below; r = r->below)
         if (r->result == RUN_OPERATOR && !r->below->waits)
             TRY(look_at_operator(w, r->below));
     return ST_OK;
 }
 
 static void look(world *w) {
-    if (w->run == NULL || w->root == NULL || ends_all(w->stop.reason))
+    if (!w->run || !w->root || ends_all(w->stop.reason))
         return;
     run *native = lowest_native(w);
     if (w->time.trial != 0)
         w->time.again = w->time.trial;
-    else if (native != NULL)
+    else if (native)
         w->time.again = native->started;
     else if (w->time.touched >= w->run->started)
         w->time.again = w->run->started;
@@ -167,7 +167,7 @@ static void note_awaited(world *w, const run *r) {
 }
 
 static void chain(world *w, image *i) {
-    if (i == NULL)
+    if (!i)
         Py_CLEAR(w->stop.image); // no memory: the frame is CPython's
     else
         w->stop.outermost->caller = i;
@@ -178,7 +178,7 @@ static void look_at_awaiting(world *w, run *r) {
     py_raised aside = py_put_aside();
     image *i = image_look(r->frame, (code *)r->code, executing(r), r->sp, w->stop.awaited, true,
                           &w->stop.handled);
-    if (i != NULL && !keep_handled(w))
+    if (i && !keep_handled(w))
         Py_CLEAR(i);
     PyErr_Clear();
     py_put_on(aside);
@@ -188,7 +188,7 @@ static void look_at_awaiting(world *w, run *r) {
 void world_leave_frame(world *w, run *r) {
     image *ready = r->ready;
     r->ready = NULL;
-    if (w->stop.image == NULL || r->waits) { // the trace never came to it: it is as it was
+    if (!w->stop.image || r->waits) { // the trace never came to it: it is as it was
         Py_XDECREF(ready);
         return;
     }
@@ -199,7 +199,7 @@ void world_leave_frame(world *w, run *r) {
         Py_XDECREF(ready);
         return;
     }
-    if (ready != NULL) {
+    if (ready) {
         w->stop.handled = r->ready_outer;
         chain(w, ready);
     } else if (r != w->stop.broke_in) {
@@ -209,10 +209,10 @@ void world_leave_frame(world *w, run *r) {
 }
 
 bool world_nobody_handles(const world *w) {
-    for (const run *r = w->run; r != NULL; r = r->below)
-        if (r->result <= RUN_OPERATOR && r->below != NULL)
+    for (const run *r = w->run; r; r = r->below)
+        if (r->result <= RUN_OPERATOR && r->below)
             return false;
-        else if (executing(r) == NULL || code_region(r->code, executing(r)) != NULL)
+        else if (!executing(r) || code_region(r->code, executing(r)))
             return false;
     return w->run != NULL;
 }
@@ -226,9 +226,9 @@ void world_break_raised(world *w, PyObject *raised) {
     }
     PyObject *args =
         PyExceptionInstance_Check(raised) ? ((PyBaseExceptionObject *)raised)->args : NULL;
-    bool one = args != NULL && PyTuple_GET_SIZE(args) == 1;
+    bool one = args && PyTuple_GET_SIZE(args) == 1;
     PyObject *text = one ? PyTuple_GET_ITEM(args, 0) : NULL;
-    if (text != NULL && PyUnicode_CheckExact(text))
+    if (text && PyUnicode_CheckExact(text))
         world_break(w, REASON_EXCEPTION_LEAVES, "%s: %U", Py_TYPE(raised)->tp_name, text);
     else
         world_break(w, REASON_EXCEPTION_LEAVES, "%s", args ? Py_TYPE(raised)->tp_name : "raise");
@@ -259,7 +259,7 @@ void world_stop(world *w) {
     if (w->stop.broken)
         return;
     world_break(w, w->time.stop_reason, "%V", w->time.stop_detail, "");
-    if (w->time.stop_stack != NULL)
+    if (w->time.stop_stack)
         Py_XSETREF(w->stop.stack, Py_NewRef(w->time.stop_stack));
 }
 

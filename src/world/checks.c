@@ -49,7 +49,7 @@ static bool same_int(PyObject *a, PyObject *b) {
 static bool base_value_check(PyObject *o, void *data) {
     PyObject *copy = data;
     PyTypeObject *base = Py_TYPE(copy);
-    if (o == NULL || !PyObject_TypeCheck(o, base))
+    if (!o || !PyObject_TypeCheck(o, base))
         return false;
     if (base == &PyLong_Type)
         return same_int(o, copy);
@@ -101,10 +101,10 @@ status check_base_value(world *w, source *s, PyObject *o) {
 static bool equal_check(PyObject *o, void *data) {
     if (o == data)
         return true;
-    if (o == NULL || Py_TYPE(o) != Py_TYPE((PyObject *)data))
+    if (!o || Py_TYPE(o) != Py_TYPE((PyObject *)data))
         return false;
     PyObject *equal = Py_TYPE(o)->tp_richcompare(o, data, Py_EQ);
-    if (equal == NULL)
+    if (!equal)
         PyErr_Clear();
     Py_XDECREF(equal);
     return equal == Py_True;
@@ -123,7 +123,7 @@ status check_equal(world *w, source *s, PyObject *o) {
 // --- bound C methods ---
 
 static bool c_method_check(PyObject *o, void *data) {
-    return o != NULL && PyCFunction_Check(o) && ((PyCFunctionObject *)o)->m_ml == data;
+    return o && PyCFunction_Check(o) && ((PyCFunctionObject *)o)->m_ml == data;
 }
 
 static PyObject *c_method_text(const char *s, void *data) {
@@ -137,7 +137,7 @@ status check_c_method(world *w, source *s, PyObject *method) {
 }
 
 static bool wrapper_check(PyObject *o, void *data) {
-    return o != NULL && raw_wrapper_descriptor(o) == data;
+    return o && raw_wrapper_descriptor(o) == data;
 }
 
 static PyObject *wrapper_text(const char *s, void *data) {
@@ -154,7 +154,7 @@ status check_wrapper(world *w, source *s, PyObject *method) {
 
 static bool not_exported_check(PyObject *o, void *data) {
     (void)data;
-    return o != NULL && PyByteArray_Check(o) && ((PyByteArrayObject *)o)->ob_exports == 0;
+    return o && PyByteArray_Check(o) && ((PyByteArrayObject *)o)->ob_exports == 0;
 }
 
 static PyObject *not_exported_text(const char *s, void *data) {
@@ -172,7 +172,7 @@ status check_not_exported(world *w, source *s) {
 
 static bool cell_empty_check(PyObject *o, void *data) {
     (void)data;
-    return o != NULL && PyCell_Check(o) && PyCell_GET(o) == NULL;
+    return o && PyCell_Check(o) && !PyCell_GET(o);
 }
 
 static PyObject *cell_empty_text(const char *s, void *data) {
@@ -188,7 +188,7 @@ status check_cell_empty(world *w, source *s) {
 
 static bool slot_empty_check(PyObject *o, void *data) {
     PyObject *value;
-    return o != NULL && raw_slot_get(o, (Py_ssize_t)(intptr_t)data, &value) == RAW_ABSENT;
+    return o && raw_slot_get(o, (Py_ssize_t)(intptr_t)data, &value) == RAW_ABSENT;
 }
 
 static PyObject *slot_empty_text(const char *s, void *data) {
@@ -205,7 +205,7 @@ status check_slot_empty(world *w, source *s, Py_ssize_t offset) {
 
 static bool context_check(PyObject *o, void *data) {
     PyObject *value;
-    if (o == NULL || !PyContextVar_CheckExact(o) || PyContextVar_Get(o, world_absent, &value) < 0) {
+    if (!o || !PyContextVar_CheckExact(o) || PyContextVar_Get(o, world_absent, &value) < 0) {
         PyErr_Clear();
         return false;
     }
@@ -229,11 +229,11 @@ status check_context_set(world *w, source *s, bool set) {
 static PyObject *maxlen_descriptor; // deque.maxlen: a getset in C, read whatever a subclass says
 
 static bool maxlen_check(PyObject *o, void *data) {
-    if (o == NULL || !PyObject_TypeCheck(o, type_deque))
+    if (!o || !PyObject_TypeCheck(o, type_deque))
         return false;
     PyObject *maxlen = Py_TYPE(maxlen_descriptor)->tp_descr_get(maxlen_descriptor, o, NULL);
-    bool same = maxlen != NULL && value_same(maxlen, data);
-    if (maxlen == NULL)
+    bool same = maxlen && value_same(maxlen, data);
+    if (!maxlen)
         PyErr_Clear();
     Py_XDECREF(maxlen);
     return same;
@@ -257,7 +257,7 @@ status check_maxlen(world *w, source *s, PyObject *deque) {
 int checks_setup(void) {
     if (types_setup() < 0)
         return -1;
-    if (maxlen_descriptor == NULL)
+    if (!maxlen_descriptor)
         maxlen_descriptor = PyObject_GetAttrString((PyObject *)type_deque, "maxlen");
     return maxlen_descriptor ? 0 : -1;
 }

@@ -16,7 +16,7 @@ bool losses_watched(PyObject *o) {
         return false;
     bool tensor = is_tensor(o);
     PyWeakReference *w = *(PyWeakReference **)((char *)o + offset);
-    for (; w != NULL; w = w->wr_next)
+    for (; w; w = w->wr_next)
         if (!guard_owns_weakref((PyObject *)w) && (!tensor || PyWeakref_CheckRefExact(w)))
             return true;
     return false;
@@ -46,7 +46,7 @@ static bool type_is_quiet(PyTypeObject *t) {
 
 // A weak reference that dies before what it refers to does not call back.
 static bool calls_back(PyObject *o) {
-    return PyWeakref_Check(o) && ((PyWeakReference *)o)->wr_callback != NULL;
+    return PyWeakref_Check(o) && ((PyWeakReference *)o)->wr_callback;
 }
 
 static bool dies_quietly(PyObject *o) {
@@ -91,7 +91,7 @@ bool losses_last(losses *l, PyObject *o) {
     if (is_never_noticed(o))
         return true;
     bool quiet = ++l->dead < MANY && l->depth < DEEP && (l->before || dies_quietly(o));
-    if (l->found == NULL)
+    if (!l->found)
         return quiet && lose_parts(l, o);
     if (!note(l->found, o, quiet ? (uint64_t)Py_REFCNT(o) : 0))
         return false;

@@ -57,14 +57,14 @@ struct moment {
 // --- what the code can get at ---
 
 static status reach(moment *m, PyObject *o) {
-    if (o == NULL || o == world_absent || map_get(&m->seen, map_key(o)) != NULL)
+    if (!o || o == world_absent || map_get(&m->seen, map_key(o)))
         return ST_OK;
     TRY(map_put(&m->seen, map_key(o), 1));
     return vec_push(&m->queue, o);
 }
 
 static status keep(moment *m, kept_kind kind, PyObject *o, PyObject *content) {
-    if (content == NULL && kind != KEPT_CELL)
+    if (!content && kind != KEPT_CELL)
         return ST_ERROR;
     kept k = {kind, Py_NewRef(o), content};
     if (vec_push(&m->objects, k) == ST_OK)
@@ -140,14 +140,14 @@ static status keep_parts(moment *m, PyObject *o) {
 
 // Of an instance of a user's class: whether all that its classes add is the instance dict.
 static bool has_slots(PyTypeObject *type) {
-    for (PyTypeObject *t = type; t != NULL; t = t->tp_base)
+    for (PyTypeObject *t = type; t; t = t->tp_base)
         if (raw_is_python_class(t) && Py_SIZE(t) > 0)
             return true;
     return false;
 }
 
 static PyTypeObject *builtin_base(PyTypeObject *type) {
-    while (type->tp_base != NULL && raw_is_python_class(type))
+    while (type->tp_base && raw_is_python_class(type))
         type = type->tp_base;
     return type;
 }
@@ -175,14 +175,14 @@ static status keep_object(const world *w, moment *m, PyObject *o) {
     if (is_lazy(o))
         return reach(m, ((lazy *)o)->inside);
     const standin_kind *kind = standin_kind_of(o);
-    if (kind != NULL) {
+    if (kind) {
         PyObject *attrs = kind->attrs_of(o);
         return attrs ? reach(m, attrs) : ST_OK;
     }
     const record *r = record_of(w, o);
-    bool twin = r != NULL && r->inside == o && r->outside != o;
-    if (value_immutable(o) || (r != NULL && !twin) || PyModule_Check(o) ||
-        type == &PyBaseObject_Type || (PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o)))
+    bool twin = r && r->inside == o && r->outside != o;
+    if (value_immutable(o) || (r && !twin) || PyModule_Check(o) || type == &PyBaseObject_Type ||
+        (PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o)))
         return ST_OK;
     if (type == &PyCell_Type) {
         TRY(keep(m, KEPT_CELL, o, Py_XNewRef(PyCell_GET(o))));
@@ -246,7 +246,7 @@ static status note(world *w, moment *m, PyObject *const *roots, size_t count) {
     TRY(note_names(w, m));
     for (size_t i = 0; i < count; i++)
         TRY(reach(m, roots[i]));
-    for (uint32_t i = 0; i < m->queue.count && m->unknown == NULL; i++) {
+    for (uint32_t i = 0; i < m->queue.count && !m->unknown; i++) {
         if (i == MOST_OBJECTS)
             m->unknown = m->queue.items[i];
         else
@@ -262,7 +262,7 @@ static status note(world *w, moment *m, PyObject *const *roots, size_t count) {
 
 moment *world_mark(world *w, PyObject *const *roots, size_t count) {
     moment *m = PyMem_Calloc(1, sizeof(moment));
-    if (m == NULL)
+    if (!m)
         return (moment *)PyErr_NoMemory();
     if (note(w, m, roots, count) == ST_OK)
         return m;
@@ -271,7 +271,7 @@ moment *world_mark(world *w, PyObject *const *roots, size_t count) {
 }
 
 void moment_free(moment *m) {
-    if (m == NULL)
+    if (!m)
         return;
     for (uint32_t i = 0; i < m->objects.count; i++) {
         Py_DECREF(m->objects.items[i].object);
@@ -316,7 +316,7 @@ static bool same_items(PyObject *now, PyObject *then) {
 // 1, 0, -1.
 static int same_parts(const kept *k) {
     PyObject *now = parts_of(k->object);
-    if (now == NULL)
+    if (!now)
         return -1;
     int same = PyByteArray_Check(k->object) ? PyObject_RichCompareBool(now, k->content, Py_EQ)
                                             : same_items(now, k->content);
@@ -351,9 +351,9 @@ static int same_object(const kept *k) {
 // What a place held then, or what it was found to hold since.
 static bool same_place(const place *now, const place *then) {
     PyObject *pending = then ? then->pending : NULL;
-    if (now->pending == NULL || now->pending == pending)
+    if (!now->pending || now->pending == pending)
         return now->pending == pending;
-    if (pending != NULL)
+    if (pending)
         return pending != world_absent && twin_unchanged(now->pending, pending);
     return now->looked &&
            (now->empty ? now->pending == world_absent : twin_unchanged(now->pending, now->initial));
@@ -386,7 +386,7 @@ static PyObject *twin_then(const names *n, const kept_names *k) {
 static bool same_entry(const names *n, const kept_names *k, PyObject *key, PyObject *value) {
     PyObject *then = k && k->pending ? PyDict_GetItemWithError(k->pending, key) : NULL;
     then = then ? then : PyDict_GetItemWithError(n->known, key);
-    if (then == NULL || then == world_absent || value == world_absent)
+    if (!then || then == world_absent || value == world_absent)
         return then == value;
     return twin_unchanged(value, then);
 }
@@ -394,7 +394,7 @@ static bool same_entry(const names *n, const kept_names *k, PyObject *key, PyObj
 static int same_names(const names *n, const kept_names *k) {
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    if (n->twin != NULL) {
+    if (n->twin) {
         if (k && k->filled)
             return 1; // its twin is one of the objects
         PyObject *twin = twin_then(n, k);
@@ -421,7 +421,7 @@ static const kept_names *names_then(const moment *m, uint32_t i) {
 }
 
 int world_changed(const world *w, const moment *m) {
-    int same = m->unknown == NULL && w->held.calls.count == m->calls &&
+    int same = !m->unknown && w->held.calls.count == m->calls &&
                (w->held.cached ? PyList_GET_SIZE(w->held.cached) : 0) == m->cached;
     for (uint32_t i = 0; same > 0 && i < m->objects.count; i++)
         same = same_object(&m->objects.items[i]);
@@ -456,12 +456,12 @@ static int can_restore(const kept *k) {
 }
 
 static bool can_refill(const names *n, const kept_names *k) {
-    bool filled = n->twin != NULL && !(k && k->filled);
+    bool filled = n->twin && !(k && k->filled);
     return !filled || (!PyODict_Check(n->twin) && has_plain_keys(n->twin));
 }
 
 static int can_return(const world *w, const moment *m) {
-    int can = m->unknown == NULL;
+    int can = !m->unknown;
     for (uint32_t i = 0; can > 0 && i < m->objects.count; i++)
         can = can_restore(&m->objects.items[i]);
     for (uint32_t i = 0; can > 0 && i < w->in.names.count; i++)
@@ -513,9 +513,9 @@ static int restore_object(const kept *k) {
 
 static int restore_names(names *n, const kept_names *k) {
     n->written = k && k->written;
-    if (n->pending != NULL)
+    if (n->pending)
         PyDict_Clear(n->pending);
-    if (n->twin == NULL)
+    if (!n->twin)
         return k && k->pending ? PyDict_Update(n->pending, k->pending) : 0;
     if (k && k->filled)
         return 0;

@@ -12,7 +12,7 @@
 static names *names_new(world *w, PyObject *owner, source *s, bool instance) {
     names *n = arena_new(&w->arena, names);
     PyObject *known = n ? world_keep(w, PyDict_New()) : NULL;
-    if (known == NULL || world_keep(w, Py_NewRef(owner)) == NULL)
+    if (!known || !world_keep(w, Py_NewRef(owner)))
         return NULL;
     *n = (names){.owner = owner, .source = s, .instance = instance, .known = known};
     return vec_push(&w->in.names, n) == ST_OK ? n : NULL;
@@ -20,15 +20,15 @@ static names *names_new(world *w, PyObject *owner, source *s, bool instance) {
 
 // The dict as an object leads to these names, too.
 static status names_join(world *w, names *n, PyObject *dict) {
-    if (world_keep(w, Py_NewRef(dict)) == NULL)
+    if (!world_keep(w, Py_NewRef(dict)))
         return ST_ERROR;
     return map_put(&w->in.dicts, map_key(dict), map_key(n));
 }
 
 names *names_of_dict(world *w, record *r) {
-    if (r->names == NULL) {
+    if (!r->names) {
         names *n = names_new(w, r->outside, r->source, false);
-        if (n == NULL || names_join(w, n, r->outside) != ST_OK)
+        if (!n || names_join(w, n, r->outside) != ST_OK)
             return NULL;
         r->names = n;
     }
@@ -44,13 +44,13 @@ static names *names_shared(world *w, record *r, PyObject *dict) {
     record *met = record_of(w, dict);
     uint64_t *joined = met ? NULL : map_get(&w->in.dicts, map_key(dict));
     names *n = met ? names_of_dict(w, met) : joined ? (names *)(uintptr_t)*joined : NULL;
-    if (n == NULL)
+    if (!n)
         return NULL;
     source *here = source_of_instance_dict(w, r->source);
     source *there = met           ? met->source
                     : n->instance ? source_of_instance_dict(w, n->source)
                                   : n->source;
-    if (here == NULL || there == NULL)
+    if (!here || !there)
         return NULL;
     if (here != there && guard_add(w->guards, GUARD_SAME, here, there, NULL, 0) != ST_OK)
         return NULL;
@@ -60,17 +60,17 @@ static names *names_shared(world *w, record *r, PyObject *dict) {
 static names *names_of_instance(world *w, record *r) {
     PyObject *dict = raw_dict(r->outside);
     names *n = dict ? names_shared(w, r, dict) : NULL;
-    if (n != NULL || PyErr_Occurred())
+    if (n || PyErr_Occurred())
         return n;
     n = names_new(w, r->outside, r->source, true);
-    if (n == NULL || (dict != NULL && names_join(w, n, dict) != ST_OK))
+    if (!n || (dict && names_join(w, n, dict) != ST_OK))
         return NULL;
     return n;
 }
 
 names *names_of_object(world *w, record *r) {
     names **place = r->kind == RECORD_DICT ? &r->attributes : &r->names;
-    if (*place == NULL && raw_has_dict(Py_TYPE(r->outside)))
+    if (!*place && raw_has_dict(Py_TYPE(r->outside)))
         *place = names_of_instance(w, r);
     return *place;
 }
@@ -78,14 +78,14 @@ names *names_of_object(world *w, record *r) {
 names *names_of_globals(world *w, source *s, PyObject *globals) {
     bool is_dict = source_what(s->kind) == GIVES_DICT;
     source *at = is_dict ? s : guard_source(w->guards, SOURCE_GLOBALS, s, NULL, 0);
-    if (at == NULL)
+    if (!at)
         return NULL;
     record *r = record_of(w, globals);
-    if (r == NULL) {
+    if (!r) {
         if (!PyDict_CheckExact(globals) && door_guard_type(w, at, globals) != ST_OK)
             return NULL;
         r = record_new(w, RECORD_DICT, at, globals, NULL);
-        if (r != NULL)
+        if (r)
             r->pinned = door_pinned(w, at);
     } else if (door_again(w, r, at, door_pinned(w, at)) != ST_OK) {
         return NULL;
@@ -115,7 +115,7 @@ static status pin_key(world *w, PyObject *key, bool *made_inside) {
         return ST_OK;
     }
     record *r = record_of(w, key);
-    if (r != NULL)
+    if (r)
         return record_identity(w, r);
     *made_inside |= !value_could_be_outside(w, key);
     return ST_OK;
@@ -129,14 +129,14 @@ static source *source_of_key(world *w, names *n, PyObject *key) {
 static PyObject *load_entry(world *w, names *n, PyObject *key, PyObject *value) {
     source *s = source_of_key(w, n, key);
     int reg;
-    if (s == NULL || guard_need(w->guards, s, &reg) != ST_OK)
+    if (!s || guard_need(w->guards, s, &reg) != ST_OK)
         return NULL;
     return door_load(w, s, value);
 }
 
 static PyObject *read_present(world *w, names *n, PyObject *key, PyObject *value) {
     PyObject *loaded = load_entry(w, n, key, value);
-    if (loaded != NULL && known_put(n, key, loaded) != ST_OK)
+    if (loaded && known_put(n, key, loaded) != ST_OK)
         Py_CLEAR(loaded);
     return loaded;
 }
@@ -179,9 +179,9 @@ static bool key_is_simple(const world *w, PyObject *key) {
         if (!key_is_simple(w, PyTuple_GET_ITEM(key, i)))
             return false;
     record *r = record_of(w, key);
-    if (r != NULL)
+    if (r)
         return r->outside == key;
-    return PyCFunction_Check(key) ? raw_method_self(key) == NULL : !PyAnySet_Check(key);
+    return PyCFunction_Check(key) ? !raw_method_self(key) : !PyAnySet_Check(key);
 }
 
 static bool is_simple(const world *w, const names *n, PyObject *key) {
@@ -192,7 +192,7 @@ bool names_have_tensor(const world *w, const record *dict, PyObject *key) {
     const record *tensor = is_standin(key) ? record_of(w, key) : NULL;
     raw_hint at = -1;
     PyObject *value;
-    return tensor != NULL &&
+    return tensor &&
            raw_dict_get_identical(dict->outside, tensor->outside, &at, &value) == RAW_FOUND;
 }
 
@@ -205,7 +205,7 @@ static PyObject *read_by_tensor(world *w, names *n, record *tensor) {
         return names_fill(w, n) ? read_twin(n, tensor->inside) : NULL;
     source *s =
         guard_source(w->guards, SOURCE_TENSOR_ITEM, n->source, tensor->outside, raw_hint_get(&at));
-    if (s == NULL || record_identity(w, tensor) != ST_OK || guard_need(w->guards, s, &reg) != ST_OK)
+    if (!s || record_identity(w, tensor) != ST_OK || guard_need(w->guards, s, &reg) != ST_OK)
         return NULL;
     return door_load(w, s, value);
 }
@@ -226,21 +226,21 @@ enum { FEW_KEYS = 64 };
 // it is the same as holds for the next call, too, but not that it is this very one.
 static bool is_better_whole(const world *w, const names *n, PyObject *key) {
     const record *r = record_of(w, key);
-    return n->source->kind == SOURCE_LOCAL && w->roots.start != NULL && w->roots.start->unit > 0 &&
-           !n->instance && r != NULL && !r->identity && !r->pinned && key_is_any(key) &&
+    return n->source->kind == SOURCE_LOCAL && w->roots.start && w->roots.start->unit > 0 &&
+           !n->instance && r && !r->identity && !r->pinned && key_is_any(key) &&
            PyDict_GET_SIZE(n->owner) <= FEW_KEYS && !has_tensor_key(n->owner);
 }
 
 static PyObject *get(world *w, names *n, PyObject *key) {
-    if (n->twin != NULL)
+    if (n->twin)
         return read_twin(n, key);
     record *tensor = !n->instance && is_standin(key) ? record_of(w, key) : NULL;
-    if (tensor != NULL)
+    if (tensor)
         return read_by_tensor(w, n, tensor);
     if (!is_simple(w, n, key) || is_better_whole(w, n, key))
         return names_fill(w, n) ? read_twin(n, key) : NULL;
     PyObject *found = n->pending ? PyDict_GetItemWithError(n->pending, key) : NULL;
-    if (found == NULL)
+    if (!found)
         found = PyDict_GetItemWithError(n->known, key);
     return found ? absent_or(found) : read_outside(w, n, key);
 }
@@ -281,21 +281,21 @@ status names_set(world *w, names *n, PyObject *key, PyObject *value) {
     w->held.writes++;
     n->written = true;
     key = door_open(w, key);
-    if (key == NULL)
+    if (!key)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (n->instance && PyType_Check(n->owner))
         w->facts.class_written = true;
-    if (n->twin == NULL && (!is_simple(w, n, key) || is_better_whole(w, n, key)))
+    if (!n->twin && (!is_simple(w, n, key) || is_better_whole(w, n, key)))
         TRY(fill_status(w, n));
-    if (n->pending == NULL && n->twin == NULL) {
+    if (!n->pending && !n->twin) {
         n->pending = world_keep(w, PyDict_New());
-        if (n->pending == NULL)
+        if (!n->pending)
             return ST_ERROR;
     }
     // Deleted and set again, a key moves to the end: only the twin knows about order.
-    if (n->twin == NULL && value && PyDict_GetItemWithError(n->pending, key) == world_absent)
+    if (!n->twin && value && PyDict_GetItemWithError(n->pending, key) == world_absent)
         TRY(fill_status(w, n));
-    if (n->twin != NULL)
+    if (n->twin)
         return write_twin(n, key, value);
     bool made_inside = false; // or what the write displaces is not known
     TRY(pin_key(w, key, &made_inside));
@@ -312,7 +312,7 @@ static status know_methods(world *w, PyObject *key) {
         PyObject *name = PyUnicode_InternFromString(methods[i]);
         PyObject *found = name ? type_lookup(w, Py_TYPE(key), name, NULL) : NULL;
         Py_XDECREF(name);
-        if (found == NULL)
+        if (!found)
             return w->stop.broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
     }
     return ST_OK;
@@ -338,7 +338,7 @@ bool key_hashed_otherwise(PyObject *key) {
     record_kind kind;
     PyObject *self = raw_method_self(key);
     return Py_IS_TYPE(key, type_partial) ||
-           (self != NULL && (world_has_tensor(self) || twin_wanted(self, &kind)));
+           (self && (world_has_tensor(self) || twin_wanted(self, &kind)));
 }
 
 bool key_is_any(PyObject *key) {
@@ -349,7 +349,7 @@ bool key_is_any(PyObject *key) {
 PyObject *open_any_key(world *w, source *s, PyObject *key) {
     PyObject *inside = open_key(w, s, key);
     record *r = inside ? record_of(w, inside) : NULL;
-    if (r != NULL && key_is_any(key))
+    if (r && key_is_any(key))
         record_hashed(w, r);
     return inside;
 }
@@ -383,7 +383,7 @@ static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyOb
                          Py_ssize_t index, Py_hash_t hash) {
     PyObject *inside = open_key_at(w, n, key, index);
     PyObject *loaded = inside ? known_or_load(w, n, key, value, index) : NULL;
-    if (loaded == NULL)
+    if (!loaded)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (inside != key && !PyTuple_CheckExact(key) && key_hashed_otherwise(key))
         hash = PyObject_Hash(inside);
@@ -458,7 +458,7 @@ static bool is_whole(PyObject *dict) {
     PyObject *key, *value;
     Py_ssize_t count = 0;
     while (PyODict_Check(dict) && raw_dict_next(dict, &at, &key, &value)) {
-        if (value == NULL)
+        if (!value)
             return false;
         count++;
     }
@@ -490,7 +490,7 @@ static status guard_keys(world *w, names *n, PyObject *keys) {
 static status apply_pending(names *n, PyObject *twin) {
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    while (n->pending != NULL && PyDict_Next(n->pending, &at, &key, &value)) {
+    while (n->pending && PyDict_Next(n->pending, &at, &key, &value)) {
         bool gone = value == world_absent;
         int there = gone ? PyDict_Contains(twin, key) : 1; // it may never have been outside
         if (there < 0 || (there && twin_dict_set(twin, key, gone ? NULL : value) < 0))
@@ -505,13 +505,13 @@ static status fill(world *w, names *n, PyObject *dict) {
     if (dict && has_tensor_key(dict))
         return world_break_status(w, REASON_PROTOCOL, "a dict with tensors as keys");
     PyObject *keys = world_keep(w, dict ? keys_of_dict(n, dict) : keys_of_instance(n->owner));
-    if (keys == NULL)
+    if (!keys)
         return ST_ERROR;
     TRY(guard_keys(w, n, keys));
     record *r = record_of(w, dict ? dict : n->owner);
     PyObject *twin = world_keep(w, twin_empty_dict(w, n->instance ? NULL : r, dict));
     n->initial = twin ? world_keep(w, PyDict_New()) : NULL;
-    if (n->initial == NULL)
+    if (!n->initial)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     TRY(dict ? fill_from_dict(w, n, twin, dict) : fill_from_inline(w, n, twin, keys));
     TRY(apply_pending(n, twin));
@@ -521,7 +521,7 @@ static status fill(world *w, names *n, PyObject *dict) {
 }
 
 PyObject *names_fill(world *w, names *n) {
-    if (n->twin == NULL) {
+    if (!n->twin) {
         PyObject *dict = n->instance ? raw_dict(n->owner) : n->owner;
         if (n->instance && PyType_Check(n->owner))
             return world_break(w, REASON_ATTRIBUTE, "the whole namespace of a class");

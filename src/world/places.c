@@ -8,15 +8,15 @@
 // What is there now, by `raw` (NULL: empty) and its source; new reference, NULL without an
 // exception if empty. Emptiness is guarded by the caller before.
 static PyObject *place_read(world *w, place *p, source *s, PyObject *raw) {
-    if (p->pending != NULL) {
+    if (p->pending) {
         w->facts.met = true;
         return p->pending == world_absent ? NULL : Py_NewRef(p->pending);
     }
     if (!p->looked) {
         int reg;
         p->looked = true;
-        p->empty = raw == NULL;
-        if (raw != NULL) {
+        p->empty = !raw;
+        if (raw) {
             if (guard_need(w->guards, s, &reg) != ST_OK)
                 return NULL;
             p->initial = door_load(w, s, raw);
@@ -29,7 +29,7 @@ static PyObject *place_read(world *w, place *p, source *s, PyObject *raw) {
 
 static status place_write(world *w, place *p, PyObject *value) {
     PyObject *kept = value ? world_keep(w, Py_NewRef(value)) : world_absent;
-    if (kept == NULL)
+    if (!kept)
         return ST_ERROR;
     p->pending = kept;
     w->held.writes++;
@@ -37,20 +37,20 @@ static status place_write(world *w, place *p, PyObject *value) {
 }
 
 static bool must_look(const place *p) {
-    return p->pending == NULL && !p->looked;
+    return !p->pending && !p->looked;
 }
 
 // --- cells ---
 
 PyObject *cell_get(world *w, PyObject *cell) {
     record *r = record_of(w, cell);
-    if (r == NULL)
+    if (!r)
         return Py_XNewRef(PyCell_GET(cell));
     PyObject *raw = PyCell_GET(cell);
     source *s = guard_source(w->guards, SOURCE_CELL, r->source, NULL, 0);
-    if (s == NULL)
+    if (!s)
         return NULL;
-    if (raw == NULL && must_look(&r->content) && check_cell_empty(w, r->source) != ST_OK)
+    if (!raw && must_look(&r->content) && check_cell_empty(w, r->source) != ST_OK)
         return NULL;
     return place_read(w, &r->content, s, raw);
 }
@@ -58,7 +58,7 @@ PyObject *cell_get(world *w, PyObject *cell) {
 status cell_set(world *w, PyObject *cell, PyObject *value) {
     world_touch(w);
     record *r = record_of(w, cell);
-    if (r != NULL)
+    if (r)
         return place_write(w, &r->content, value);
     PyObject *old = PyCell_GET(cell);
     PyCell_SET(cell, Py_XNewRef(value));
@@ -72,7 +72,7 @@ static place *slot_place_of(world *w, record *r, PyObject *descriptor) {
     for (uint32_t i = 0; i < r->slots.count; i++)
         if (r->slots.items[i].descriptor == descriptor)
             return &r->slots.items[i].place;
-    if (world_keep(w, Py_NewRef(descriptor)) == NULL ||
+    if (!world_keep(w, Py_NewRef(descriptor)) ||
         vec_push(&r->slots, ((slot_place){.descriptor = descriptor})) != ST_OK)
         return NULL;
     return &r->slots.items[r->slots.count - 1].place;
@@ -89,7 +89,7 @@ PyObject *slot_get(world *w, record *r, PyObject *descriptor) {
     source *s =
         p ? guard_source(w->guards, SOURCE_SLOT, r->source, PyDescr_NAME(descriptor), offset)
           : NULL;
-    if (s == NULL)
+    if (!s)
         return NULL;
     switch (raw_slot_get(r->outside, offset, &raw)) {
     case RAW_UNSURE:
@@ -127,7 +127,7 @@ status grad_set(world *w, record *tensor, PyObject *value) {
 
 static record *context_record(world *w, PyObject *variable) {
     record *r = record_of(w, variable);
-    if (r == NULL)
+    if (!r)
         world_break(w, REASON_PROTOCOL, "a context variable made inside");
     return r;
 }
@@ -136,7 +136,7 @@ PyObject *context_get(world *w, PyObject *variable) {
     record *r = context_record(w, variable);
     source *s = r ? guard_source(w->guards, SOURCE_CONTEXT_VAR, r->source, NULL, 0) : NULL;
     PyObject *raw;
-    if (s == NULL || PyContextVar_Get(variable, world_absent, &raw) < 0)
+    if (!s || PyContextVar_Get(variable, world_absent, &raw) < 0)
         return NULL;
     Py_DECREF(raw); // the context has it
     bool set = raw != world_absent;

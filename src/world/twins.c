@@ -26,7 +26,7 @@ static PyObject *new_instance(world *w, PyTypeObject *base, PyTypeObject *type,
         return world_break(w, REASON_PROTOCOL, "%s, made in C on top of %s", type->tp_name,
                            base->tp_name);
     // A twin dies when the trace ends, and nobody may notice.
-    if (type != base && (type->tp_finalize != NULL || type->tp_del != NULL))
+    if (type != base && (type->tp_finalize || type->tp_del))
         return world_break(w, REASON_FINALIZER, "%s", type->tp_name);
     PyObject *args = argument ? PyTuple_Pack(1, argument) : PyTuple_New(0);
     PyObject *made = args ? base->tp_new(type, args, NULL) : NULL;
@@ -47,7 +47,7 @@ bool twin_wanted(PyObject *o, record_kind *kind) {
         *kind = RECORD_DEQUE;
     else if (PyByteArray_Check(o))
         *kind = RECORD_BYTEARRAY;
-    else if (raw_view_mapping(o) != NULL)
+    else if (raw_view_mapping(o))
         *kind = RECORD_OBJECT;
     else
         return false;
@@ -91,7 +91,7 @@ static status open_list(world *w, record *r) {
     for (Py_ssize_t i = 0; twin && i < count; i++) {
         PyObject *item = load_item(w, r, SOURCE_LIST_ITEM, PyList_GET_ITEM(r->outside, i), i);
         r->initial[i] = item;
-        if (item == NULL)
+        if (!item)
             Py_CLEAR(twin);
         else if (exact)
             PyList_SET_ITEM(twin, i, item);
@@ -118,7 +118,7 @@ static PyObject *lazy_items(world *w, record *r) {
     for (Py_ssize_t i = 0; items && i < count; i++) {
         PyObject *item = load_item(w, r, SOURCE_TUPLE_ITEM, PyTuple_GET_ITEM(r->outside, i), i);
         r->initial[i] = item;
-        if (item == NULL)
+        if (!item)
             Py_CLEAR(items);
         else
             PyTuple_SET_ITEM(items, i, item);
@@ -130,7 +130,7 @@ static PyObject *lazy_items(world *w, record *r) {
 static PyObject *new_structseq(world *w, PyTypeObject *type, PyObject *items) {
     PyObject *fields = PyDict_GetItemString(raw_type_dict(type), "n_fields");
     Py_ssize_t count = PyTuple_GET_SIZE(items);
-    if (fields == NULL || !PyLong_Check(fields) || PyLong_AsSsize_t(fields) != count)
+    if (!fields || !PyLong_Check(fields) || PyLong_AsSsize_t(fields) != count)
         return world_break(w, REASON_PROTOCOL, "%s, a tuple made in C", type->tp_name);
     PyObject *made = PyStructSequence_New(type);
     for (Py_ssize_t i = 0; made && i < count; i++)
@@ -168,16 +168,16 @@ static status set_default_factory(world *w, record *r, PyObject *dict, PyObject 
     PyObject *raw = raw_field_get(RAW_DEFAULT_FACTORY, dict);
     source *s = guard_source(w->guards, SOURCE_DEFAULT_FACTORY, r->source, NULL, 0);
     PyObject *factory = s ? door_bring(w, s, raw ? raw : Py_None) : NULL;
-    if (factory == NULL)
+    if (!factory)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     PyObject *member = PyDict_GetItemString(raw_type_dict(type_defaultdict), "default_factory");
     return member && Py_TYPE(member)->tp_descr_set(member, twin, factory) == 0 ? ST_OK : ST_ERROR;
 }
 
 PyObject *twin_empty_dict(world *w, record *r, PyObject *dict) {
-    if (dict == NULL || PyDict_CheckExact(dict))
+    if (!dict || PyDict_CheckExact(dict))
         return PyDict_New();
-    if (r == NULL)
+    if (!r)
         return world_break(w, REASON_PROTOCOL, "an instance dict of type %s",
                            Py_TYPE(dict)->tp_name);
     bool defaults = PyObject_TypeCheck(dict, type_defaultdict);
@@ -228,7 +228,7 @@ static status open_elements(world *w, record *r, PyObject *items) {
     for (Py_ssize_t i = 0; i < r->count; i++) {
         source *s = guard_source(w->guards, SOURCE_SET_ITEM, r->source, NULL, i);
         r->initial[i] = s ? open_any_key(w, s, PyTuple_GET_ITEM(items, i)) : NULL;
-        if (r->initial[i] == NULL)
+        if (!r->initial[i])
             return w->stop.broken ? ST_BREAK : ST_ERROR;
     }
     return ST_OK;
@@ -240,7 +240,7 @@ static PyObject *new_set(world *w, record *r) {
     PyTypeObject *base = PyFrozenSet_Check(r->outside) ? &PyFrozenSet_Type : &PySet_Type;
     PyObject *twin = new_instance(w, base, Py_TYPE(r->outside), NULL);
     PyObject *layout = twin ? py_set_layout(r->outside) : NULL;
-    if (twin && (layout == NULL || py_set_lay_out(twin, layout, r->initial) < 0))
+    if (twin && (!layout || py_set_lay_out(twin, layout, r->initial) < 0))
         Py_CLEAR(twin);
     Py_XDECREF(layout);
     return twin;
@@ -249,7 +249,7 @@ static PyObject *new_set(world *w, record *r) {
 static status open_set_of(world *w, record *r, PyObject *items) {
     TRY(room_for_initial(w, r, PyTuple_GET_SIZE(items)));
     PyObject *guarded = guarded_items(w, items);
-    if (guarded == NULL)
+    if (!guarded)
         return ST_ERROR;
     TRY(door_keep_items(w, guarded));
     TRY(guard_add(w->guards, GUARD_SET_ITEMS, r->source, NULL, guarded, 0));
@@ -282,7 +282,7 @@ static PyObject *deque_items(world *w, record *r) {
         PyObject *raw = raw_deque_item(r->outside, i);
         PyObject *item = raw ? load_item(w, r, SOURCE_DEQUE_ITEM, raw, i) : NULL;
         r->initial[i] = item;
-        if (item == NULL)
+        if (!item)
             Py_CLEAR(items);
         else
             PyTuple_SET_ITEM(items, i, item);
@@ -313,7 +313,7 @@ static status open_bytearray(world *w, record *r) {
     TRY(check_not_exported(w, r->source));
     Py_ssize_t size = PyByteArray_GET_SIZE(r->outside);
     PyObject *content = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(r->outside), size);
-    if (content == NULL)
+    if (!content)
         return ST_ERROR;
     status guarded = guard_add(w->guards, GUARD_BYTES, r->source, NULL, content, 0);
     Py_DECREF(content);
@@ -352,7 +352,7 @@ static PyObject *new_view(PyTypeObject *type, PyObject *mapping) {
 static status open_view(world *w, record *r) {
     source *s = guard_source(w->guards, SOURCE_VIEW_DICT, r->source, NULL, 0);
     PyObject *mapping = s ? door_bring(w, s, raw_view_mapping(r->outside)) : NULL;
-    if (mapping == NULL)
+    if (!mapping)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (!PyDict_Check(mapping) || shows_other_order(Py_TYPE(r->outside), mapping))
         return world_break_status(w, REASON_PROTOCOL, "a view of a %s", Py_TYPE(mapping)->tp_name);

@@ -7,12 +7,12 @@
 PyTypeObject *type_deque, *type_defaultdict, *type_partial, *type_enum;
 
 static int import_type(PyTypeObject **type, const char *module, const char *name) {
-    if (*type != NULL)
+    if (*type)
         return 0;
     PyObject *from = PyImport_ImportModule(module);
     PyObject *found = from ? PyObject_GetAttrString(from, name) : NULL;
     Py_XDECREF(from);
-    if (found == NULL)
+    if (!found)
         return -1;
     *type = (PyTypeObject *)found;
     return 0;
@@ -29,13 +29,13 @@ int types_setup(void) {
 // --- where a class is found ---
 
 status type_met(world *w, source *s, PyTypeObject *type) {
-    if (!raw_is_python_class(type) || record_of(w, (PyObject *)type) != NULL)
+    if (!raw_is_python_class(type) || record_of(w, (PyObject *)type))
         return ST_OK;
     source *at = guard_source(w->guards, SOURCE_TYPE, s, NULL, 0);
-    if (at == NULL)
+    if (!at)
         return ST_ERROR;
     record *r = record_new(w, RECORD_OBJECT, at, (PyObject *)type, (PyObject *)type);
-    if (r == NULL)
+    if (!r)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     r->pinned = true;
     return ST_OK;
@@ -68,7 +68,7 @@ static status meet_as_base(world *w, PyTypeObject *type) {
         source *s = guard_source(w->guards, SOURCE_TYPE_BASE, r->source, NULL, at);
         record *made =
             s ? record_new(w, RECORD_OBJECT, s, (PyObject *)type, (PyObject *)type) : NULL;
-        if (made == NULL)
+        if (!made)
             return w->stop.broken ? ST_BREAK : ST_ERROR;
         made->pinned = true;
         return ST_OK;
@@ -80,17 +80,17 @@ source *type_source(world *w, PyTypeObject *type) {
     if (!raw_is_python_class(type))
         return NULL;
     record *r = record_of(w, (PyObject *)type);
-    if (r == NULL) {
+    if (!r) {
         if (meet_by_instance(w, type) != ST_OK)
             return NULL;
         r = record_of(w, (PyObject *)type);
     }
-    if (r == NULL) {
+    if (!r) {
         if (meet_as_base(w, type) != ST_OK)
             return NULL;
         r = record_of(w, (PyObject *)type);
     }
-    if (r == NULL) {
+    if (!r) {
         world_break(w, REASON_ATTRIBUTE, "class %s did not pass the door", type->tp_name);
         return NULL;
     }
@@ -101,7 +101,7 @@ status type_guard_mro(world *w, PyTypeObject *type) {
     if (!raw_is_python_class(type) || type_is_made(w, type))
         return ST_OK;
     source *s = type_source(w, type);
-    if (s == NULL)
+    if (!s)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     return guard_add(w->guards, GUARD_MRO, s, NULL, type->tp_mro, 0);
 }
@@ -124,7 +124,7 @@ static uint64_t lookup_key(PyTypeObject *type, PyObject *name) {
 static lookup *lookup_known(const world *w, PyTypeObject *type, PyObject *name) {
     uint64_t *first = map_get(&w->in.lookups, lookup_key(type, name));
     lookup *l = first ? (lookup *)(uintptr_t)*first : NULL;
-    while (l != NULL && (l->type != type || l->name != name))
+    while (l && (l->type != type || l->name != name))
         l = l->next;
     return l;
 }
@@ -134,8 +134,7 @@ static lookup *lookup_note(world *w, PyTypeObject *type, PyObject *name, PyObjec
     uint64_t key = lookup_key(type, name);
     uint64_t *first = map_get(&w->in.lookups, key);
     lookup *l = arena_new(&w->arena, lookup);
-    if (l == NULL || world_keep(w, Py_NewRef(name)) == NULL ||
-        world_keep(w, Py_NewRef(type)) == NULL)
+    if (!l || !world_keep(w, Py_NewRef(name)) || !world_keep(w, Py_NewRef(type)))
         return NULL;
     *l = (lookup){type, name, raw, inside, first ? (lookup *)(uintptr_t)*first : NULL};
     return map_put(&w->in.lookups, key, map_key(l)) == ST_OK ? l : NULL;
@@ -159,7 +158,7 @@ static bool is_c_descriptor(PyObject *o) {
 // depends whether it is a descriptor.
 static PyObject *data_of_class(world *w, source *at, PyObject *raw) {
     PyObject *loaded = door_load(w, at, raw);
-    if (loaded == NULL)
+    if (!loaded)
         return NULL;
     Py_DECREF(loaded); // the arena has it
     return door_type(w, loaded) ? loaded : NULL;
@@ -174,7 +173,7 @@ static PyObject *bring_found(world *w, source *type, PyObject *name, PyObject *r
     if (strict && (is_c_descriptor(raw) || raw == Py_None))
         return raw;
     source *at = guard_source(w->guards, SOURCE_TYPE_ATTR, type, name, 0);
-    if (at == NULL)
+    if (!at)
         return NULL;
     return descriptor ? door_bring_pinned(w, at, raw) : data_of_class(w, at, raw);
 }
@@ -193,7 +192,7 @@ static int held_back(world *w, PyTypeObject *type, PyObject *name, PyObject **va
             deleted = true;
             continue;
         }
-        if (*value != NULL)
+        if (*value)
             return 1;
         if (raw_dict_get(raw_type_dict((PyTypeObject *)base), name, &raw) == RAW_ABSENT)
             continue;
@@ -209,7 +208,7 @@ static int held_back(world *w, PyTypeObject *type, PyObject *name, PyObject **va
 // What a C class has is the same in each call and needs no guard; but an outside place can hold it,
 // too (datetime.timezone.utc), and that is asked by value_could_be_outside.
 static PyObject *found_on_c_class(world *w, PyObject *raw) {
-    if (raw == NULL || Py_TYPE(raw)->tp_descr_get || value_could_be_outside(w, raw))
+    if (!raw || Py_TYPE(raw)->tp_descr_get || value_could_be_outside(w, raw))
         return raw;
     return map_put(&w->in.fixed, map_key(raw), 1) == ST_OK ? raw : NULL;
 }
@@ -229,9 +228,9 @@ static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject 
     if (!raw_is_python_class(type))
         return found_on_c_class(w, *raw);
     source *s = type_source(w, type);
-    if (s == NULL)
+    if (!s)
         return NULL;
-    if (*raw == NULL) {
+    if (!*raw) {
         guard_add_lookup(w->guards, s, name, NULL);
         return NULL;
     }
@@ -248,12 +247,12 @@ static PyObject *type_lookup_one(world *w, PyTypeObject *type, PyObject *name, P
     if (type_is_made(w, type)) // it may change at any time
         return look_up(w, type, name, raw);
     lookup *known = lookup_known(w, type, name);
-    if (known == NULL) {
+    if (!known) {
         PyObject *found = NULL, *inside = look_up(w, type, name, &found);
-        if (inside == NULL && (found != NULL || w->stop.broken || PyErr_Occurred()))
+        if (!inside && (found || w->stop.broken || PyErr_Occurred()))
             return NULL;
         known = lookup_note(w, type, name, found, inside);
-        if (known == NULL)
+        if (!known)
             return NULL;
     }
     *raw = known->raw;
@@ -265,7 +264,7 @@ static PyObject *type_lookup_one(world *w, PyTypeObject *type, PyObject *name, P
 static PyObject *one_name(world *w, PyObject *name) {
     if (PyUnicode_CHECK_INTERNED(name))
         return name;
-    if (w->in.computed == NULL && (w->in.computed = world_keep(w, PyDict_New())) == NULL)
+    if (!w->in.computed && !(w->in.computed = world_keep(w, PyDict_New())))
         return NULL;
     return PyDict_SetDefault(w->in.computed, name, name);
 }
