@@ -1,6 +1,7 @@
 // Handlers of operators: builtin functions and the operator module. They use the interpreter's own
 // operations, so that operations on stand-ins are recorded.
 #include "src/attr/attr.h"
+#include "src/attr/descr.h"
 #include "src/attr/words.h"
 
 #include "src/call/call.h"
