@@ -142,6 +142,7 @@ unset_mobile_allocator = get("torch._C._unset_default_mobile_cpu_allocator")
 PreserveDispatchKeys = get("torch._C._PreserveDispatchKeyGuard")
 EnableTorchFunction = get("torch._C._EnableTorchFunction")
 DisableTorchFunction = get("torch._C.DisableTorchFunctionSubclass")
+get_flash_enabled = get("torch._C._get_flash_sdp_enabled")
 device_constructors = _device_constructors
 grad_mode_file = torch.no_grad.__enter__.__code__.co_filename
 sdp_backend: Any = _C._SDPBackend  # a class of pybind11's

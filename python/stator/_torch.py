@@ -168,6 +168,7 @@ def settings() -> dict[str, Any]:
         "samples": _samples(),
         "check": _versions.check,
         "get_default_dtype": torch.get_default_dtype,
+        "get_flash_enabled": private.get_flash_enabled,
         "copying": _fakes.DROPOUTS,
         "dtypes": _dtypes(),
         "devices": [

@@ -388,6 +388,10 @@ static bool no_device(PyObject *o, int32_t *type, int32_t *index) {
     return false;
 }
 
+static bool fused_attention(void) {
+    return true;
+}
+
 static PyObject *method_ask(sizes_object *o, PyObject *args) {
     const char *name;
     PyObject *given, *keywords, *answer = NULL;
@@ -399,7 +403,7 @@ static PyObject *method_ask(sizes_object *o, PyObject *args) {
     graph *g = rule ? graph_new() : NULL;
     PyObject *positional = g ? as_argument(o, g, given) : NULL;
     PyObject *named = positional ? as_named(o, g, keywords) : NULL;
-    meta_asked asked = {(meta_way)way, true, usual_dtype, dtype_of, no_device};
+    meta_asked asked = {(meta_way)way, true, usual_dtype, dtype_of, no_device, fused_attention};
     meta_call c;
     if (named) {
         meta_answer found = meta_infer(rule, &asked, o->sizes, positional, named, &c);

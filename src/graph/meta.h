@@ -27,6 +27,7 @@ typedef struct meta_asked {
     int32_t (*default_dtype)(void);                                // of floating point
     int32_t (*dtype_of)(PyObject *o);                              // -1: o is no dtype
     bool (*device_of)(PyObject *o, int32_t *type, int32_t *index); // false: o is no device
+    bool (*fused_attention)(void); // whether attention may use the CPU's kernel for it
 } meta_asked;
 
 // A call as a rule sees it.

@@ -111,6 +111,8 @@ bool meta_is_channels_last(const meta_call *c, const meta *m);
 // becomes that of the next dimension further out.
 bool meta_lies_within(const meta_call *c, const meta *m, int dim, size *stride);
 void meta_lay_out(meta *m); // strides of a contiguous tensor with elements
+// Strides of a result of the same sizes as `m`, as an operation on each element of `m` gives them.
+void meta_lay_out_like(const meta_call *c, const meta *m, meta *to);
 bool meta_is_dense(const meta_call *c, const meta *m); // no element twice, none left out
 bool meta_same_sizes(const meta_call *c, const meta *a, const meta *b);
 // The stride that a dimension of one element put before `dim` would have in a contiguous tensor.

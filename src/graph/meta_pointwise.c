@@ -216,6 +216,10 @@ static void lay_out(const meta_call *c, const operands *o, meta *to) {
     }
 }
 
+void meta_lay_out_like(const meta_call *c, const meta *m, meta *to) {
+    lay_out(c, &(operands){.at = {m}, .count = 1}, to);
+}
+
 // An operand of which an element stands for many.
 static bool is_stretched(const meta_call *c, const meta *m) {
     for (int i = 0; i < m->dims; i++)

@@ -51,6 +51,7 @@ static int take_objects(PyObject *settings) {
         {"getattr", &facts.getattr},
         {"GlobalStateGuard", &facts.state_guard},
         {"get_default_dtype", &facts.get_default_dtype},
+        {"get_flash_enabled", &facts.get_flash_enabled},
         {"copying", &facts.copying},
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(objects); i++) {

@@ -646,6 +646,14 @@ static int32_t default_dtype(void) {
     return found;
 }
 
+static bool fused_attention(void) {
+    PyObject *enabled = PyObject_CallNoArgs(facts.get_flash_enabled);
+    bool answer = enabled == Py_True;
+    Py_XDECREF(enabled);
+    PyErr_Clear();
+    return answer;
+}
+
 static node *add_by_rule(world *w, const entering *c, const meta *m) {
     node *n = new_call(w, c->op, c->target, c->given.args, c->given.kwargs, NULL);
     if (n && m)
@@ -706,7 +714,8 @@ static meta_answer infer(sizes *known, const entering *c, meta_call *m) {
     uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
     if (!rule)
         return META_UNKNOWN;
-    meta_asked asked = {way_of(c), facts.grad_enabled(), default_dtype, rule_dtype, rule_device};
+    meta_asked asked = {way_of(c),  facts.grad_enabled(), default_dtype,
+                        rule_dtype, rule_device,          fused_attention};
     const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
     meta_answer answer = meta_infer(r, &asked, known, c->given.args, c->given.kwargs, m);
     for (int i = 0; i < m->count; i++)

@@ -35,6 +35,7 @@ typedef struct torch_facts {
     PyObject
         *copying; // frozenset: what gives back its argument, and a copy where AOTAutograd traces
     PyObject *get_default_dtype;   // of torch
+    PyObject *get_flash_enabled;   // torch._C._get_flash_sdp_enabled
     PyObject *dtypes[64];          // by ScalarType, or NULL
     PyObject *device_names[32];    // by DeviceType: str, or NULL
     PyObject *key_words;           // list of (dispatch keys, word) for texts, or NULL

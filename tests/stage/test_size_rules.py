@@ -82,6 +82,26 @@ def fused_heads(t: Numbers, b: Number, s: Number, h: Number, w: Number) -> Tenso
     return parts[1].view(b, s, 4, 16).permute(0, 2, 1, 3).reshape(b * 4, s, 16)
 
 
+def fused_attention(t: Numbers, b: Number, s: Number, h: Number, w: Number) -> Tensor:
+    q, k, v = (new(t, b, s, 64).view(b, s, 4, 16).transpose(1, 2) for _ in "qkv")
+    mask = new(t, s, s).__getitem__((None, None)).expand(b, 1, -1, -1)
+    out = ask(t, "scaled_dot_product_attention", FUNCTION, q, k, v, mask)
+    return out.transpose(1, 2).view(b, s, 64)
+
+
+def convolutions(t: Numbers, b: Number, s: Number, h: Number, w: Number) -> Tensor:
+    def normed(x: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
+        x = ask(t, "conv2d", FUNCTION, x, weight, None, (stride, stride), (padding, padding))
+        means = new(t, weight.sizes[0])
+        return ask(t, "nn.functional.batch_norm", FUNCTION, x, means, means, means, means, False)
+
+    x = normed(new(t, b, 3, h, w), new(t, 8, 3, 7, 7), 2, 3)
+    x = ask(t, "nn.functional.max_pool2d", FUNCTION, x, 3, 2, 1)
+    y = normed(normed(x, new(t, 16, 8, 3, 3), 2, 1), new(t, 16, 16, 3, 3), 1, 1)
+    x = ask(t, "add", OPERATOR, y, normed(x, new(t, 16, 8, 1, 1), 2, 0))
+    return ask(t, "nn.functional.adaptive_avg_pool2d", FUNCTION, x, (1, 1)).flatten(1)
+
+
 def pixel_shuffle(t: Numbers, b: Number, s: Number, h: Number, w: Number) -> Tensor:
     x = new(t, b, 32, h, w).view(b, 8, 2, 2, h, w).permute(0, 1, 4, 2, 5, 3)
     return x.reshape(b, 8, h * 2, w * 2)
@@ -143,6 +163,8 @@ B, S, H, W = (("symbol", name) for name in "bshw")
 PROGRAMS = {
     attention: ([], [B, S, 64]),
     fused_heads: ([], [("mul", 4, B), S, 16]),
+    fused_attention: ([], [B, S, 64]),
+    convolutions: ([], [B, 16]),
     pixel_shuffle: ([], [B, 8, ("mul", 2, H), ("mul", 2, W)]),
     groups: ([], [B, 32, H, W]),
     flatten: ([], [B, ("mul", 8, ("mul", H, W))]),

@@ -192,6 +192,113 @@ def normed():
 
 BOUNDS = [5, 3, 0, -4, 7.0, 2.5, True, 2**70, None, "a", new(()), new((), torch.int64)]
 
+
+def attended():
+    """query, key, value, attn_mask."""
+    shapes = [((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 8)), ((2, 4, 5, 8), (2, 2, 7, 8), (2, 2, 7, 8)),
+              ((2, 3, 5, 8), (1, 3, 7, 8), (2, 3, 7, 8)), ((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 4)),
+              ((2, 5, 8), (2, 7, 8), (2, 7, 8)), ((2, 3, 1, 8), (2, 3, 7, 8), (2, 3, 7, 8)),
+              ((2, 3, 5, 8), (2, 3, 7, 4), (2, 3, 7, 8)), ((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 6, 8))]  # fmt: skip
+    many = []
+    for trio in shapes:
+        for layouts in itertools.product(TURNED, repeat=3):
+            many.append(tuple(turned(s, w) for s, w in zip(trio, layouts, strict=True)))
+    usual = [turned(s, "turned") for s in shapes[0]]
+    many += [tuple(t.to(dtype) for t in usual) for dtype in KNOWN + UNKNOWN]
+    many += [(usual[0], usual[1].to(dtype), usual[2]) for dtype in KNOWN]
+    many += [tuple(t.requires_grad_(i == at) for i, t in enumerate(turned(s, "turned") for s in shapes[0]))
+             for at in range(3)]  # fmt: skip
+    masks = [new(s, dtype) for dtype in (torch.bool, torch.float32, torch.float64)
+             for s in ((5, 7), (2, 1, 5, 7), (2, 3, 5, 7), (1, 1, 1, 7), (3, 5, 7), (7,), (5, 1),
+                       (5, 6), (2, 2, 5, 7), (1, 7))]  # fmt: skip
+    masks += [new((5, 7), grad=True), new((1, 1, 5, 7)).expand(2, 3, 5, 7), None, 1]
+    many += [(*usual, mask) for mask in masks]
+    return many, [tuple(usual), (*usual, masks[0])]
+
+
+TURNED = {
+    "plain": (0, 1, 2, 3),
+    "turned": (0, 2, 1, 3),
+    "behind": (0, 1, 3, 2),
+    "split": (0, 2, 1, 3),
+}
+
+
+def turned(shape, how):
+    """In memory the dimensions lie in another order, of "split" with gaps."""
+    if len(shape) < 4:
+        return new(shape)
+    order = TURNED[how]
+    t = new([shape[d] for d in order]).permute(order)
+    return (
+        torch.cat([t.permute(order)] * 2, -1).permute(order)[..., : shape[3]]
+        if how == "split"
+        else t
+    )
+
+
+def convolved(dims):
+    """input, weight, bias."""
+
+    def leads():
+        space = (6, 7, 5)[:dims]
+        inputs = [new((2, 4, *space), dtype) for dtype in KNOWN + UNKNOWN]
+        inputs += [new((2, 4, *space), layout=w) for w in LAYOUTS]
+        inputs += [new(s) for s in ((4, *space), (1, 4, *space), (2, 3, *space), (2, 4, *(1,) * dims),
+                                    (2, 1, *space), (2, 4, *space, 2), (2, 4, *(2,) * dims))]  # fmt: skip
+        inputs += [new((2, 4, *space), grad=True)]
+        weights = [new((8, 4, *(3,) * dims)), new((8, 4, *(1,) * dims)), new((8, 1, *(3,) * dims)),
+                   new((8, 2, *(3,) * dims)), new((8, 4, *(3,) * dims), torch.float64),
+                   new((8, 4, *(3,) * dims), grad=True), new((6, 4, *(2,) * dims)), None,
+                   new((8, 4, *(3,) * dims), layout="permuted")]  # fmt: skip
+        biases = [
+            None,
+            new((8,)),
+            new((8,), grad=True),
+            new((8,), torch.float64),
+            new((4,)),
+            new(()),
+        ]
+        many = [(t, w) for t in inputs for w in weights]
+        many += [(t, new((8, 4, *(3,) * dims), t.dtype)) for t in inputs]
+        many += [(inputs[7], w, b) for w in weights for b in biases]
+        return many, [
+            (inputs[7], weights[0], None),
+            (inputs[7], weights[2]),
+            (inputs[-1], weights[3]),
+        ]
+
+    return leads
+
+
+def pictures():
+    tensors = [new((2, 4, 6, 7), dtype) for dtype in KNOWN + UNKNOWN]
+    tensors += [new((2, 4, 6, 7), layout=w) for w in LAYOUTS]
+    tensors += [
+        new(s) for s in ((4, 6, 7), (1, 4, 6, 7), (2, 1, 6, 7), (2, 4, 1, 1), (2, 4, 2, 3), (6, 7))
+    ]
+    tensors += [new((2, 4, 6, 7), grad=True)]
+    return [(t, 2) for t in tensors], [
+        (tensors[7],),
+        (tensors[-1],),
+        (tensors[7], 3),
+        (tensors[7], (3, 2)),
+    ]
+
+
+def batches():
+    """input, running_mean, running_var, weight, bias."""
+    inputs = [*pictures()[0], *((new(s),) for s in ((2, 4), (2, 4, 3), (4,), (2, 4, 3, 2, 2)))]
+    rows = [None, new((4,)), new((4,), grad=True), new((4,), torch.float64), new((3,)), new((1, 4))]
+    usual = new((2, 4, 6, 7))
+    many = [(t[0], rows[1], rows[1]) for t in inputs]
+    many += [(t[0], *(new((4,), t[0].dtype) for _ in range(4))) for t in inputs]
+    many += [(usual, a, a) for a in rows] + [
+        (usual, rows[1], rows[1], a, b) for a in rows for b in rows
+    ]
+    return many, [(usual, rows[1], rows[1]), (usual, rows[1], rows[1], rows[2], rows[1])]
+
+
 # A rule's function → what makes its first arguments: many for plain calls, few for calls whose
 # further arguments are varied.
 LEADS = {
@@ -207,11 +314,19 @@ LEADS = {
     "meta_cat": joined,
     "meta_stack": joined,
     "meta_norm": normed,
+    "meta_attention": attended,
+    "meta_max_pool": pictures,
+    "meta_mean_pool": pictures,
+    "meta_adaptive_pool": pictures,
+    "meta_batch_norm": batches,
     "meta_zeros": lambda: ([()], [()]),
     "meta_full": lambda: ([()], [(SHAPED[2],), (SHAPED[1], 1)]),
     "meta_arange": lambda: (list(itertools.product(BOUNDS, BOUNDS)), [(b,) for b in BOUNDS[:3]]),
     "meta_new": lambda: ([], [(t,) for t in FEW]),
 }
+
+# The same by the row.
+ROW_LEADS = {f"conv{dims}d": convolved(dims) for dims in (1, 2, 3)}
 
 # --- further arguments, by the parameter's name ---
 
@@ -234,7 +349,19 @@ PIECES = [1, 2, 3, 7, 0, -1, True, (1, 2), (1, 1), [2, 1], (1, 1, 1), (3, 0), ()
           "a", None]  # fmt: skip
 TARGETS = [torch.float64, torch.float32, torch.int64, torch.complex64, torch.float8_e5m2, "cpu",
            "meta", torch.device("cpu"), torch.device("meta"), new((2,), torch.int16), None]  # fmt: skip
+WINDOWS = [1, 2, 3, (2, 1), [1, 2], (3,), (1, 1, 1), 0, -1, True, 2.0, "same", "valid", None, ()]
 VALUES = {
+    **dict.fromkeys("stride padding dilation kernel_size".split(), WINDOWS),
+    "groups": [1, 2, 4, 3, 0, -1, True, None, (2,)],
+    "output_size": [1, (1, 1), (3, 2), (None, 2), [2, 2], None, 0, (1, 2, 3), (2,), True, "a"],
+    "attn_mask": [None, new((5, 7)), new((5, 7), torch.bool), new((7, 5))],
+    "dropout_p": [0.0, 0.5, 0, True, None, "a"],
+    **dict.fromkeys(
+        "is_causal enable_gqa ceil_mode return_indices count_include_pad".split(), FLAGS
+    ),
+    "divisor_override": [None, 2, 0],
+    "momentum": [0.1, 1, None, "a"],
+    **dict.fromkeys("running_mean running_var".split(), [new((4,)), None, new((3,))]),
     **dict.fromkeys("start_dim end_dim dim0 dim1 axis0 axis1".split(), DIMS),
     "dim": [*DIMS, (0,), (0, 1), [1, 0], (0, 0), (0, 5), ()],
     "keepdim": FLAGS,
@@ -304,7 +431,7 @@ def by_name(words):
 def calls(name):
     """(args, kwargs)."""
     rule, words = ROWS[name]
-    many, few = LEADS.get(rule, one_tensor)()
+    many, few = ROW_LEADS.get(name, LEADS.get(rule, one_tensor))()
     for lead in many:
         yield lead, {}
     for lead in few:
