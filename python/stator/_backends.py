@@ -84,7 +84,7 @@ class Numbers(NamedTuple):
     """The inputs of a graph that are numbers, by their place."""
 
     floats: frozenset[int] = frozenset()  # they come as tensors
-    plain: Mapping[int, float] = {}  # these are the same in every call
+    plain: Mapping[int, float] = {}  # they are the same in every call, and no inputs for a backend
 
 
 class _Nodes(dict[Any, Any]):
@@ -97,13 +97,8 @@ class _Nodes(dict[Any, Any]):
         self._result = result
         self._floats: dict[Any, torch.fx.Node] = {}
 
-    def add_input(self, node: Any, made: torch.fx.Node, numbers: Numbers, i: int) -> None:
-        if i in numbers.plain:
-            self[node] = numbers.plain[i]
-        elif i in numbers.floats:
-            self._floats[node] = made
-        else:
-            self[node] = made
+    def add_float(self, node: Any, made: torch.fx.Node) -> None:
+        self._floats[node] = made
 
     def __missing__(self, node: Any) -> torch.fx.Node:
         made = self[node] = self._result.call_method("item", (self._floats[node],))
@@ -119,6 +114,9 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
     root = torch.nn.Module()
     nodes = _Nodes(result)
     for at, node in enumerate(graph.nodes):
+        if numbers and at in numbers.plain:
+            nodes[node] = numbers.plain[at]
+            continue
         args = _argument(node.args, nodes, result)
         kwargs = _argument(node.kwargs, nodes, result)
         made = result.create_node(node.op, _target(node), args, kwargs, name=node.name)
@@ -135,8 +133,8 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
             made.meta["example_value"] = node.example
         if node.stack:
             made.meta["stack_trace"] = _stack_trace(node.stack)
-        if node.op == "placeholder":
-            nodes.add_input(node, made, numbers or Numbers(), at)
+        if numbers and at in numbers.floats:
+            nodes.add_float(node, made)
         else:
             nodes[node] = made
     return private.make_graph_module(root, result, class_name="GraphModule")
@@ -284,57 +282,74 @@ def _numbers_among(
     rows = {i: given for i, given in enumerate(inputs)
             if given is not None and not isinstance(given, _shapes.Sizes)}  # fmt: skip
     values = {i: _expressions.evaluate(given, hints) for i, given in rows.items()}
-    return Numbers(
-        frozenset(i for i, value in values.items() if isinstance(value, float)),
-        {i: values[i] for i, given in rows.items() if _expressions.symbols_of(given) <= fixed},
-    )
+    plain = {i: value for i, value in values.items() if _shapes.symbols_in(rows[i]) <= fixed}
+    floats = (i for i, value in values.items() if isinstance(value, float) and i not in plain)
+    return Numbers(frozenset(floats), plain)
+
+
+# What to call, what it relies on, and the symbols that must have this call's values.
+Given = tuple[Callable[..., Any], list[Any], list[int]]
+
+
+class _Symbolic:
+    """A graph with numbers that differ from call to call, on its way to a backend."""
+
+    def __init__(self, graph: _engine.Graph, examples: list[Any], numbers: Any) -> None:
+        self._graph, self._examples = graph, examples
+        self._texts = list(graph.sources)
+        self._symbols = [_shapes.Symbol(*row) for row in numbers[0]]
+        self._inputs = [_input(given) for given in numbers[1]]
+        self._conditions = numbers[2]
+
+    def give(self, backend: Backend, shown: bool, fixed: frozenset[int]) -> Given:
+        """Symbols that are `fixed` have this call's values in the graph itself."""
+        kinds = _numbers_among(self._inputs, self._symbols, fixed)
+        kept = [i for i in range(len(self._inputs)) if i not in kinds.plain]
+        inputs, texts = [self._inputs[i] for i in kept], [self._texts[i] for i in kept]
+        examples = [self._examples[i] for i in kept]
+        sources = _sources.sources(texts)
+        if any(map(_shapes.symbols_in, inputs)):
+            shapes = _shapes.symbolic(self._symbols, inputs, examples, sources, self._conditions)
+        else:
+            shapes = _shapes.plain(examples, sources)
+        module = to_fx(self._graph, kinds)
+        if shapes.has_symbols and (shown or _has_bodies(module)):
+            shapes.run(module)
+        handed = give(module, shapes, texts, backend)
+        compiled = _keeping(handed.compiled, self._graph, handed.context)
+        pinned = sorted(handed.found.pinned | fixed)
+        return _taking(compiled, kept, kinds), handed.found.conditions, pinned
 
 
 def hand_over_symbolic(
-    graph: _engine.Graph,
-    examples: list[Any],
-    numbers: tuple[list[Any], list[Any], list[Any]],
-    backend: Backend,
-    shown: bool = True,
-) -> tuple[Callable[..., Any], list[Any], list[int]]:
+    graph: _engine.Graph, examples: list[Any], numbers: Any, backend: Backend, shown: bool = True
+) -> Given:
     """The same of a graph with numbers that differ from call to call. Its result takes ints and
     floats as they are. `shown`: each node has an example of its value.
 
-    `numbers`: the symbols, what each input is, and the conditions that hold; see `_shapes`. Comes
-    back with more conditions, and the symbols that must have this call's values."""
-    symbols = [_shapes.Symbol(*row) for row in numbers[0]]
-    inputs = [_input(given) for given in numbers[1]]
-    texts = list(graph.sources)
+    `numbers`: the symbols, what each input is, and the conditions that hold; see `_shapes`."""
+    symbolic = _Symbolic(graph, examples, numbers)
     fixed: frozenset[int] = frozenset()
     while True:
-        kinds = _numbers_among(inputs, symbols, fixed)
         try:
-            shapes = _shapes.symbolic(
-                symbols, inputs, examples, _sources.sources(texts), numbers[2], fixed
-            )
-            module = to_fx(graph, kinds)
-            if shown or _has_bodies(module):
-                shapes.run(module)
-            handed = give(module, shapes, texts, backend)
-            break
+            return symbolic.give(backend, shown, fixed)
         except _shapes.Restart as wanted:
             if wanted.symbols <= fixed:
                 raise
             fixed |= wanted.symbols
-    compiled = _keeping(handed.compiled, graph, handed.context)
-    found = handed.found
-    return _with_floats(compiled, sorted(kinds.floats)), found.conditions, sorted(found.pinned)
 
 
-def _with_floats(compiled: Callable[..., Any], floats: list[int]) -> Callable[..., Any]:
-    """Takes floats, and gives them on as tensors: new ones, since backward passes keep them."""
-    if not floats:
+def _taking(compiled: Callable[..., Any], kept: list[int], kinds: Numbers) -> Callable[..., Any]:
+    """Takes all inputs, and gives on those that the backend knows. Floats go as tensors: new ones,
+    since backward passes keep them."""
+    if not kinds.floats and not kinds.plain:
         return compiled
+    floats = [at for at, i in enumerate(kept) if i in kinds.floats]
 
     def call(*args: Any) -> Any:
-        given = list(args)
-        for i in floats:
-            given[i] = torch.tensor(args[i], dtype=torch.float64, device="cpu")
+        given = [args[i] for i in kept]
+        for at in floats:
+            given[at] = torch.tensor(given[at], dtype=torch.float64, device="cpu")
         return compiled(*given)
 
     return call

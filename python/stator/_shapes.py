@@ -53,8 +53,9 @@ class Restart(Exception):
         self.symbols = symbols
 
 
-def has_expressions(given: Sizes) -> bool:
-    return any(type(part) is tuple for part in (*given.sizes, *given.strides))
+def symbols_in(given: Input) -> frozenset[int]:
+    parts = (*given.sizes, *given.strides) if isinstance(given, Sizes) else (given,)
+    return frozenset().union(*map(_expressions.symbols_of, parts))
 
 
 # Beyond any size: older versions of torch have such numbers in place of infinity.
@@ -81,8 +82,7 @@ class Shapes:
     """The ShapeEnv of one graph.
 
     `inputs`, `examples` and `sources` are those of the graph's placeholders, in order. `examples`
-    has real tensors; the other items are ignored. Symbols that are `fixed`, which are floats, are
-    plain numbers to the backend; their placeholders have no use.
+    has real tensors; the other items are ignored.
     """
 
     def __init__(
@@ -91,14 +91,15 @@ class Shapes:
         inputs: Sequence[Input],
         examples: Sequence[Any],
         sources: Sequence[private.Source],
-        fixed: frozenset[int] = frozenset(),
     ) -> None:
-        self._symbols, self._fixed = symbols, fixed
+        self._symbols = symbols
         self._inputs = [_plain_sizes(example) if given is None else given
                         for given, example in zip(inputs, examples, strict=True)]  # fmt: skip
         self.sources = list(sources)  # of sizes they become torch's own kind
         self._hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
         self.has_symbols = len(symbols) > 0
+        self._shown = frozenset(given[1] for given in self._inputs
+                                if isinstance(given, tuple) and _is_symbol(given))  # fmt: skip
         self._check_floats()
         self.env = private.ShapeEnv(tracked_fakes=[])
         self.mode = private.forgetful_mode(shape_env=self.env)
@@ -118,7 +119,7 @@ class Shapes:
         self._told_replacements: dict[Any, Any] = {}
 
     def _check_floats(self) -> None:
-        odd = {i for i, hint in self._hints.items() if not math.isfinite(hint)} - self._fixed
+        odd = {i for i in self._shown if not math.isfinite(self._hints[i])}
         if odd:
             raise Restart(frozenset(odd))  # torch makes no symbols of these
 
@@ -134,7 +135,7 @@ class Shapes:
         for kind, at in ((private.TensorProperty.STRIDE, 1), (private.TensorProperty.SIZE, 0)):
             for given, source in reversed(rows):
                 for d, expr in reversed(list(enumerate(given[at]))):
-                    if type(expr) is tuple and expr[0] == "symbol":
+                    if _is_symbol(expr):
                         yield expr[1], private.TensorPropertySource(source, kind, d)
 
     def _source_of(self, index: int) -> private.Source:
@@ -150,7 +151,7 @@ class Shapes:
     def _make_number(self, index: int) -> Any:
         hint, source = self._hints[index], self._source_of(index)
         if isinstance(hint, float):
-            return self._make_float(index, hint, source)
+            return self._make_float(index, hint, source) if index in self._shown else hint
         if index not in self._homes:
             return self.env.create_unspecified_symint_and_symbol(
                 hint, source, private.DimDynamic.DYNAMIC
@@ -163,21 +164,20 @@ class Shapes:
         tensor = torch.tensor(hint, dtype=torch.float64, device="cpu")
         place = private.FloatTensorSource(source)
         context = _static_context(tensor, place)
-        fixed = index in self._fixed
-        with contextlib.nullcontext() if fixed else private.remembering(self.mode):
+        with private.remembering(self.mode):
             fake = self.mode.from_tensor(tensor, source=place, symbolic_context=context)
         for i, given in enumerate(self._inputs):
             if given == _expressions.symbol(index):
                 self.examples[i], self._fakes[i] = tensor, fake
                 self.contexts[i] = context
-        return hint if fixed else fake.item_memo
+        return fake.item_memo
 
     def _make_numbers(self) -> None:
         for index in range(len(self._symbols)):
             made = self._numbers[index] = self._make_number(index)
-            if isinstance(made, (int, float)):
+            if isinstance(made, int):
                 self._pinned.add(index)  # sizes 0 and 1 are plain numbers to torch
-            else:
+            elif not isinstance(made, float):
                 self._known[made.node.expr] = _expressions.symbol(index)
                 if isinstance(made, torch.SymInt):
                     self._own[index] = made.node.expr
@@ -272,7 +272,7 @@ class Shapes:
         for i, given in enumerate(self._inputs):
             if not isinstance(given, Sizes) and i not in self.contexts:
                 self.examples[i] = _expressions.evaluate(given, self._numbers)
-            if type(given) is tuple and given[0] == "symbol":
+            if isinstance(given, tuple) and _is_symbol(given):
                 self.sources[i] = self._homes.pop(given[1], self.sources[i])
         self._told_ranges = self._ranges()
         self._told_guards = len(self.env.guards)
@@ -281,8 +281,7 @@ class Shapes:
     def name_of(self, i: int) -> str | None:
         """What torch calls an input that is a size or stride of another one."""
         given: Any = self._inputs[i]
-        is_symbol = type(given) is tuple and given[0] == "symbol"
-        return str(self._own[given[1]]) if is_symbol and given[1] in self._named else None
+        return str(self._own[given[1]]) if _is_symbol(given) and given[1] in self._named else None
 
     def value_of(self, i: int) -> Any:
         """What stands for an input while a backend looks at the graph: a fake, or a SymInt."""
@@ -450,6 +449,10 @@ def _parts(found: Any) -> Sequence[Any]:
     return found.args if type(found).__name__ == "And" else (found,)
 
 
+def _is_symbol(expr: Expr) -> bool:
+    return type(expr) is tuple and len(expr) == 2 and expr[0] == "symbol"
+
+
 def _is_pin(condition: Expr) -> bool:
     """Whether it says that a symbol has one value."""
     if type(condition) is not tuple or condition[0] != "eq":
@@ -486,8 +489,7 @@ def symbolic(
     examples: Sequence[Any],
     sources: Sequence[private.Source],
     conditions: Sequence[Expr],
-    fixed: frozenset[int] = frozenset(),
 ) -> Shapes:
-    shapes = Shapes(symbols, inputs, examples, sources, fixed)
+    shapes = Shapes(symbols, inputs, examples, sources)
     shapes.fill(conditions)
     return shapes

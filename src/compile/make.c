@@ -172,6 +172,10 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     else if (end == TRACE_ERROR)
         how =
             w->stop.interrupted ? OUTCOME_ERROR : give_up_if_forgiven(c, k, frame_code(f), "trace");
+    if (end == TRACE_DONE && out->open_end) {
+        out->trace = w;
+        return how;
+    }
     py_raised aside = py_put_aside();
     world_free(w);
     py_put_on(aside);
@@ -179,6 +183,15 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
 }
 
 // --- the entry ---
+
+PyObject *backend_callable(PyObject *returned) {
+    if (returned == NULL || PyCallable_Check(returned))
+        return returned;
+    PyErr_Format(PyExc_TypeError, "the backend returned %s, which cannot be called",
+                 Py_TYPE(returned)->tp_name);
+    Py_DECREF(returned);
+    return NULL;
+}
 
 static PyObject *run_backend(compiler *c, plan *p, PyObject *const *regs) {
     PyObject *examples = plan_examples(p, regs);
@@ -189,15 +202,11 @@ static PyObject *run_backend(compiler *c, plan *p, PyObject *const *regs) {
         PyObject_CallFunctionObjArgs(c->backend, (PyObject *)plan_graph_of(p), examples, NULL);
     hook_swap(before);
     Py_DECREF(examples);
-    if (callable != NULL && !PyCallable_Check(callable)) {
-        PyErr_Format(PyExc_TypeError, "the backend returned %s, which cannot be called",
-                     Py_TYPE(callable)->tp_name);
-        Py_CLEAR(callable);
-    }
-    return callable;
+    return backend_callable(callable);
 }
 
-static int give_graph(compiler *c, plan *p, PyObject *const *regs) {
+static int give_graph(compiler *c, cache *k, product *made, PyObject *const *regs) {
+    plan *p = made->plan;
     graph *g = plan_graph_of(p);
     if (g == NULL || graph_operations(g) == 0)
         return 0;
@@ -205,7 +214,8 @@ static int give_graph(compiler *c, plan *p, PyObject *const *regs) {
     if (c->backend == Py_None || g->literal)
         how.replay = replay_new(g);
     else
-        how.callable = run_backend(c, p, regs);
+        how.callable =
+            made->open_end ? hand_over_numbers(c, k, made, regs) : run_backend(c, p, regs);
     if (how.replay == NULL && how.callable == NULL)
         return -1;
     plan_set_graph(p, how);
@@ -272,6 +282,18 @@ static bool is_outrun(compiler *c, cache *k, product *made, guard_frame *f, PyOb
     return false;
 }
 
+// Guards may have been added since: room for their registers. What was there is lost.
+static int registers_grow(PyObject ***regs, int count) {
+    PyObject **more = registers_new(count);
+    if (more == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyMem_Free(*regs);
+    *regs = more;
+    return 0;
+}
+
 // The sealed guards are tried on the very state that was traced: if they fail, someone else changed
 // it meanwhile, and the trace is worth nothing.
 static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyObject **result,
@@ -291,8 +313,10 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
         Py_XDECREF(why);
         Py_XDECREF(text);
         how = k->unit > 0 ? OUTCOME_INSTRUCTION : OUTCOME_NATIVE;
-    } else if (give_graph(c, made->plan, regs) < 0) {
+    } else if (give_graph(c, k, made, regs) < 0) {
         how = give_up_if_forgiven(c, k, co, "backend");
+    } else if (registers_grow(&regs, guard_registers(made->guards)) < 0) {
+        how = OUTCOME_ERROR;
     } else if (!is_outrun(c, k, made, f, result, reach, &how) &&
                add_entry(c, k, made, f, &e) == 0) {
         cache_hold(e); // the policy runs Python code, and another thread may reset the cache

@@ -4,6 +4,8 @@
 #include "src/py/raised.h"
 #include "src/py/shown.h"
 
+#include "src/graph/given.h"
+
 #include "src/torch/marks.h"
 
 #include "src/compile/room.h"
@@ -11,7 +13,14 @@
 #define MOST_RESTARTS 100
 
 void product_clear(product *p) {
-    guard_program_free(p->guards);
+    if (p->open_end)
+        guard_trial_free(p->guards);
+    else
+        guard_program_free(p->guards);
+    py_raised aside = py_put_aside();
+    if (p->trace)
+        world_free(p->trace);
+    py_put_on(aside);
     plan_free(p->plan);
     break_clear(&p->why);
     Py_CLEAR(p->misfits);
@@ -19,18 +28,12 @@ void product_clear(product *p) {
     *p = (product){0};
 }
 
-// Whether what runs the graph takes numbers as inputs. A backend is given plain sizes so far: every
-// number of its traces is guarded by its value.
-static bool backend_takes_numbers(const compiler *c) {
-    return c->backend == Py_None;
-}
-
 world *product_world(const compiler *c, PyObject *open, bool all) {
     world *w = world_new();
     if (w == NULL)
         return NULL;
-    w->terms.symbolic = backend_takes_numbers(c) ? open : NULL;
-    w->terms.symbolic_all = backend_takes_numbers(c) && all;
+    w->terms.symbolic = open;
+    w->terms.symbolic_all = all;
     w->terms.whole = c->fullgraph;
     w->terms.replayed = c->backend == Py_None;
     w->terms.handling = py_is_handling();
@@ -54,6 +57,11 @@ static void forget_break(world *w) {
     Py_CLEAR(w->stop.stack);
 }
 
+static bool has_open_end(const world *w) {
+    const graph *g = w->graph;
+    return !w->terms.replayed && !g->literal && graph_operations(g) > 0 && given_is_open(g);
+}
+
 static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, product *out) {
     PyObject *result = value;
     if (w->stop.broken) {
@@ -71,7 +79,8 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
     bool fine = world_tensors == NULL || world_tensors->end(w) == ST_OK;
     out->plan = fine ? plan_build(w, result) : NULL;
     if (out->plan != NULL && world_finish(w) == ST_OK)
-        out->guards = guard_seal(w->guards);
+        out->guards =
+            (out->open_end = has_open_end(w)) ? guard_trial(w->guards) : guard_seal(w->guards);
     if (out->guards != NULL)
         return TRACE_DONE;
     product_clear(out);

@@ -6,10 +6,14 @@
 #include "src/compile/compiler.h"
 #include "src/compile/policy.h"
 
-// The result of a trace: guards and a plan, which no longer need the trace.
+// The result of a trace: guards and a plan.
 typedef struct product {
     guard_program *guards;
     plan *plan;
+    // The graph has numbers that differ from call to call, and goes to a backend: what that relies
+    // on is still to be guarded. `guards` is for trial, and needs the trace.
+    bool open_end;
+    world *trace; // owned, while open_end is true and the trace is done
     bool broke;
     bool told;         // see entry
     bool last;         // the trace had to stop early
@@ -42,6 +46,8 @@ world *product_world(const compiler *c, PyObject *open, bool all);
 // Traces the frame and up to `below` frames under it. If the trace cannot end where it broke, it is
 // done again in a new world, and breaks earlier.
 trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, product *out);
+// What the backend returned, if it is good for calling; takes it over. NULL with an exception.
+PyObject *backend_callable(PyObject *returned);
 // Whether a break of this trace is an error.
 bool product_is_strict(const compiler *c, world *w);
 void product_clear(product *p);
@@ -59,6 +65,11 @@ outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, 
 // cache.
 bool run_fitting(compiler *c, cache *k, guard_frame *f, PyObject **regs, PyObject **result,
                  int *reach, outcome *how);
+
+// hand_over.c. Gives the graph of a product with an open end to the backend, guards what the
+// backend relies on, and seals the guards. `regs` has the registers of those so far. New reference,
+// or NULL with an exception.
+PyObject *hand_over_numbers(compiler *c, cache *k, product *made, PyObject *const *regs);
 
 // make.c. Traces the frame, makes an entry and runs it.
 outcome make_entry(compiler *c, cache *k, guard_frame *f, PyObject **result, int *reach);

@@ -6,6 +6,23 @@ void given_clear(given *g) {
     *g = (given){0};
 }
 
+static bool is_open(sizes *known, const size *items, int count) {
+    for (int i = 0; i < count; i++)
+        if (items[i].e && number_current(known, number_of_size(items[i])).e)
+            return true;
+    return false;
+}
+
+bool given_is_open(const graph *g) {
+    for (int i = 0; g->sizes && i < g->inputs; i++) {
+        const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
+        if (n->is_number || is_open(g->sizes, n->meta.sizes, n->meta.dims) ||
+            is_open(g->sizes, n->meta.strides, n->meta.dims))
+            return true;
+    }
+    return false;
+}
+
 // --- names ---
 
 static PyObject *name_of(void *data, void *place) {
@@ -31,9 +48,11 @@ static bool symbol_named(void *data, PyObject *name, number *symbol) {
 
 // --- what is said ---
 
-// A symbol that is known to be equal to something else meanwhile is not put in its place: a
-// placeholder has its own.
+// What is settled is a plain number. Otherwise a symbol stays itself, even if it is known to be
+// equal to something else: a placeholder has its own.
 static PyObject *number_to_object(given *g, number n) {
+    if (n.e && !number_current(g->sizes, n).e)
+        n.e = NULL;
     return expr_to_object(n, name_of, g);
 }
 
@@ -78,7 +97,7 @@ static bool add_inputs(given *g, const graph *graph, PyObject *list) {
 
 static bool add_conditions(given *g, PyObject *list) {
     for (int i = 0; i < sizes_conditions(g->sizes); i++)
-        if (!append(list, number_to_object(g, sizes_condition(g->sizes, i))))
+        if (!append(list, expr_to_object(sizes_condition(g->sizes, i), name_of, g)))
             return false;
     return true;
 }

@@ -4,6 +4,9 @@
 
 #include "src/graph/graph.h"
 
+// Whether a backend has to be told of numbers: one is a placeholder, or a size of one.
+bool given_is_open(const graph *g);
+
 // The symbols that were named, in the order of their names: 0, 1, …. All zero is none.
 typedef struct given {
     sizes *sizes; // borrowed

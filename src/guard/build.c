@@ -26,7 +26,8 @@ struct guards {
     VEC(PyCodeObject *) codes; // the arena's
     VEC(source *) distinct;
     int32_t registers;
-    bool sealed; // the program has what CUSTOM checks own
+    bool sealed;      // the program has what CUSTOM checks own
+    bool is_distinct; // there is a step for what must be distinct
 };
 
 guards *guards_new(void) {
@@ -416,8 +417,9 @@ static status fill(guard_program *p, guards *g) {
     p->death = death_new(p);
     if (!p->death)
         return ST_ERROR;
-    if (g->distinct.count > 1)
+    if (g->distinct.count > 1 && !g->is_distinct)
         TRY(push_step(g, all_distinct, (origin){-1, 0}, -1));
+    g->is_distinct = g->distinct.count > 1;
     TRY(copy_steps(p, g));
     TRY(copy_distinct(p, g));
     TRY(copy_codes(p, g));
@@ -450,7 +452,7 @@ static void program_clear(guard_program *p) {
     PyMem_Free(p);
 }
 
-guard_program *guard_seal(guards *g) {
+guard_program *guard_trial(guards *g) {
     guard_program *p = PyMem_Calloc(1, sizeof(guard_program));
     if (!p) {
         PyErr_NoMemory();
@@ -460,8 +462,18 @@ guard_program *guard_seal(guards *g) {
         program_clear(p);
         return NULL;
     }
-    g->sealed = true;
     return p;
+}
+
+guard_program *guard_seal(guards *g) {
+    guard_program *p = guard_trial(g);
+    g->sealed = p != NULL;
+    return p;
+}
+
+void guard_trial_free(guard_program *p) {
+    if (p)
+        program_clear(p);
 }
 
 void guard_program_free(guard_program *p) {

@@ -115,6 +115,10 @@ int guard_needed(const guards *g);
 // Turns all checks into a program; `g` may be freed then. NULL with an exception.
 guard_program *guard_seal(guards *g);
 void guard_program_free(guard_program *p);
+// All that was noted so far, as a program that is run while `g` lives. More may be noted and sealed
+// afterwards. What CUSTOM checks own stays with `g`.
+guard_program *guard_trial(guards *g);
+void guard_trial_free(guard_program *p);
 
 // The roots of all sources: a frame, and the frames that wait for its value.
 typedef struct guard_frame {

@@ -82,11 +82,9 @@ class Captured:
             return _shapes.Sizes(self._exprs(value.shape), self._exprs(value.stride()))
         return self.known[self._expr(value)]
 
-    def give(self, backend, conditions=(), fixed=frozenset()):
+    def give(self, backend, conditions=()):
         sources = _sources.sources(self.texts)
-        shapes = _shapes.symbolic(
-            self.symbols, self.inputs, self.examples, sources, conditions, fixed
-        )
+        shapes = _shapes.symbolic(self.symbols, self.inputs, self.examples, sources, conditions)
         self.handed = _backends.give(
             self.module, shapes, self.texts, private.get_compiler_fn(backend)
         )
@@ -513,30 +511,6 @@ def test_floats_that_a_backend_cannot_take_are_reported():
         captured.give("aot_eager")
     assert caught.value.symbols == {index}
     assert private.forced_floats() == before
-
-
-def test_floats_that_are_fixed():
-    def f(x, p, q):
-        return F.dropout(x, p) * 2 + q
-
-    captured = Captured(f, [torch.randn(4), 0.25, 0.5], dynamic=True)
-    index, other = (
-        next(i for i, symbol in enumerate(captured.symbols) if symbol.hint == hint)
-        for hint in (0.25, 0.5)
-    )
-    for node in captured.module.graph.find_nodes(op="call_method", target="item"):
-        if captured.inputs[captured.nodes.index(node.args[0])] == s(index):
-            node.replace_all_uses_with(0.25)
-            captured.module.graph.erase_node(node)
-    captured.module.recompile()
-    found = captured.give("aot_eager", fixed=frozenset({index}))
-    assert found.pinned == {index}
-    for q in (0.5, 3.0):
-        torch.manual_seed(1)
-        (got,) = captured.call(torch.ones(4), 0.25, q)
-        torch.manual_seed(1)
-        torch.testing.assert_close(got, f(torch.ones(4), 0.25, q))
-    assert other != index
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
