@@ -122,8 +122,13 @@ static PyObject *call_accessor(world *w, PyObject *property, const char *which,
 
 HANDLER(property_get) {
     int none = door_is(w, c->args[1], Py_None);
+    int classless = none <= 0 ? 0 : c->given < 3 ? 1 : door_is(w, c->args[2], Py_None);
+    if (none < 0 || classless < 0)
+        return NULL;
+    if (classless)
+        return handler_misuse(w, c);
     if (none)
-        return none < 0 ? NULL : Py_NewRef(c->args[0]);
+        return Py_NewRef(c->args[0]);
     return call_accessor(w, c->args[0], "fget", c->args + 1, 1, "a getter");
 }
 
