@@ -93,13 +93,27 @@ class Traced:
         self.values: list[Number] = [self.numbers.symbol(*s) for s in symbols]
         self.answers: list[tuple[int, str, bool | None]] = []
         self.ended = False
+        rng = random.Random(len(steps))
         for at, (what, op, operands) in enumerate(steps):
+            if rng.random() < 0.3:
+                self.attempt(rng)
             try:
                 self.step(at, what, op, [self.operand(o) for o in operands])
             except Ends:
                 self.ended = True
                 break
         self.done = at + (not self.ended)
+
+    def attempt(self, rng: random.Random) -> None:
+        """Decides and settles, and takes it all back."""
+        before, moment = repr(self.numbers.conditions()), self.numbers.sizes.now()
+        for _ in range(2):
+            truth = self.numbers.apply(rng.choice(QUESTIONS), *rng.choices(self.values, k=2))
+            if truth is not None:
+                truth.decide()
+            rng.choice(self.values).settle()
+        self.numbers.sizes.rollback(*moment)
+        assert repr(self.numbers.conditions()) == before  # NaN is not equal to itself
 
     def operand(self, given: Any) -> Number:
         return self.numbers.number(given[1]) if given[0] == "constant" else self.values[given[1]]
