@@ -345,11 +345,15 @@ interval bounds_of(number n) {
 
 // --- current forms ---
 
+static bool is_settled(sizes *s, number n);
+
 static bool rebuild_operation(sizes *s, expr *e, number *n) {
     number a = operand_of(e, 0), b = operand_of(e, 1);
     number_op op = (number_op)e->op;
-    if (a.kind != NUMBER_INT || (!number_is_unary(op) && b.kind != NUMBER_INT))
-        return false;
+    if (a.kind != NUMBER_INT) { // made of a float or bool
+        *n = number_int(e->hint);
+        return is_settled(s, a);
+    }
     a = now_of(a);
     if (!number_is_unary(op))
         b = now_of(b);

@@ -3,6 +3,8 @@ guard of the conditions lets other values pass."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from number_tools import Numbers
 
@@ -93,6 +95,10 @@ TOLD = {
     "quotient is": (lambda n, m, k: n // 4 == 6, lambda n, m, k: n < 28),
     "factor": (lambda n, m, k: n * k == m * k, lambda n, m, k: n == m),
     "float": (lambda n, m, k: n / 2 < 20.5, lambda n, m, k: n / 2 < 20.5),
+    "float, as an int": (
+        lambda n, m, k: n / 4 == 6.0,
+        lambda n, m, k: n.numbers.apply("int", n / 4 == 6.0) == 1,
+    ),
     "both": (lambda n, m, k: (n > 3) & (m > 3), lambda n, m, k: m > 2),
 }
 
@@ -114,3 +120,79 @@ def test_a_decision_tells_more(t: Numbers, name: str) -> None:
     t.sizes.rollback(*start)
     assert t.conditions() == unconditional
     assert before.known() is None
+
+
+def test_what_is_made_of_settled_numbers_is_settled(t: Numbers) -> None:
+    n, f = t.size("n", 24), t.symbol("f", -0.0)
+    made = t.apply("int", n / 4 + f), n * 3 + 1, f * 2.0, n % 5, t.apply("bool", f)
+    assert not any(m.plain() or m.current().plain() for m in made)
+    n.settle()
+    f.settle()
+    assert [m.current().plain() for m in made] == [True] * 5
+    assert t.conditions()[-2:] == [("eq", ("symbol", "n"), 24), ("same", ("symbol", "f"), -0.0)]
+    assert t.holds({"n": 24, "f": -0.0})
+    assert not t.holds({"n": 24, "f": 0.0})
+    assert not t.holds({"n": 25, "f": -0.0})
+
+
+# What has no expression: Python raises, or gives a number of another kind or size.
+NONE = {
+    "by zero": lambda t, n, f: n // 0,
+    "float by zero": lambda t, n, f: f % 0.0,
+    "root of a negative": lambda t, n, f: t.apply("sqrt", -n),
+    "int of infinity": lambda t, n, f: t.apply("int", f * 1e308 * 1e308),
+    "complex": lambda t, n, f: (-f) ** 0.5,
+    "negative power": lambda t, n, f: n**-1,
+    "symbolic power": lambda t, n, f: n**n,
+    "shift by a symbol": lambda t, n, f: n << n,
+    "too large": lambda t, n, f: n * 2**62,
+    "no double": lambda t, n, f: (n + 2**53 + 1) * 0.5,
+    "int or float": lambda t, n, f: t.apply("min", n, f),
+    "not of a bool": lambda t, n, f: ~(n > 30),
+    "deep": lambda t, n, f: deep(n),
+}
+
+
+def deep(n: Any) -> Any:
+    for k in range(200):
+        rest = n % (k + 7)
+        if rest is None:
+            return None
+        n = rest * 3 + k
+    return n
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_there_is_no_expression(t: Numbers, name: str) -> None:
+    assert NONE[name](t, t.size("n", 24), t.symbol("f", 2.5)) is None
+    assert len(t.conditions()) <= 1  # nothing is required in vain
+
+
+def test_what_python_would_raise_for_is_a_condition(t: Numbers) -> None:
+    n, m = t.symbol("n", 7), t.symbol("m", 2)
+    assert (n // m).hint() == 3
+    assert t.conditions() == [("ne", ("symbol", "m"), 0)]
+    assert (n / m).hint() == 3.5
+    assert [c[0] for c in t.conditions()] == ["ne", "le", "ge", "le", "ge"]
+    assert not t.holds({"n": 2**53 + 1, "m": 2})
+    assert not t.holds({"n": 7, "m": 0})
+
+
+def test_a_guard_fails_where_int64_ends(t: Numbers) -> None:
+    n = t.symbol("n", 7)
+    assert (n * n < 50).decide()
+    assert t.holds({"n": -7}) and not t.holds({"n": 8})
+    assert (n * n).at(n=2**40) is None
+    assert not t.holds({"n": 2**40})
+    assert (n * n - 1).at(n=-(2**63)) is None
+
+
+def test_expressions_are_read_back(t: Numbers) -> None:
+    n, m, f = t.size("n", 24), t.size("m", 5), t.symbol("f", 2.5)
+    made = [n * m - m // 3 + n % m, t.apply("min", n * 2, m), f * n - 1.0, (n > m) | (f < n)]
+    for number in made:
+        again = t.sizes.read(number.text())
+        assert t.sizes.is_same(again, number.index)
+    assert t.sizes.read(("no such operation", 1, 2)) is None
+    assert t.sizes.read(("symbol", "nobody")) is None
+    assert t.sizes.read(("add", 2**70, ("symbol", "n"))) is None
