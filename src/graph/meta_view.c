@@ -284,7 +284,11 @@ static bool bound(sizes *known, PyObject *o, size count, size *value) {
 }
 
 static bool take_slice(sizes *known, meta *m, int dim, PySliceObject *slice) {
-    size start = size_of(0), stop = m->sizes[dim], step = size_of(1);
+    size start = size_of(0), stop = m->sizes[dim], step = size_of(1), last;
+    // What is not empty and ends at a positive subscript has one condition less if that is asked
+    // first: it tells that the end is not counted from behind, and lies behind a start of 0.
+    if (slice->stop != Py_None && size_of_int(slice->stop, &last) && last.hint > 0)
+        (void)size_is_less(known, size_of(0), last);
     if ((slice->step != Py_None && !size_of_int(slice->step, &step)) ||
         size_is_less(known, step, size_of(1)) ||
         !bound(known, slice->start, m->sizes[dim], &start) ||

@@ -158,8 +158,16 @@ def first_rows(t: Numbers, b: Number, s: Number, h: Number, w: Number) -> Tensor
     return new(t, s, 8)[:h]
 
 
+def rows_up_to_an_int(t: Numbers, b: Number, s: Number, h: Number, w: Number) -> Tensor:
+    return new(t, s, 8)[: t.symbol("n", 5)]
+
+
+def rows_but_the_last(t: Numbers, b: Number, s: Number, h: Number, w: Number) -> Tensor:
+    return new(t, s, 8)[: t.symbol("n", -5)]
+
+
 # Values of b, s, h, w; the conditions; the result's shape.
-B, S, H, W = (("symbol", name) for name in "bshw")
+B, S, H, W, N = (("symbol", name) for name in "bshwn")
 PROGRAMS = {
     attention: ([], [B, S, 64]),
     fused_heads: ([], [("mul", 4, B), S, 16]),
@@ -180,6 +188,11 @@ PROGRAMS = {
         [B, ("floordiv", ("add", S, 7), 8), 8],
     ),
     first_rows: ([("ge", S, H)], [H, 8]),
+    rows_up_to_an_int: ([("gt", N, 0), ("ge", S, N)], [N, 8]),
+    rows_but_the_last: (
+        [("lt", N, 0), ("ge", ("add", S, N), 0), ("gt", ("add", S, N), 0)],
+        [("add", S, N), 8],
+    ),
 }
 
 
