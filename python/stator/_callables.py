@@ -106,7 +106,8 @@ def _of_types() -> Iterator[Named]:
     for plain in _PLAIN_TYPES:
         for name, method in vars(plain).items():
             if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
-                yield f"torch.{plain.__name__}.{name}", method, ("plain", name)
+                kind = "numel" if method is torch.Size.numel else "plain"
+                yield f"torch.{plain.__name__}.{name}", method, (kind, name)
 
 
 def _by_itself(table: tuple[tuple[Any, Row], ...]) -> Iterator[Named]:

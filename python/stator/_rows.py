@@ -156,9 +156,10 @@ FUNCTIONS: Rows = (
      """),
     # Functions of their arguments alone, which are plain values.
     ("plain", "{}", """
-        torch.device torch.Size torch.iinfo torch.promote_types torch.can_cast
+        torch.device torch.iinfo torch.promote_types torch.can_cast
         torch._C._nn._parse_to
      """),
+    ("size", "{}", "torch.Size"),
     ("overrides", "{}", """
         torch._C._has_torch_function torch._C._has_torch_function_unary
         torch._C._has_torch_function_variadic

@@ -40,3 +40,12 @@ PyObject *op_build_map(world *w, PyObject **keys, int key_step, PyObject **value
 PyObject *op_build_set(world *w, PyObject **items, Py_ssize_t count);
 PyObject *op_build_string(world *w, PyObject **items, Py_ssize_t count);
 PyObject *op_len(world *w, PyObject *o);
+
+// --- tuples of C classes that look at their items (tuples.c) ---
+
+// Whether it is one of ints, some of which are kept open: its own C code must not see them.
+bool op_is_open_tuple(world *w, PyObject *o);
+// Whether it can be joined with one: a tuple of ints.
+bool op_takes_open_tuple(world *w, PyObject *o);
+// What the function gives that only moves their items. One of both may be no tuple.
+PyObject *op_on_tuples(binaryfunc function, PyObject *left, PyObject *right);

@@ -17,8 +17,7 @@
 // way of adding.
 enum { OPEN_NUMBERS = P_EQ | P_ORDER | P_TRUTH | P_NUMBER | P_CONTAINS | P_DEEP };
 
-// Whether a value is a number that stays open, for all that native code will do to it: 1, 0, -1.
-static int stays_open(world *w, PyObject *o, unsigned protocols) {
+int protocol_keeps_open(world *w, PyObject *o, unsigned protocols) {
     number n;
     bool may = protocols != P_NONE && (protocols & ~(unsigned)OPEN_NUMBERS) == 0;
     int open = may && is_lazy(o) ? door_number(w, o, &n) : 0;
@@ -382,7 +381,7 @@ static status open_opened(walk *k, PyObject **place, unsigned protocols) {
 }
 
 static status open_value(walk *k, PyObject **o, unsigned protocols) {
-    int open = stays_open(k->w, *o, protocols);
+    int open = protocol_keeps_open(k->w, *o, protocols);
     if (open)
         return open > 0 ? ST_OK : k->w->stop.broken ? ST_BREAK : ST_ERROR;
     PyObject *opened = door_open(k->w, *o);
@@ -397,7 +396,7 @@ static status open_value(walk *k, PyObject **o, unsigned protocols) {
 }
 
 status protocol_open(world *w, PyObject **o, unsigned protocols) {
-    int open = stays_open(w, *o, protocols);
+    int open = protocol_keeps_open(w, *o, protocols);
     if (open)
         return open > 0 ? ST_OK : w->stop.broken ? ST_BREAK : ST_ERROR;
     PyObject *opened = door_open(w, *o);

@@ -34,6 +34,8 @@ typedef enum protocol {
 // Prepares one value for all these protocols. *o (a strong reference) is replaced by the opened
 // value. ST_BREAK if native code might do something with the value that the trace cannot see.
 status protocol_open(world *w, PyObject **o, unsigned protocols);
+// Whether protocol_open leaves a value as it is because it is a number that stays open: 1, 0, -1.
+int protocol_keeps_open(world *w, PyObject *o, unsigned protocols);
 // The same; also prepares the elements of an inside container or twin, in place (a tuple is
 // replaced).
 status protocol_open_elements(world *w, PyObject **o, unsigned protocols);

@@ -120,6 +120,9 @@ static status open_argument(ready *c, PyObject **o, unsigned mask) {
     unsigned protocols = mask & ~(unsigned)R_FLAGS;
     if (!protocols && !(mask & (R_OPEN | R_PLAIN)))
         return ST_OK;
+    int open = mask & (R_OPEN | R_PLAIN) ? 0 : protocol_keeps_open(c->w, *o, protocols);
+    if (open)
+        return open > 0 ? ST_OK : c->w->stop.broken ? ST_BREAK : ST_ERROR;
     TRY(protocol_open(c->w, o, P_NONE));
     if (*o == Py_None)
         return ST_OK;

@@ -223,6 +223,17 @@ static const standin_kind *answering(operands *p) {
     return first ? standin_answering(p->left, p->right) : NULL;
 }
 
+// torch.Size + tuple and torch.Size * 2, where numbers are kept open.
+static bool joins_open_tuples(world *w, int kind, operands *p) {
+    bool left = op_is_open_tuple(w, p->left), right = op_is_open_tuple(w, p->right);
+    int operator = kind >= PY_INPLACE_ADD ? kind - PY_INPLACE_ADD : kind;
+    if (!left && !right)
+        return false;
+    if (operator == NB_ADD)
+        return op_takes_open_tuple(w, p->left) && op_takes_open_tuple(w, p->right);
+    return operator == NB_MULTIPLY && PyLong_CheckExact(left ? p->right : p->left);
+}
+
 static PyObject *binary_opened(world *w, int kind, operands *p) {
     const standin_kind *standin = answering(p);
     if (standin != NULL) {
@@ -238,6 +249,10 @@ static PyObject *binary_opened(world *w, int kind, operands *p) {
         if (result != NULL || PyErr_Occurred())
             return result;
     }
+    if (joins_open_tuples(w, kind, p))
+        return native_result(w, op_on_tuples(py_binary_functions[kind], p->left, p->right), false);
+    if (PyErr_Occurred())
+        return NULL;
     if (binary_prepare(w, kind, p) != ST_OK)
         return NULL;
     bool suspicious = is_standin(p->left) || is_standin(p->right);
