@@ -98,7 +98,8 @@ int64_t poly_content(poly *p) {
     return content;
 }
 
-// The hint, in the order in which expr_split takes the sum apart: every part of it fits then.
+// The hint, in the order in which expr_split takes the sum apart: every part of it fits then. A term
+// with a negative coefficient is taken away there, so that its negative has to fit, too.
 static bool poly_hint(const poly *p, int64_t *hint) {
     *hint = 0;
     for (int round = 0; round < 3; round++) {
@@ -108,7 +109,7 @@ static bool poly_hint(const poly *p, int64_t *hint) {
             if (round != (!t.of ? 2 : t.coefficient < 0))
                 continue;
             if (__builtin_mul_overflow(t.coefficient, t.of ? t.of->hint : 1, &value) ||
-                __builtin_add_overflow(*hint, value, hint))
+                value == INT64_MIN || __builtin_add_overflow(*hint, value, hint))
                 return false;
         }
     }

@@ -410,3 +410,14 @@ def test_zero_divisors_raise():
     with pytest.raises(ZeroDivisionError):
         compiled(7, 0)
     assert compiled(8, 2) == 10
+
+
+def test_a_part_of_a_sum_does_not_fit_though_the_sum_does():
+    def f(n, m):
+        return n - m - m, -m - m + n
+
+    compiled = compile_open(f)
+    calls = [(2**63 - 1, 2**62), (5, 3), (2**62, 2**62), (0, -(2**62)), (-1, 2**62), (1, 2**63 - 1)]
+    assert differences(f, compiled, calls) == []
+    compiled = compile_open(f)
+    assert differences(f, compiled, calls[::-1]) == []
