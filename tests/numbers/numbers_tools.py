@@ -51,7 +51,7 @@ def seen(o: Any) -> Any:
         return (type(o), [seen(item) for item in o])
     if type(o) is dict:
         return (dict, [(seen(key), seen(value)) for key, value in o.items()])
-    return (type(o), repr(o))
+    return (type(o), hex(o) if type(o) is int else repr(o))
 
 
 def outcome(function: Callable[..., Any], *args: Any) -> Any:
