@@ -38,15 +38,17 @@ bool number_plain(PyObject *o, number *n) {
     return overflow == 0;
 }
 
-// NaNs are told apart by identity; the least int has no negative, and so no difference to itself.
-static bool may_be_symbol(number n) {
-    return n.kind == NUMBER_FLOAT ? n.hint.d == n.hint.d
-                                  : n.kind == NUMBER_INT && n.hint.i != INT64_MIN;
+// Whether expressions may have it. NaNs are told apart by identity, which expressions do not know.
+// The least and the largest int stand for "no bound" there.
+static bool is_usable(number n) {
+    return n.kind == NUMBER_FLOAT  ? n.hint.d == n.hint.d
+           : n.kind == NUMBER_BOOL ? true
+                                   : n.hint.i != INT64_MIN && n.hint.i != INT64_MAX;
 }
 
 // Whether the terms want the number at a place symbolic: 1, 0, -1.
 static int is_wanted(const world *w, const lazy *l, number hint) {
-    if (!may_be_symbol(hint))
+    if (hint.kind == NUMBER_BOOL || !is_usable(hint))
         return 0;
     if (w->terms.symbolic_all && hint.kind == NUMBER_INT && l->source->kind == SOURCE_LOCAL)
         return 1;
@@ -199,14 +201,13 @@ status number_settled(world *w, lazy *l) {
 
 // --- operators ---
 
-// What an operation gives, as an object. NaNs are told apart by identity, which an expression has
-// not.
+// What an operation gives, as an object.
 static int apply(world *w, number_op op, number a, number b, PyObject **result) {
     number n;
     bool done = number_apply(world_sizes(w), op, a, b, &n);
     if (PyErr_Occurred() || numbers_guard(w) != ST_OK)
         return -1;
-    if (!done || (n.kind == NUMBER_FLOAT && n.hint.d != n.hint.d))
+    if (!done || !is_usable(n))
         return 0;
     *result = computed_object(w, number_current(world_sizes(w), n));
     return *result ? 1 : -1;
@@ -221,7 +222,7 @@ int number_unary(world *w, number_op op, PyObject *o, PyObject **result) {
 // A known number, opened or not a lazy at all.
 static bool is_known(PyObject *o, number *n) {
     PyObject *known = is_lazy(o) ? ((lazy *)o)->inside : o;
-    return known != NULL && number_plain(known, n);
+    return known != NULL && number_plain(known, n) && is_usable(*n);
 }
 
 int number_binary(world *w, number_op op, PyObject *a, PyObject *b, PyObject **result) {
