@@ -818,7 +818,7 @@ static void decide_truth(sizes *s, number truth, bool wanted) {
         const expr *e = intern_operation(s, NUMBER_NOT, truth, (number){0}, number_bool(true));
         truth = e ? whole(e) : truth;
     }
-    if (!s->failed)
+    if (truth.e && !s->failed) // its negation may be known where it was not
         note(s, truth);
 }
 

@@ -421,3 +421,12 @@ def test_a_part_of_a_sum_does_not_fit_though_the_sum_does():
     assert differences(f, compiled, calls) == []
     compiled = compile_open(f)
     assert differences(f, compiled, calls[::-1]) == []
+
+
+def test_a_question_whose_negation_alone_is_known():
+    def f(n, m):
+        return 1 if (n // -1) >= (n % m) else 2
+
+    compiled = compile_open(f)
+    calls = [(2**62, 3), (5, 3), (-7, 3), (0, 1), (2**62, -3), (-(2**62), 7), (3, 0)]
+    assert differences(f, compiled, calls) == []
