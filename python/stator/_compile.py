@@ -114,14 +114,16 @@ class Context:
         backend: str | Callable[..., Any] = "inductor",
         *,
         fullgraph: bool = False,
+        dynamic: bool | None = None,
         keep_empty: bool = False,
     ) -> None:
         self._settings: dict[str, Any] = {
             "backend": backend,
             "fullgraph": fullgraph,
+            "dynamic": dynamic,
             "keep_empty": keep_empty,
         }
-        self.compiler: Any = make_compiler(backend, Policy(fullgraph), keep_empty)
+        self.compiler: Any = make_compiler(backend, Policy(fullgraph, dynamic), keep_empty)
 
     def wrap(self, target: Any) -> Any:
         return _wrap_callable(target, self.compiler)
@@ -162,6 +164,7 @@ def compile(  # the name is torch's
     *,
     backend: str | Callable[..., Any] = "inductor",
     fullgraph: bool = False,
+    dynamic: bool | None = None,
     disable: bool = False,
     _keep_empty: bool = False,
 ) -> Any:
@@ -170,15 +173,21 @@ def compile(  # the name is torch's
     `backend` is a name ("eager" replays the graph in C; others are torch's own) or a callable
     that takes a `torch.fx.GraphModule` and example inputs and returns a callable. With `fullgraph`
     whatever cannot be traced is an `Unsupported` error, which says why, where, and what to do;
-    without it the function then runs uncompiled.
+    without it the function then runs uncompiled. `dynamic=True` leaves sizes and ints open from the
+    start, so that one entry serves whatever they are; `False` makes an entry for each.
     """
     if f is None:
         return lambda g: compile(
-            g, backend=backend, fullgraph=fullgraph, disable=disable, _keep_empty=_keep_empty
+            g,
+            backend=backend,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            disable=disable,
+            _keep_empty=_keep_empty,
         )
     if disable:
         return f
-    return Context(backend, fullgraph=fullgraph, keep_empty=_keep_empty)(f)
+    return Context(backend, fullgraph=fullgraph, dynamic=dynamic, keep_empty=_keep_empty)(f)
 
 
 def reset() -> None:

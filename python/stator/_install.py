@@ -58,12 +58,26 @@ class TorchPolicy(_policy.Policy):
         limit: int | None = None,
         fail_fn: Callable[[private.GuardFail], None] | None = None,
         export_fn: Callable[[Any], None] | None = None,
+        dynamic: bool | None = None,
     ) -> None:
-        super().__init__(fullgraph)
+        super().__init__(fullgraph, dynamic)
         self.limit = limit
         self.replayed = False  # graphs are replayed by the engine, and no backend is called
         self.fail_fn = fail_fn
         self.export_fn = export_fn
+
+    @property
+    def numbers(self) -> int:
+        config = private.config
+        if self.dynamic is None and not _policy.AUTOMATIC:
+            return 0
+        return _policy.numbers_left_open(
+            self.dynamic,
+            changed=config.automatic_dynamic_shapes,
+            all_from_start=not config.assume_static_by_default,
+            ints=not config.specialize_int,
+            floats=not config.specialize_float,
+        )
 
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _policy.end_of_trace()
@@ -172,7 +186,7 @@ def _same_backend(a: Any, b: Any) -> bool:
 
 
 def _shared_compiler(backend: Any, policy: TorchPolicy) -> Any:
-    settings = policy.fullgraph, policy.limit
+    settings = policy.fullgraph, policy.limit, policy.dynamic
     for known, with_settings, compiler in _compilers:
         if with_settings == settings and _same_backend(known, backend):
             return compiler
@@ -228,7 +242,7 @@ class OptimizeContext(_compile.Context):
         self.compiler_config = (
             backend.get_compiler_config() if hasattr(backend, "get_compiler_config") else None
         )
-        policy = TorchPolicy(fullgraph, recompile_limit, guard_fail_fn, guard_export_fn)
+        policy = TorchPolicy(fullgraph, recompile_limit, guard_fail_fn, guard_export_fn, dynamic)
         engines = _plain_name(backend)
         policy.replayed = engines == "eager"
         alone = isolate_recompiles or guard_fail_fn or guard_export_fn

@@ -23,6 +23,30 @@ Stack = tuple[tuple[str, int, str], ...] | None
 RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
 
 
+# Bits of compiler_numbers: numbers that changed, all from the start; ints may be, floats.
+CHANGED, ALL, INTS, FLOATS = 1, 2, 4, 8
+
+AUTOMATIC = False  # numbers that change are left open where nobody says anything about it
+
+
+def numbers_left_open(
+    dynamic: bool | None,
+    changed: bool = True,
+    all_from_start: bool = False,
+    ints: bool = True,
+    floats: bool = True,
+) -> int:
+    """Which numbers are left open, by `dynamic` and by torch's settings."""
+    if dynamic is False:
+        return 0
+    return (
+        (CHANGED if changed else 0)
+        | (ALL if dynamic or all_from_start else 0)
+        | (INTS if ints else 0)
+        | (FLOATS if floats else 0)
+    )
+
+
 class Unsupported(RuntimeError):
     """Something cannot be traced, and `fullgraph=True` asked to be told."""
 
@@ -65,14 +89,20 @@ def _where(code: CodeType) -> str:
 class Policy:
     """That of `stator.compile`."""
 
-    numbers = 0  # which numbers are left open, see compiler_numbers of src/compile/compiler.h
-
-    def __init__(self, fullgraph: bool = False) -> None:
+    def __init__(self, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         self.fullgraph = fullgraph
+        self.dynamic = dynamic
         self._warned = False
         self._reasons: list[str] = []  # why there were recompiles
         # left to CPython behind a break
         self._stepped: weakref.WeakSet[CodeType] = weakref.WeakSet()
+
+    @property
+    def numbers(self) -> int:
+        """Which numbers are left open: compiler_numbers of src/compile/compiler.h."""
+        if self.dynamic is None and not AUTOMATIC:
+            return 0
+        return numbers_left_open(self.dynamic)
 
     # A call that no entry fits: false leaves it to CPython this time, None until all is forgotten;
     # an error goes to the caller.

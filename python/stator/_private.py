@@ -12,6 +12,8 @@ import contextlib
 import functools
 import inspect
 import logging
+import math
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -422,6 +424,29 @@ def substitute(function: Any) -> Any:
     return None if getattr(found, "__module__", "torch.").startswith("torch.") else found
 
 
+def number_functions() -> dict[str, Any]:
+    """What computes with numbers that are inputs of a graph, by the names of src/graph/numbers.def,
+    as stock graphs have it."""
+    names = (
+        "add sub mul floordiv mod truediv pow lshift rshift xor eq ne lt le gt ge neg abs invert"
+    )
+    return {
+        **{name: getattr(operator, name) for name in names.split()},
+        "and": operator.and_,
+        "or": operator.or_,
+        "not": operator.not_,
+        "min": torch.sym_min,
+        "max": torch.sym_max,
+        "int": torch.sym_int,
+        "float": torch.sym_float,
+        "bool": bool,
+        "floor": math.floor,
+        "ceil": math.ceil,
+        "round": round,
+        "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
+    }
+
+
 # -- what `install` puts its own functions in the place of --
 
 # Found by torch as globals of a module when they are called.
@@ -436,7 +461,9 @@ for _home, _name in PATCHED.values():
     getattr(_home, _name)  # else an error that says so
 
 # Settings of torch._dynamo.config that Stator obeys.
-for _name in ("disable", "error_on_nested_fx_trace", "error_on_recompile", "recompile_limit",
+for _name in ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_int",
+              "specialize_float", "disable", "error_on_nested_fx_trace",
+              "error_on_recompile", "recompile_limit",
               "accumulated_recompile_limit", "fail_on_recompile_limit_hit",
               "raise_on_ctx_manager_usage"):  # fmt: skip
     getattr(config, _name)

@@ -123,6 +123,7 @@ def _glue() -> dict[str, Any]:
         "is_grad_enabled": torch.is_grad_enabled,
         "assert_async": private.assert_async,
         "state_nodes": _state.NODES,
+        "numbers": private.number_functions(),
         "unary": {
             "neg": operator.neg,
             "pos": operator.pos,

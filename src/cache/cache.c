@@ -116,7 +116,8 @@ static void bury(cache *c) {
 }
 
 static shelf *shelf_of(cache *c, const entry *e) {
-    return &c->shelves[e->last ? RANK_STOPPED : e->reach == 0 ? RANK_ENDS : RANK_REACHES];
+    int rank = e->last ? RANK_STOPPED : e->reach == 0 ? RANK_ENDS : RANK_REACHES;
+    return &c->shelves[2 * rank + e->dynamic];
 }
 
 // There is room for it.

@@ -20,6 +20,7 @@ typedef struct entry {
     // strong, or NULL: the numbers that its trace was asked to leave open, as `open` of the cache
     PyObject *open;
     bool open_all; // and all sizes and ints, see world_terms
+    bool dynamic;  // its guards leave a number open
     long hits;
     int held;     // number of runs of the entry now
     bool dropped; // it is out of its cache; the last run frees it
@@ -50,7 +51,8 @@ typedef struct shelf {
 
 // Entries are tried in the order of their ranks: first those that continue in frames below, last
 // those whose trace had to stop early.
-enum { RANK_REACHES, RANK_ENDS, RANK_STOPPED, RANKS };
+// Each rank has two shelves: entries that leave no number open are tried before those that do.
+enum { RANK_REACHES, RANK_ENDS, RANK_STOPPED, RANKS_ALL, RANKS = 2 * RANKS_ALL };
 
 typedef struct cache {
     uint32_t unit;      // the code unit at which frames go on; 0: calls

@@ -232,12 +232,13 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
                  .misfits = made->misfits,
                  .open = made->open,
                  .open_all = made->open_all,
+                 .dynamic = made->dynamic,
                  .told = made->told,
                  .last = made->last,
                  .depth = made->depth,
                  .reach = made->reach,
                  .looked = made->looked};
-    if (cache_add(k, &new, f, added) < 0)
+    if (numbers_keep(k, made) < 0 || cache_add(k, &new, f, added) < 0)
         return -1;
     c->compiled++;
     Py_XINCREF(new.why);

@@ -103,3 +103,50 @@ int numbers_terms(const compiler *c, const cache *k, product *out) {
         return -1;
     return 0;
 }
+
+// --- what came of it ---
+
+// The place that a symbol's number belongs to, with the bit that says which of its numbers it is.
+static const source *owner_of(const source *place, unsigned *bit) {
+    bool size = place->kind == SOURCE_SIZE;
+    *bit = SYMBOLIC_VALUE;
+    if (!size && place->kind != SOURCE_STRIDE)
+        return place;
+    *bit = 1U << ((size ? SYMBOLIC_SIZES : SYMBOLIC_STRIDES) + place->index);
+    return place->parent;
+}
+
+static int note_settled(product *out, const source *place) {
+    unsigned bit;
+    PyObject *text = source_text(owner_of(place, &bit));
+    if (!out->settled && !(out->settled = PyDict_New()))
+        Py_CLEAR(text);
+    PyObject *known = text ? PyDict_GetItemWithError(out->settled, text) : NULL;
+    unsigned long bits = known ? PyLong_AsUnsignedLongMask(known) : 0;
+    PyObject *all = text ? PyLong_FromUnsignedLong(bits | bit) : NULL;
+    int done = all ? PyDict_SetItem(out->settled, text, all) : -1;
+    Py_XDECREF(text);
+    Py_XDECREF(all);
+    return done;
+}
+
+int numbers_end(world *w, product *out) {
+    out->dynamic = false;
+    for (uint32_t i = 0; i < w->numbers.symbols.count; i++) {
+        const symbol *s = &w->numbers.symbols.items[i];
+        bool open = number_current(w->numbers.sizes, s->number).e != NULL;
+        out->dynamic = out->dynamic || open;
+        if (!open && note_settled(out, s->place) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int numbers_keep(cache *k, const product *made) {
+    PyObject *place, *bits;
+    Py_ssize_t at = 0;
+    while (made->settled && PyDict_Next(made->settled, &at, &place, &bits))
+        if (cache_settle(k, place, (unsigned)PyLong_AsUnsignedLongMask(bits)) != ST_OK)
+            return -1;
+    return 0;
+}

@@ -25,6 +25,7 @@ void product_clear(product *p) {
     break_clear(&p->why);
     Py_CLEAR(p->misfits);
     Py_CLEAR(p->open);
+    Py_CLEAR(p->settled);
     *p = (product){0};
 }
 
@@ -81,7 +82,7 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
     if (out->plan != NULL && world_finish(w) == ST_OK)
         out->guards =
             (out->open_end = has_open_end(w)) ? guard_trial(w->guards) : guard_seal(w->guards);
-    if (out->guards != NULL)
+    if (out->guards != NULL && numbers_end(w, out) == 0)
         return TRACE_DONE;
     product_clear(out);
     return w->stop.broken ? TRACE_BROKE : TRACE_ERROR;

@@ -25,6 +25,8 @@ typedef struct product {
     PyObject *misfits; // strong, or NULL: why the older entries did not fit
     PyObject *open;    // see entry
     bool open_all;     // likewise
+    bool dynamic;      // likewise
+    PyObject *settled; // strong, or NULL: of what was open, the numbers that the trace settled
 } product;
 
 static inline PyCodeObject *frame_code(const guard_frame *f) {
@@ -57,6 +59,12 @@ void product_clear(product *p);
 int numbers_learn(compiler *c, cache *k, guard_frame *f, PyObject *reasons);
 // What the next trace is to leave open, into `out`. -1 with an exception.
 int numbers_terms(const compiler *c, const cache *k, product *out);
+
+// The trace is over: which of the numbers that were left open it settled, into `out`. -1 with an
+// exception.
+int numbers_end(world *w, product *out);
+// An entry was made of it: numbers that were settled are not left open again. -1 with an exception.
+int numbers_keep(cache *k, const product *made);
 
 // run.c. Runs an entry whose guards have passed; `regs` has its registers.
 outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, PyObject **result,

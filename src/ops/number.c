@@ -469,7 +469,11 @@ PyObject *op_len(world *w, PyObject *o) {
     PyObject *opened = native_open(w, o, P_LEN);
     if (opened == NULL)
         return NULL;
-    Py_ssize_t length = PyObject_Length(opened);
+    const standin_kind *kind = standin_kind_of(opened);
+    Py_ssize_t length = kind ? 0 : PyObject_Length(opened);
+    PyObject *result = kind         ? kind->length(w, opened)
+                       : length < 0 ? NULL
+                                    : PyLong_FromSsize_t(length);
     Py_DECREF(opened);
-    return native_result(w, length < 0 ? NULL : PyLong_FromSsize_t(length), false);
+    return native_result(w, result, false);
 }

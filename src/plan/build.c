@@ -103,6 +103,8 @@ static status input_sources(builder *b, map *sources) {
 }
 
 static status input_load(builder *b, const map *sources, node *n, operand *out) {
+    if (n->is_number)
+        return build_load(b, expr_place(n->value.e), out);
     uint64_t *s = map_get(sources, map_key(n));
     if (s)
         return build_load(b, (source *)(uintptr_t)*s, out);

@@ -5,6 +5,7 @@
 #include "src/py/sets.h"
 
 #include "src/world/losses.h"
+#include "src/world/number.h"
 
 #include "src/call/rules.h"
 
@@ -707,7 +708,24 @@ static status rebuild_standin(builder *b, const standin_kind *kind, PyObject *o,
     return fill_tensor(b, attrs, *out);
 }
 
+// A number that was computed twice is two objects, unless it is small; a source gives one.
+static status rebuild_computed(builder *b, PyObject *o, operand *out) {
+    source *s = ((lazy *)o)->source;
+    uint64_t *known = map_get(&b->objects, map_key(o));
+    if (known) {
+        *out = (operand)(uint32_t)*known;
+        return ST_OK;
+    }
+    bool again = map_get(&b->sources, map_key(s)) != NULL;
+    TRY(build_load(b, s, out));
+    if (again)
+        TRY(rebuild_make(b, o, step_of(STEP_NUMBER_COPY, -1, *out, OPERAND_NONE), NULL, NULL, out));
+    return remember(b, o, *out);
+}
+
 status rebuild(builder *b, PyObject *o, operand *out) {
+    if (number_is_computed(o))
+        return rebuild_computed(b, o, out);
     if (is_lazy(o))
         return build_load(b, ((lazy *)o)->source, out);
     if (is_trampoline(o))

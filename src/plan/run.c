@@ -158,6 +158,13 @@ static PyObject *make_bound(PyObject *descriptor, PyObject *self) {
     return Py_TYPE(descriptor)->tp_descr_get(descriptor, self, (PyObject *)Py_TYPE(self));
 }
 
+// As if it was computed once more: small ints are one object, others are not.
+static PyObject *copy_number(PyObject *o) {
+    if (PyLong_CheckExact(o))
+        return _PyLong_Copy((PyLongObject *)o);
+    return PyFloat_CheckExact(o) ? PyFloat_FromDouble(PyFloat_AS_DOUBLE(o)) : Py_NewRef(o);
+}
+
 static PyObject *make(const running *r, const step *s) {
     switch (s->kind) {
     case STEP_TUPLE:
@@ -175,6 +182,8 @@ static PyObject *make(const running *r, const step *s) {
         return make_call(r, s);
     case STEP_BIND:
         return make_bound(s->object, get(r, s->a));
+    case STEP_NUMBER_COPY:
+        return copy_number(get(r, s->a));
     case STEP_FUNCTION:
         return py_function_new(s->object, get(r, s->a));
     case STEP_CELL:

@@ -8,22 +8,27 @@ static bool is_text(PyObject *name, const char *text) {
 
 // --- getsets ---
 
-// Of the fake: a plain value that its guards or its node's meta decide.
+// Of the fake: a plain value that its guards or its node's meta decide. Few have to do with sizes.
 static PyObject *from_fake(world *w, standin *s, PyObject *name) {
+    torch_trace *t = w->torch;
     quiet q;
     quiet_begin(&q);
+    t->checking = !is_text(name, "shape") && !is_text(name, "nbytes");
     PyObject *fake = fake_of(w, s->node);
+    t->checking = false;
     PyObject *value = fake ? PyObject_GetAttr(fake, name) : NULL;
     quiet_end(&q);
     PyObject *result = value ? fixed_value(w, value) : NULL;
     Py_XDECREF(value);
+    if (result && numbers_guard(w) != ST_OK)
+        Py_CLEAR(result);
     return result;
 }
 
 // What rules know; NULL without an exception if they do not.
 static PyObject *from_meta(world *w, const meta *m, PyObject *name) {
     if (is_text(name, "shape"))
-        return sizes_object(w->graph->sizes, m->sizes, m->dims);
+        return sizes_object(w, m->sizes, m->dims);
     if (is_text(name, "dtype"))
         return dtype_object(m->dtype) ? fixed_value(w, dtype_object(m->dtype)) : NULL;
     if (is_text(name, "device"))

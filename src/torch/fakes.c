@@ -95,11 +95,24 @@ PyObject *size_tuple(sizes *known, const size *items, int count) {
     return int_tuple(numbers, count);
 }
 
-PyObject *sizes_object(sizes *known, const size *items, int count) {
-    PyObject *tuple = size_tuple(known, items, count);
-    PyObject *result = tuple ? PyObject_CallOneArg((PyObject *)facts.size, tuple) : NULL;
-    Py_XDECREF(tuple);
-    return result;
+static PyObject *fill_numbers(world *w, PyObject *tuple, const size *items, int count) {
+    for (int i = 0; tuple && i < count; i++) {
+        PyObject *item = number_object(w, number_of_size(items[i]));
+        if (item)
+            PyTuple_SET_ITEM(tuple, i, item);
+        else
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+PyObject *strides_object(world *w, const size *items, int count) {
+    return fill_numbers(w, PyTuple_New(count), items, count);
+}
+
+// Its constructor takes no stand-ins.
+PyObject *sizes_object(world *w, const size *items, int count) {
+    return fill_numbers(w, facts.size->tp_alloc(facts.size, count), items, count);
 }
 
 // --- making ---
@@ -121,6 +134,18 @@ static PyObject *fake_of_tensor(world *w, torch_trace *t, PyObject *tensor) {
         return fake;
     PyErr_Clear();
     return world_break(w, REASON_TENSOR_OPERATION, "a tensor of which no fake can be made");
+}
+
+// Where the sizes are settled of which a fake is made; NULL: nobody relies on them.
+static sizes *settled_in(const world *w) {
+    return ((const torch_trace *)w->torch)->checking ? NULL : w->graph->sizes;
+}
+
+static void settle_meta(sizes *known, const meta *m) {
+    for (int i = 0; i < m->dims; i++) {
+        size_settle(known, m->sizes[i]);
+        size_settle(known, m->strides[i]);
+    }
 }
 
 // An input's: of the tensor itself.
@@ -147,12 +172,13 @@ static PyObject *fake_like(torch_trace *t, sizes *known, const meta *m) {
 
 PyObject *fake_of(world *w, node *n) {
     torch_trace *t = w->torch;
+    settle_meta(settled_in(w), &n->meta);
     if (n->example != Py_None)
         return n->example;
     bool input = n->op == NODE_PLACEHOLDER;
     if (!input && n->meta.dims < 0)
         return Py_None; // an operation that gives nothing
-    PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(t, w->graph->sizes, &n->meta);
+    PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(t, NULL, &n->meta);
     if (fake && know(t, n, fake) != ST_OK)
         Py_CLEAR(fake);
     Py_XDECREF(fake); // the node's
@@ -175,6 +201,8 @@ status fakes_note(world *w, node *n, PyObject *callable, bool by_rule) {
 static status make_inputs(world *w) {
     for (int i = 0; i < w->graph->inputs; i++) {
         node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
+        if (n->is_number)
+            continue;
         PyObject *fake = fake_of(w, n);
         if (!fake)
             return w->stop.broken ? ST_BREAK : ST_ERROR;
@@ -183,11 +211,19 @@ static status make_inputs(world *w) {
     return ST_OK;
 }
 
-static bool same_meta(const meta *a, const meta *b) {
+// Of a dimension of one element fakes give another stride than kernels at times. Rules go by the
+// kernels where sizes are symbolic.
+static bool same_strides(const meta *a, const meta *b, bool symbolic) {
+    for (int i = 0; i < a->dims; i++)
+        if (!(symbolic && a->sizes[i].hint == 1) && a->strides[i].hint != b->strides[i].hint)
+            return false;
+    return true;
+}
+
+static bool same_meta(const meta *a, const meta *b, bool symbolic) {
     return a->dims == b->dims && a->dtype == b->dtype && a->device_type == b->device_type &&
            a->device_index == b->device_index && a->requires_grad == b->requires_grad &&
-           sizes_are(NULL, a->sizes, b->sizes, a->dims) &&
-           sizes_are(NULL, a->strides, b->strides, a->dims);
+           sizes_are(NULL, a->sizes, b->sizes, a->dims) && same_strides(a, b, symbolic);
 }
 
 static PyObject *meta_text(const meta *m) {
@@ -204,12 +240,12 @@ static PyObject *meta_text(const meta *m) {
 }
 
 // A rule that says something else than torch is an error of ours.
-static status check_rule(const late_call *call) {
+static status check_rule(const world *w, const late_call *call) {
     meta real;
     if (!call->by_rule || call->n->meta.dims < 0)
         return ST_OK;
     meta_of_fake(call->n->example, &real);
-    if (same_meta(&real, &call->n->meta))
+    if (same_meta(&real, &call->n->meta, w->graph->sizes != NULL))
         return ST_OK;
     PyObject *rule = meta_text(&call->n->meta), *torch = meta_text(&real);
     PyErr_Format(PyExc_RuntimeError, "the rule of %R is wrong: %V; torch: %V", call->n->target,
@@ -232,7 +268,7 @@ static status run_again(world *w, torch_trace *t, const late_call *call) {
     Py_XDECREF(args);
     Py_XDECREF(kwargs);
     Py_XDECREF(result);
-    return done == ST_OK ? check_rule(call) : done;
+    return done == ST_OK ? check_rule(w, call) : done;
 }
 
 static status run_all_again(world *w, torch_trace *t) {
@@ -323,8 +359,10 @@ status fakes_complete(world *w) {
     torch_trace *t = w->torch;
     if (!t->late)
         return ST_OK;
-    if (facts.check_rules)
+    if (facts.check_rules) {
+        t->checking = true;
         return fakes_settle(w);
+    }
     if (w->terms.replayed || given_is_open(w->graph))
         return ST_OK; // fakes of symbolic sizes are made when the graph is handed over
     quiet q;

@@ -1,7 +1,5 @@
 // Tensors from outside: what is guarded of them, read from torch's memory without running anything,
 // and the graph input that stands for each.
-#include "src/world/number.h"
-
 #include "src/torch/room.h"
 
 PyObject *int_tuple(const int64_t *items, int64_t count) {
@@ -452,7 +450,12 @@ status inputs_sort(world *w) {
     for (uint32_t i = 0; i < t->all.count; i++) {
         standin *s = (standin *)t->all.items[i];
         if (s->input)
-            ranks[s->input->index] = s->rank;
+            ranks[s->input->index] = 2 * s->rank;
+    }
+    for (int i = 0; i < g->inputs; i++) {
+        const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
+        if (n->is_number)
+            ranks[i] = number_rank(w, n);
     }
     graph_sort_inputs(g, ranks);
     return ST_OK;
@@ -558,6 +561,94 @@ static status add_guard(world *w, torch_trace *t, source *s, PyObject *tensor, P
     return result;
 }
 
+// --- numbers that are left open ---
+
+// A name among those that lead to what lies there.
+static bool leads_by(const source *s, const char *name) {
+    for (; s; s = s->parent)
+        if (s->key && PyUnicode_Check(s->key) &&
+            PyUnicode_CompareWithASCIIString(s->key, name) == 0)
+            return true;
+    return false;
+}
+
+// Bits of number.h. Parameters have the sizes that their module was made with; of buffers the same
+// holds until they are seen to change.
+static unsigned wanted(world *w, const source *s, PyObject *tensor) {
+    if (Py_TYPE(tensor) == facts.parameter || leads_by(s, "_parameters"))
+        return 0;
+    unsigned all = (1U << META_MOST_DIMS) - 1;
+    bool from_start = w->terms.symbolic_all && !leads_by(s, "_buffers");
+    return world_symbolic(w, s) | (from_start ? all << SYMBOLIC_SIZES : 0);
+}
+
+static status open_number(world *w, source *s, source_kind kind, int dim, int64_t least,
+                          size *number_there) {
+    source *place = guard_source(w->guards, kind, s, NULL, dim);
+    number n;
+    if (!place)
+        return ST_ERROR;
+    TRY(number_symbol(w, place, number_int(number_there->hint), least, INT64_MAX, &n));
+    *number_there = size_of_number(n);
+    return ST_OK;
+}
+
+// The dimension whose size times stride the stride of `dim` is: of several the one that lies next
+// to it in memory. -1: none.
+static int dim_within(const meta *m, int dim) {
+    int found = -1;
+    for (int i = 0; i < m->dims; i++) {
+        int64_t around;
+        bool fits = i != dim && m->sizes[i].hint > 1 &&
+                    !__builtin_mul_overflow(m->sizes[i].hint, m->strides[i].hint, &around) &&
+                    around == m->strides[dim].hint;
+        if (fits && (found < 0 || m->strides[i].hint > m->strides[found].hint))
+            found = i;
+    }
+    return found;
+}
+
+// Strides that follow from sizes that are left open, innermost first.
+static status open_strides(world *w, source *s, unsigned bits, meta *m, open_dims *open) {
+    uint32_t done = 0;
+    for (int left = m->dims; left > 0; left--) {
+        int dim = -1;
+        for (int i = 0; i < m->dims; i++)
+            if (!(done & 1U << i) && (dim < 0 || m->strides[i].hint < m->strides[dim].hint))
+                dim = i;
+        done |= 1U << dim;
+        int within = dim_within(m, dim);
+        size product = within < 0 ? size_of(0) : size_mul(m->sizes[within], m->strides[within]);
+        if (product.e) {
+            m->strides[dim] = product;
+        } else if (bits >> SYMBOLIC_STRIDES & 1U << dim && m->strides[dim].hint > 1) {
+            TRY(open_number(w, s, SOURCE_STRIDE, dim, 0, &m->strides[dim]));
+            within = -1;
+        } else {
+            continue;
+        }
+        open->strides |= 1U << dim;
+        open->within[dim] = (int8_t)within;
+    }
+    return ST_OK;
+}
+
+static status open_numbers(world *w, torch_trace *t, source *s, PyObject *tensor, meta *m,
+                           open_dims *open) {
+    if ((!w->terms.symbolic && !w->terms.symbolic_all) || !t->late || m->dims <= 0)
+        return ST_OK;
+    unsigned bits = wanted(w, s, tensor);
+    if (PyErr_Occurred())
+        return ST_ERROR;
+    for (int d = 0; bits && d < m->dims; d++) {
+        if (!(bits >> SYMBOLIC_SIZES & 1U << d) || m->sizes[d].hint < LEAST_OPEN_SIZE)
+            continue;
+        TRY(open_number(w, s, SOURCE_SIZE, d, LEAST_OPEN_SIZE, &m->sizes[d]));
+        open->sizes |= 1U << d;
+    }
+    return bits ? open_strides(w, s, bits, m, open) : ST_OK;
+}
+
 static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tensor) {
     if (check_input(w, tensor) != ST_OK)
         return NULL;
@@ -568,6 +659,8 @@ static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tenso
     if (result && needs_fake(t, (standin *)result) && !fake_of(w, ((standin *)result)->node))
         Py_CLEAR(result);
     open_dims open = {0};
+    if (result && open_numbers(w, t, s, tensor, &((standin *)result)->node->meta, &open) != ST_OK)
+        Py_CLEAR(result);
     if (result && add_guard(w, t, s, tensor, result, &open) != ST_OK)
         Py_CLEAR(result);
     return result;

@@ -13,7 +13,7 @@ static bool is_number(PyObject *o) {
 
 // Tensors leave other operands to the other side, as torch's operators do by NotImplemented.
 static bool takes(PyObject *o) {
-    return is_tensor_standin(o) || is_number(o);
+    return is_tensor_standin(o) || is_number(o) || is_lazy(o);
 }
 
 static PyObject *call_two(world *w, PyObject *function, PyObject *left, PyObject *right) {
@@ -22,7 +22,7 @@ static PyObject *call_two(world *w, PyObject *function, PyObject *left, PyObject
 }
 
 PyObject *operator_binary(world *w, int kind, PyObject *left, PyObject *right) {
-    if (!(left = door_open(w, left)) || !(right = door_open(w, right)))
+    if (!(left = opened_or_number(w, left)) || !(right = opened_or_number(w, right)))
         return NULL;
     if (!takes(left) || !takes(right))
         return Py_NewRef(Py_NotImplemented);
@@ -34,7 +34,7 @@ PyObject *operator_binary(world *w, int kind, PyObject *left, PyObject *right) {
 
 // A number on the left declines, and the tensor is asked the other way round.
 PyObject *operator_compare(world *w, PyObject *left, PyObject *right, int kind) {
-    if (!(left = door_open(w, left)) || !(right = door_open(w, right)))
+    if (!(left = opened_or_number(w, left)) || !(right = opened_or_number(w, right)))
         return NULL;
     if (!takes(left) || !takes(right))
         return Py_NewRef(Py_NotImplemented);
@@ -81,8 +81,10 @@ static PyObject *fake_shape(world *w, node *n) {
 static Py_ssize_t first_size(world *w, PyObject *o, const char *complaint) {
     node *n = ((standin *)o)->node;
     const meta *m = meta_known(w, n);
-    if (m && m->dims > 0)
-        return size_settle(w->graph->sizes, m->sizes[0]);
+    if (m && m->dims > 0) {
+        int64_t settled = size_settle(w->graph->sizes, m->sizes[0]);
+        return numbers_guard(w) == ST_OK ? settled : -1;
+    }
     PyObject *shape = m ? PyTuple_New(0) : fake_shape(w, n);
     Py_ssize_t found = -1;
     if (shape && PyTuple_GET_SIZE(shape) > 0)
@@ -95,6 +97,14 @@ static Py_ssize_t first_size(world *w, PyObject *o, const char *complaint) {
 
 Py_ssize_t operator_length(world *w, PyObject *o) {
     return first_size(w, o, "len() of a 0-d tensor");
+}
+
+PyObject *operator_len(world *w, PyObject *o) {
+    const meta *m = meta_known(w, ((standin *)o)->node);
+    if (m && m->dims > 0)
+        return number_object(w, number_of_size(m->sizes[0]));
+    Py_ssize_t length = operator_length(w, o);
+    return length < 0 ? NULL : PyLong_FromSsize_t(length);
 }
 
 PyObject *operator_iterate(world *w, PyObject *o) {

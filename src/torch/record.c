@@ -127,9 +127,23 @@ static PyObject *convert_subclass(world *w, PyObject *o) {
     return world_break(w, REASON_TENSOR_OPERATION, "argument of type %s", Py_TYPE(o)->tp_name);
 }
 
+// A torch.Size of numbers that are left open is a tuple of them.
+static PyObject *convert_size(world *w, PyObject *o) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
+        if (is_lazy(PyTuple_GET_ITEM(o, i)))
+            return convert_sequence(w, ((PyTupleObject *)o)->ob_item, PyTuple_GET_SIZE(o), true);
+    return Py_NewRef(o);
+}
+
 static PyObject *convert(world *w, PyObject *o) {
+    number n;
+    int open = is_lazy(o) ? door_number(w, o, &n) : 0;
+    if (open != 0)
+        return open > 0 ? number_argument(w, n) : NULL;
     if (!(o = door_open(w, o)))
         return NULL;
+    if (Py_TYPE(o) == facts.size)
+        return convert_size(w, o);
     if (is_tensor_standin(o))
         return convert_standin(w, o);
     if (is_plain(o))
@@ -154,6 +168,9 @@ static status note_node(node *n, void *found) {
     return ST_OK;
 }
 
+// Nodes that are numbers replaced by their values, which are settled; new reference.
+static PyObject *numbers_settled(world *w, PyObject *o);
+
 static bool has_node(PyObject *argument) {
     bool found = false;
     (void)node_walk(argument, note_node, &found);
@@ -164,6 +181,11 @@ PyObject *plain_value(world *w, PyObject *argument) {
     PyObject *plain = convert(w, argument);
     if (!plain || !has_node(plain))
         return plain;
+    PyObject *settled = numbers_settled(w, plain);
+    Py_DECREF(plain);
+    if (!settled || !has_node(settled))
+        return settled;
+    plain = settled;
     Py_DECREF(plain);
     return world_break(w, REASON_TENSOR_OPERATION, "a tensor where a plain value was expected");
 }
@@ -214,7 +236,34 @@ static PyObject *fakes_in_dict(world *w, PyObject *from) {
     return to;
 }
 
+static PyObject *numbers_settled_in_dict(world *w, PyObject *from) {
+    PyObject *to = PyDict_New(), *key, *value;
+    Py_ssize_t at = 0;
+    while (to && PyDict_Next(from, &at, &key, &value)) {
+        PyObject *item = numbers_settled(w, value);
+        if (!item || PyDict_SetItem(to, key, item) < 0)
+            Py_CLEAR(to);
+        Py_XDECREF(item);
+    }
+    return to;
+}
+
+static PyObject *numbers_settled(world *w, PyObject *o) {
+    if (is_node(o))
+        return ((node *)o)->is_number ? number_value(w, (node *)o) : Py_NewRef(o);
+    if (PySlice_Check(o))
+        return convert_slice(w, (PySliceObject *)o, numbers_settled);
+    if (PyDict_CheckExact(o))
+        return numbers_settled_in_dict(w, o);
+    if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o))
+        return Py_NewRef(o);
+    return convert_each(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), PyTuple_Check(o),
+                        numbers_settled);
+}
+
 PyObject *fakes_in(world *w, PyObject *o) {
+    if (is_node(o) && ((node *)o)->is_number)
+        return number_value(w, (node *)o);
     if (is_node(o))
         return Py_XNewRef(fake_of(w, (node *)o));
     if (!PyTuple_Check(o) && !PyList_CheckExact(o) && !PyDict_CheckExact(o) && !PySlice_Check(o))
@@ -754,13 +803,13 @@ static bool by_rule(world *w, const entering *c, PyObject **result) {
         *result = tuple_by_rule(w, c, &m);
         return true;
     case META_SIZES:
-        *result = sizes_object(known, m.results[0].sizes, m.results[0].dims);
+        *result = sizes_object(w, m.results[0].sizes, m.results[0].dims);
         return true;
     case META_STRIDES:
-        *result = size_tuple(known, m.results[0].strides, m.results[0].dims);
+        *result = strides_object(w, m.results[0].strides, m.results[0].dims);
         return true;
     case META_NUMBER:
-        *result = PyLong_FromLongLong(size_settle(known, m.number));
+        *result = number_object(w, number_of_size(m.number));
         return true;
     case META_TRUTH:
         *result = PyBool_FromLong(m.truth);
@@ -875,7 +924,7 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
         fine = fakes_settle(w) == ST_OK;
     if (fine && !(t->late && by_rule(w, &c, &result)))
         result = by_torch(w, t, &c);
-    if (result && note_strides(w, t, &c) != ST_OK)
+    if (result && (note_strides(w, t, &c) != ST_OK || numbers_guard(w) != ST_OK))
         Py_CLEAR(result);
     if (t)
         t->pending = 0;

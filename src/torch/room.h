@@ -3,6 +3,8 @@
 
 #include "src/graph/meta.h"
 
+#include "src/world/number.h"
+
 #include "src/call/call.h"
 #include "src/call/rules.h"
 #include "src/call/special.h"
@@ -154,6 +156,8 @@ typedef struct torch_trace {
     map looked;                // source → rank of the input that it may become
     VEC(PyObject *) all;       // strong: every stand-in of this trace
     VEC(PyObject *) living;    // borrowed: those of calls that the program has not let go yet
+    map numbers;               // expression → node of the graph that computes it
+    bool checking;             // fakes are made to check rules: no number is settled for them
     int pending;               // effects of the call that is about to be recorded
     bool unlike;               // see inputs_changed
     bool odd_strides;          // strides of what was computed may not be those that fakes say
@@ -272,8 +276,10 @@ PyObject *dtype_object(int32_t dtype);  // borrowed
 PyObject *device_object(const meta *m); // borrowed
 // New: of plain numbers, so the sizes are settled.
 PyObject *size_tuple(sizes *known, const size *items, int count);
-PyObject *sizes_object(sizes *known, const size *items, int count); // new torch.Size
-status fakes_mode(torch_trace *t);                                  // there is one
+// What the program sees of sizes: new tuple, new torch.Size. Open numbers stay open in it.
+PyObject *strides_object(world *w, const size *items, int count);
+PyObject *sizes_object(world *w, const size *items, int count);
+status fakes_mode(torch_trace *t); // there is one
 // The fake of a node, made now if there is none yet; borrowed. NULL with a break or an exception.
 PyObject *fake_of(world *w, node *n);
 // A node was added: it may have to be run once more.
@@ -283,6 +289,19 @@ status fakes_settle(world *w);
 // The trace ends: backends find an example at each node.
 status fakes_complete(world *w);
 void fakes_drop(torch_trace *t);
+
+// --- numbers that are left open (numbers.c) ---
+
+// An open number as an argument of a call: the node that gives it, made where it is first used, or
+// a plain number. New reference.
+PyObject *number_argument(world *w, number n);
+// The value of a node that is a number, which is settled. New reference.
+PyObject *number_value(world *w, const node *n);
+// The placeholder that a size of an input became stands before the tensor; ranks are as in
+// inputs_sort.
+int number_rank(world *w, const node *n);
+// Opened, but for a number that is left open; borrowed. NULL with a break or an exception.
+PyObject *opened_or_number(world *w, PyObject *o);
 
 // --- recording (record.c) ---
 
@@ -325,7 +344,8 @@ PyObject *operator_compare(world *w, PyObject *left, PyObject *right, int kind);
 PyObject *operator_getitem(world *w, PyObject *o, PyObject *key);
 int operator_setitem(world *w, PyObject *o, PyObject *key, PyObject *value);
 PyObject *operator_iterate(world *w, PyObject *o);
-Py_ssize_t operator_length(world *w, PyObject *o);
+Py_ssize_t operator_length(world *w, PyObject *o); // settled, for native code
+PyObject *operator_len(world *w, PyObject *o);     // as len() gives it; new reference
 int operator_check(world *w, PyObject *o, PyObject *message);
 // An assertion's graph can be run twice, or the trace is done again and breaks before it.
 status operator_checked(world *w, const torch_trace *t);

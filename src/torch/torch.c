@@ -31,6 +31,7 @@ static void sever(world *w) {
     standins_sever(t);
     alias_group_drop(t->group);
     map_clear(&t->looked);
+    map_clear(&t->numbers);
     vec_free(&t->looks);
     Py_XDECREF(t->asked);
     Py_XDECREF(t->contexts);
@@ -113,6 +114,7 @@ static status end(world *w) {
     TRY(check_bytes(w, t));
     TRY(hooks_end(w));
     TRY(fakes_complete(w));
+    TRY(numbers_guard(w));
     standins_date(t, w->graph);
     TRY(add_witness(w, t));
     TRY(inputs_sort(w));
@@ -202,6 +204,7 @@ const standin_kind tensor_kind = {
     .compare = compare,
     .getitem = operator_getitem,
     .setitem = operator_setitem,
+    .length = operator_len,
     .check = operator_check,
     .node_of = node_of,
     .attrs_of = attrs_of,

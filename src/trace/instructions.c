@@ -11,6 +11,8 @@
 #include "src/interp/names.h"
 #include "src/interp/raise.h"
 
+#include "src/world/number.h"
+
 #include "src/attr/attr.h"
 
 #include "src/call/call.h"
@@ -424,10 +426,14 @@ PyObject *do_super_attr(world *w, PyObject *super, PyObject *type, PyObject *sel
     return value;
 }
 
+// Numbers that are left open stay so: tensors take them, and lists ask for their __index__.
 PyObject *do_build_slice(world *w, py_slot *parts, int count) {
-    for (int i = 0; i < count; i++)
-        if (open_slot(w, &parts[i]) < 0)
+    for (int i = 0; i < count; i++) {
+        number n;
+        int open = door_number(w, py_slot_get(&parts[i]), &n);
+        if (open < 0 || (!open && open_slot(w, &parts[i]) < 0))
             return NULL;
+    }
     return build_slice(py_slots_objects(parts), count);
 }
 

@@ -60,7 +60,9 @@ static int is_wanted(const world *w, const lazy *l, number hint) {
 
 status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high, number *n) {
     sizes *known = world_sizes(w);
-    return known && sizes_symbol(known, s, hint, low, high, n) ? ST_OK : ST_ERROR;
+    if (!known || !sizes_symbol(known, s, hint, low, high, n))
+        return ST_ERROR;
+    return vec_push(&w->numbers.symbols, ((symbol){s, *n}));
 }
 
 // A lazy of a number whose place is wanted symbolic gets its symbol.
@@ -216,6 +218,12 @@ static int apply(world *w, number_op op, number a, number b, PyObject **result) 
 int number_unary(world *w, number_op op, PyObject *o, PyObject **result) {
     number n;
     int open = door_number(w, o, &n);
+    bool itself = open > 0 && ((op == NUMBER_TO_INT && n.kind == NUMBER_INT) ||
+                               (op == NUMBER_TO_FLOAT && n.kind == NUMBER_FLOAT));
+    if (itself) { // int() of an exact int gives that object
+        *result = Py_NewRef(o);
+        return 1;
+    }
     return open > 0 ? apply(w, op, n, number_int(0), result) : open;
 }
 

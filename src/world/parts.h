@@ -63,11 +63,17 @@ typedef struct world_input {
 
 // --- numbers that are kept open ---
 
+typedef struct symbol {
+    source *place;
+    number number;
+} symbol;
+
 typedef struct world_numbers {
-    sizes *sizes;         // what is known of them; NULL as long as there is none
-    map sources;          // computed expression → source *
-    VEC(lazy *) computed; // what stands for them; the arena's
-    int guarded;          // how many of the conditions of `sizes` are guards
+    sizes *sizes;               // what is known of them; NULL as long as there is none
+    map sources;                // computed expression → source *
+    VEC(lazy *) computed;       // what stands for them; the arena's
+    VEC(struct symbol) symbols; // in the order in which they were made
+    int guarded;                // how many of the conditions of `sizes` are guards
 } world_numbers;
 
 // --- what was made inside ---

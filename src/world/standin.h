@@ -25,6 +25,8 @@ typedef struct standin_kind {
     PyObject *(*compare)(struct world *w, PyObject *left, PyObject *right, int operator);
     PyObject *(*getitem)(struct world *w, PyObject *o, PyObject *key);
     int (*setitem)(struct world *w, PyObject *o, PyObject *key, PyObject *value);
+    // What len() gives; new reference.
+    PyObject *(*length)(struct world *w, PyObject *o);
     // Records a node that fails if the value is not true: 1; 0: there is no such node for this
     // value; -1.
     int (*check)(struct world *w, PyObject *o, PyObject *message);

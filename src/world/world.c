@@ -234,6 +234,7 @@ void world_free(world *w) {
     map_clear(&w->in.values);
     map_clear(&w->in.lookups);
     map_clear(&w->numbers.sources);
+    vec_free(&w->numbers.symbols);
     vec_free(&w->numbers.computed);
     map_clear(&w->made.objects);
     map_clear(&w->in.fixed);

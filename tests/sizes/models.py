@@ -13,7 +13,12 @@ class Perceptron(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.GELU(), nn.Dropout(0.1), nn.Linear(32, 4)
+            nn.Linear(8, 32),
+            nn.ReLU(),
+            nn.Linear(32, 32),
+            nn.GELU(),
+            nn.Dropout(0.1),
+            nn.Linear(32, 4),
         )
 
     def forward(self, x):
@@ -80,7 +85,10 @@ class Conv1D(nn.Module):
     def __init__(self, to, of):
         super().__init__()
         self.to = to
-        self.weight, self.bias = nn.Parameter(torch.randn(of, to) * 0.1), nn.Parameter(torch.zeros(to))
+        self.weight, self.bias = (
+            nn.Parameter(torch.randn(of, to) * 0.1),
+            nn.Parameter(torch.zeros(to)),
+        )
 
     def forward(self, x):
         shape = x.size()[:-1] + (self.to,)
@@ -105,7 +113,11 @@ class GptBlock(nn.Module):
         a = a.transpose(1, 2).reshape(*x.shape[:-1], HIDDEN).contiguous()
         x = x + self.out(a)
         h = self.up(self.second(x))
-        h = 0.5 * h * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (h + 0.044715 * torch.pow(h, 3.0))))
+        h = (
+            0.5
+            * h
+            * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (h + 0.044715 * torch.pow(h, 3.0))))
+        )
         return x + self.down(h), (k, v)
 
 

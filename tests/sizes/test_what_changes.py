@@ -8,10 +8,16 @@ from stator._policy import Policy
 CHANGED, ALL, INTS, FLOATS = 1, 2, 4, 8
 
 
+class Saying(Policy):
+    numbers = 0
+
+    def __init__(self, numbers):
+        super().__init__()
+        self.numbers = numbers
+
+
 def compile_with(f, numbers=CHANGED | INTS | FLOATS):
-    policy = Policy()
-    policy.numbers = numbers
-    return _engine.compiled(f, _compile.make_compiler("eager", policy, keep_empty=True))
+    return _engine.compiled(f, _compile.make_compiler("eager", Saying(numbers), keep_empty=True))
 
 
 def opened(f, calls, numbers=CHANGED | INTS | FLOATS):

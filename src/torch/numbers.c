@@ -1,0 +1,109 @@
+// Numbers that are left open, as arguments of calls: placeholders for what was read from outside,
+// nodes for what was computed of it. They are made where they are first used.
+#include "src/torch/room.h"
+
+PyObject *opened_or_number(world *w, PyObject *o) {
+    number n;
+    int open = is_lazy(o) ? door_number(w, o, &n) : 0;
+    return open > 0 ? o : open < 0 ? NULL : door_open(w, o);
+}
+
+static PyObject *plain_object(number n) {
+    return n.kind == NUMBER_FLOAT  ? PyFloat_FromDouble(n.hint.d)
+           : n.kind == NUMBER_BOOL ? PyBool_FromLong((long)n.hint.i)
+                                   : PyLong_FromLongLong(n.hint.i);
+}
+
+PyObject *number_value(world *w, const node *n) {
+    const torch_trace *t = w->torch;
+    if (n->value.e && !t->checking)
+        number_settle(w->graph->sizes, n->value);
+    return plain_object(n->value);
+}
+
+// The size of a tensor stands before it, in the order of dimensions; others where they were first
+// looked at.
+int number_rank(world *w, const node *n) {
+    const source *place = expr_place(n->value.e);
+    const source *owner =
+        place->kind == SOURCE_SIZE || place->kind == SOURCE_STRIDE ? place->parent : NULL;
+    const torch_trace *t = w->torch;
+    for (uint32_t i = 0; owner && i < t->all.count; i++) {
+        standin *s = (standin *)t->all.items[i];
+        record *r = s->input ? record_of(w, (PyObject *)s) : NULL;
+        if (r && r->source == owner)
+            return 2 * s->rank - 1;
+    }
+    return 4 * (place->reg >= 0 ? place->reg : guard_needed(w->guards));
+}
+
+// --- nodes ---
+
+static node *new_symbol(world *w, number n) {
+    PyObject *name = input_name(w, expr_place(n.e));
+    node *made = name ? graph_input(w->graph, NULL, name, NULL) : NULL;
+    Py_XDECREF(name);
+    return made;
+}
+
+// What computes the operation, in words that stock's graphs use. Borrowed; NULL: none does.
+static PyObject *function_of(number_op op, number a, number b) {
+    bool mixed = !number_is_unary(op) && a.kind != b.kind;
+    if (mixed && (op == NUMBER_MIN || op == NUMBER_MAX)) // torch's would make both floats
+        return NULL;
+    PyObject *functions = PyDict_GetItemString(facts.glue, "numbers");
+    return functions ? PyDict_GetItemString(functions, number_op_names[op]) : NULL;
+}
+
+static node *new_operation(world *w, number n) {
+    number_op op;
+    number a, b;
+    if (!expr_split(n.e, &op, &a, &b))
+        return new_symbol(w, n);
+    PyObject *function = function_of(op, a, b), *args = NULL;
+    if (!function)
+        return NULL;
+    PyObject *left = number_argument(w, a);
+    PyObject *right = left && !number_is_unary(op) ? number_argument(w, b) : NULL;
+    if (left && (right || number_is_unary(op)))
+        args = right ? PyTuple_Pack(2, left, right) : PyTuple_Pack(1, left);
+    PyObject *stack = args ? world_stack(w) : NULL;
+    node *made =
+        stack ? graph_call(w->graph, NODE_CALL_FUNCTION, function, args, NULL, NULL, stack) : NULL;
+    Py_XDECREF(left);
+    Py_XDECREF(right);
+    Py_XDECREF(args);
+    Py_XDECREF(stack);
+    return made;
+}
+
+// One node for an expression, in the outermost graph: bodies end. Borrowed from the graph.
+static node *node_of_number(world *w, torch_trace *t, number n) {
+    uint64_t *known = map_get(&t->numbers, map_key(n.e));
+    if (known)
+        return (node *)(uintptr_t)*known;
+    node *made = new_operation(w, n);
+    if (!made)
+        return NULL;
+    made->is_number = true;
+    made->value = n;
+    bool kept = map_put(&t->numbers, map_key(n.e), map_key(made)) == ST_OK;
+    Py_DECREF(made); // the graph's
+    return kept ? made : NULL;
+}
+
+PyObject *number_argument(world *w, number n) {
+    torch_trace *t = trace_of(w);
+    if (!t)
+        return NULL;
+    if (n.e)
+        n = number_current(w->graph->sizes, n);
+    node *made = n.e ? node_of_number(w, t, n) : NULL;
+    if (made)
+        return Py_XNewRef(graph_lift(w->scope, made));
+    if (PyErr_Occurred() || w->stop.broken)
+        return NULL;
+    if (n.e)
+        number_settle(w->graph->sizes, n);
+    return plain_object(n);
+}
