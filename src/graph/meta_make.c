@@ -94,8 +94,8 @@ meta_answer meta_new_full(meta_call *c) {
 meta_answer meta_arange(meta_call *c) {
     size start = size_of(0), end, step = size_of(1);
     bool one = !c->args[1];
-    if (!c->args[0] || (one && (c->args[2] || c->given == 0)) || !size_of_int(c->args[0], one ? &end : &start) ||
-        (!one && !size_of_int(c->args[1], &end)) ||
+    if (!c->args[0] || (one && (c->args[2] || c->given == 0)) ||
+        !size_of_int(c->args[0], one ? &end : &start) || (!one && !size_of_int(c->args[1], &end)) ||
         (c->args[2] && !size_of_int(c->args[2], &step)) ||
         size_is_less(c->sizes, step, size_of(1)) || !size_is_less(c->sizes, start, end))
         return META_UNKNOWN;

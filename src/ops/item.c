@@ -155,8 +155,7 @@ static PyObject *getitem_natively(world *w, PyObject *container, PyObject *key) 
     PyObject *opened = Py_NewRef(key), *result = NULL;
     if (key_open(w, container, SPECIAL_getitem, &opened) == ST_OK) {
         result = made_by_factory(w, container, opened);
-        if (!result && !PyErr_Occurred() && PySlice_Check(opened) &&
-            op_is_open_tuple(w, container))
+        if (!result && !PyErr_Occurred() && PySlice_Check(opened) && op_is_open_tuple(w, container))
             result = op_on_tuples(PyObject_GetItem, container, opened);
         else if (!result && !PyErr_Occurred())
             result = PyObject_GetItem(container, opened);
