@@ -38,12 +38,15 @@ bool number_plain(PyObject *o, number *n) {
     return overflow == 0;
 }
 
+// Ints beyond these are settled. Expressions take the least and the largest int of 64 bits for "no
+// bound", and differences and negatives of what they are made of must not come near them.
+static const int64_t most = INT64_C(1) << 61;
+
 // Whether expressions may have it. NaNs are told apart by identity, which expressions do not know.
-// The least and the largest int stand for "no bound" there.
 static bool is_usable(number n) {
     return n.kind == NUMBER_FLOAT  ? n.hint.d == n.hint.d
            : n.kind == NUMBER_BOOL ? true
-                                   : n.hint.i != INT64_MIN && n.hint.i != INT64_MAX;
+                                   : n.hint.i >= -most && n.hint.i <= most;
 }
 
 // Whether the terms want the number at a place symbolic: 1, 0, -1.

@@ -3,6 +3,8 @@ same types, whether or not an entry fits; and few entries where the number need 
 
 import itertools
 import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +139,21 @@ def test_decisions_are_guarded_and_values_are_not(text, values, most):
     compiled = compile_open(f)
     assert differences(f, compiled, [(v,) for v in values]) == []
     assert entries(compiled) <= most, [row["guards"] for row in compiled.compiler.entries()]
+
+
+ROWS = re.findall(
+    r'^NUMBERS\("([\w.]+)", (\d)',
+    (Path(__file__).parents[2] / "src/call/numbers.def").read_text(),
+    re.M,
+)
+
+
+@pytest.mark.parametrize("path, takes", ROWS)
+def test_every_function_of_the_table_keeps_numbers_open(path, takes):
+    for text in [f"{path}(n)"] if takes == "1" else [f"{path}(n, 3)", f"{path}(100, n)"]:
+        f = program(text)
+        compiled = compile_open(f)
+        assert differences(f, compiled, [(v,) for v in (5, 9, 1000, 2**20, 7)]) == []
+        assert entries(compiled) == 1
+        wrong = program(text.replace("(n", "(n, n, n, n").replace(", n)", ", n, n, n)"))
+        assert differences(wrong, compile_open(wrong), [(5,), (9,)]) == []

@@ -7,6 +7,7 @@ import contextvars
 import dataclasses
 import functools
 import itertools
+import random
 
 import pytest
 
@@ -430,3 +431,15 @@ def test_a_question_whose_negation_alone_is_known():
     compiled = compile_open(f)
     calls = [(2**62, 3), (5, 3), (-7, 3), (0, 1), (2**62, -3), (-(2**62), 7), (3, 0)]
     assert differences(f, compiled, calls) == []
+
+
+@pytest.mark.parametrize("power", [52, 53, 60, 61, 62, 63, 64])
+def test_comparisons_near_the_ends_of_64_bits(power):
+    def f(n, m):
+        return (n ^ 0) > True, n < m, n - m > 0, -n >= m, n == -m, 1 if n + m else 2
+
+    ends = [sign * 2**power + near for sign in (1, -1) for near in (-2, -1, 0, 1, 2)] + [0, 2, -7]
+    pairs = list(itertools.product(ends, ends))
+    for seed in range(3):
+        random.Random(seed).shuffle(pairs)
+        assert differences(f, compile_open(f), pairs[:60]) == []
