@@ -287,6 +287,25 @@ def _numbers_among(
     return Numbers(frozenset(floats), plain)
 
 
+# One of the engine's inputs, or the size of one of them: (input, dimension).
+Pick = int | tuple[int, int]
+
+
+def _sort_placeholders(
+    module: torch.fx.GraphModule, order: list[tuple[Pick, torch.fx.Node | None]]
+) -> None:
+    """Those that are not there are made."""
+    graph = module.graph
+    for pick, node in reversed(order):
+        first = next(iter(graph.nodes))
+        if node is None:
+            with graph.inserting_before(first):
+                graph.placeholder("s{}_{}".format(*pick))  # type: ignore[misc]
+        elif node is not first:
+            first.prepend(node)
+    module.recompile()
+
+
 # What to call, what it relies on, and the symbols that must have this call's values.
 Given = tuple[Callable[..., Any], list[Any], list[int]]
 
@@ -301,18 +320,48 @@ class _Symbolic:
         self._inputs = [_input(given) for given in numbers[1]]
         self._conditions = numbers[2]
 
+    def _picked(self, pick: Pick) -> tuple[_shapes.Input, Any, str]:
+        """What an input is, an example, and where it comes from."""
+        if isinstance(pick, int):
+            return self._inputs[pick], self._examples[pick], self._texts[pick]
+        i, d = pick
+        tensor: Any = self._inputs[i]
+        return tensor.sizes[d], None, f"{self._texts[i]}.size()[{d}]"
+
+    def _arrange(self, module: torch.fx.GraphModule, kept: list[int]) -> list[Pick]:
+        """As stock graphs are: the sizes of a tensor that are symbols stand before it, whether they
+        are used or not."""
+        nodes: dict[Pick, torch.fx.Node] = dict(
+            zip(kept, module.graph.find_nodes(op="placeholder"), strict=True)
+        )
+        numbers: dict[Any, Pick] = {self._inputs[i]: i for i in kept
+                                    if _shapes.is_symbol(self._inputs[i])}  # fmt: skip
+        sizes: dict[Any, tuple[int, int]] = {}  # symbols, by where they are first seen
+        for i in kept:
+            given: Any = self._inputs[i]
+            for d, expr in enumerate(given.sizes if isinstance(given, _shapes.Sizes) else ()):
+                if _shapes.is_symbol(expr):
+                    sizes.setdefault(expr, (i, d))
+        order: list[Pick] = []
+        for i in kept:
+            order += [numbers.get(expr, place) for expr, place in sizes.items() if place[0] == i]
+            if not _shapes.is_symbol(self._inputs[i]) or self._inputs[i] not in sizes:
+                order.append(i)
+        _sort_placeholders(module, [(pick, nodes.get(pick)) for pick in order])
+        return order
+
     def give(self, backend: Backend, shown: bool, fixed: frozenset[int]) -> Given:
         """Symbols that are `fixed` have this call's values in the graph itself."""
         kinds = _numbers_among(self._inputs, self._symbols, fixed)
-        kept = [i for i in range(len(self._inputs)) if i not in kinds.plain]
-        inputs, texts = [self._inputs[i] for i in kept], [self._texts[i] for i in kept]
-        examples = [self._examples[i] for i in kept]
+        known = [i for i in range(len(self._inputs)) if i not in kinds.plain]
+        module = to_fx(self._graph, kinds)
+        kept = self._arrange(module, known) if shown else list[Pick](known)
+        inputs, examples, texts = map(list, zip(*map(self._picked, kept), strict=True))
         sources = _sources.sources(texts)
         if any(map(_shapes.symbols_in, inputs)):
             shapes = _shapes.symbolic(self._symbols, inputs, examples, sources, self._conditions)
         else:
             shapes = _shapes.plain(examples, sources)
-        module = to_fx(self._graph, kinds)
         if shapes.has_symbols and (shown or _has_bodies(module)):
             shapes.run(module)
         handed = give(module, shapes, texts, backend)
@@ -339,15 +388,15 @@ def hand_over_symbolic(
             fixed |= wanted.symbols
 
 
-def _taking(compiled: Callable[..., Any], kept: list[int], kinds: Numbers) -> Callable[..., Any]:
+def _taking(compiled: Callable[..., Any], kept: list[Pick], kinds: Numbers) -> Callable[..., Any]:
     """Takes all inputs, and gives on those that the backend knows. Floats go as tensors: new ones,
     since backward passes keep them."""
-    if not kinds.floats and not kinds.plain:
+    if not kinds.floats and kept == list(range(len(kept))) and not kinds.plain:
         return compiled
     floats = [at for at, i in enumerate(kept) if i in kinds.floats]
 
     def call(*args: Any) -> Any:
-        given = [args[i] for i in kept]
+        given = [args[i] if isinstance(i, int) else args[i[0]].shape[i[1]] for i in kept]
         for at in floats:
             given[at] = torch.tensor(given[at], dtype=torch.float64, device="cpu")
         return compiled(*given)

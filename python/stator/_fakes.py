@@ -1,6 +1,7 @@
 """Fake tensors: made of tensors or of sizes, and given to torch's operations to see what comes out
 of these and what they leave behind. C calls the functions here with the hook off."""
 
+import contextlib
 import logging
 import threading
 from collections.abc import Iterator
@@ -47,8 +48,8 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
     stator_effects = 0
     stator_overwrites = False
 
-    def __init__(self, late: bool) -> None:
-        super().__init__()
+    def __init__(self, late: bool, shape_env: Any = None) -> None:
+        super().__init__(shape_env)
         self.stator_late = late  # fakes are made for one operation each
         self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes
         self.stator_made: set[int] = set()  # those of fakes made late
@@ -88,11 +89,11 @@ def _named(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
 def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """The arguments that an operation writes to."""
     given = list(_named(func, args, kwargs))
-    silent = func in _SILENT and all(value for argument, value in given
-                                     if argument.name == "training")  # fmt: skip
+    training = all(value for argument, value in given if argument.name == "training")
     for argument, value in given:
         told = argument.alias_info is not None and argument.alias_info.is_write
-        if not told and not (silent and argument.name in ("running_mean", "running_var")):
+        running = argument.name in ("running_mean", "running_var")
+        if not (training and (told or func in _SILENT) if running else told):
             continue
         values = value if isinstance(value, (list, tuple)) else (value,)
         yield from (item for item in values if isinstance(item, torch.Tensor))
@@ -194,7 +195,7 @@ def run(mode: _Mode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
             raise NotImplementedError("dropout of a tensor made in inference mode")
     _running.fakes = True
     try:
-        with mode:
+        with mode, private.decomposing() if mode.shape_env else contextlib.nullcontext():
             return function(*args, **kwargs) if kwargs else function(*args)
     finally:
         _running.fakes = False

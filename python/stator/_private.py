@@ -28,6 +28,7 @@ from torch._C import DispatchKey as DispatchKey
 from torch._C import DispatchKeySet as DispatchKeySet
 from torch._C import TensorBase as TensorBase
 from torch._C._dynamo.guards import GlobalStateGuard as GlobalStateGuard
+from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo import config as config
 from torch._dynamo import decorators, eval_frame, external_utils, trace_rules
 from torch._dynamo import exc as exc
@@ -286,14 +287,24 @@ def forgetful_mode(**settings: Any) -> FakeTensorMode:
 
 
 class ForgetfulMode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """The same, as a class. Sizes are plain numbers."""
+    """The same, as a class. Without a ShapeEnv sizes are plain numbers."""
 
-    def __init__(self) -> None:
-        super().__init__(static_shapes=True, **_FORGETFUL)
+    def __init__(self, shape_env: ShapeEnv | None = None) -> None:
+        super().__init__(shape_env=shape_env, static_shapes=shape_env is None, **_FORGETFUL)
         if self.propagate_real_tensors:  # a setting of torch's: each fake has a tensor with values
             self.propagate_real_tensors = False
             converter = type(self.fake_tensor_converter)
             self.fake_tensor_converter = converter(copy_data=False, **_FORGETFUL)
+
+
+return_types = frozenset(
+    kind for kind in vars(torch.return_types).values() if isinstance(kind, type)
+)
+
+
+def is_sequence_type(kind: type) -> bool:
+    """Of what operations give that give several tensors."""
+    return kind in (tuple, list) or kind in return_types
 
 
 # -- autograd.Function --
@@ -375,6 +386,11 @@ def backward_at_once() -> contextlib.AbstractContextManager[Any]:
     return patched  # type: ignore[no-any-return]
 
 
+# In which operations made of others are taken apart in Python, where sizes may be symbols. (In C++
+# some take them for plain numbers.)
+decomposing = enable_python_dispatcher
+
+
 def forced_floats() -> set[str]:
     """The symbols of floats that a backend could not take, by name: it asks for another trace."""
     return set(TensorifyState.force_specializations)
@@ -443,7 +459,7 @@ def number_functions() -> dict[str, Any]:
         "floor": math.floor,
         "ceil": math.ceil,
         "round": round,
-        "sqrt": torch._sym_sqrt,  # type: ignore[attr-defined]
+        "sqrt": sym_sqrt,
     }
 
 

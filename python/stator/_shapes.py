@@ -7,6 +7,7 @@ backend asks of it is answered by this call's values, and comes back as conditio
 
 import contextlib
 import math
+import re
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -58,6 +59,9 @@ def symbols_in(given: Input) -> frozenset[int]:
     return frozenset().union(*map(_expressions.symbols_of, parts))
 
 
+# The text of a symbol that is a size or a stride.
+_SIZE = re.compile(r"(.*)\.(size|stride)\(\)\[(\d+)\]", re.DOTALL)
+
 # Beyond any size: older versions of torch have such numbers in place of infinity.
 _ENDLESS = 1 << 62
 
@@ -78,7 +82,140 @@ def _is_read(expr: Expr) -> bool:
     )
 
 
-class Shapes:
+class Env:
+    """A ShapeEnv with symbols of the engine's. What is asked of it becomes conditions."""
+
+    def __init__(self, symbols: Sequence[Symbol]) -> None:
+        self._symbols = list(symbols)
+        self._hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
+        self.env = private.ShapeEnv(tracked_fakes=[])
+        self._pinned: set[int] = set()
+        self._numbers: dict[int, Any] = {}  # SymInts and SymFloats, by symbol
+        self._known: dict[Any, Expr] = {}  # what sympy's symbols stand for
+        self._own: dict[int, Any] = {}  # sympy's symbols of ints, by symbol
+        # What was known before something is asked: first, and after conditions were told.
+        self._first_ranges: dict[int, _expressions.Bounds] = {}
+        self._told_ranges: dict[int, _expressions.Bounds] = {}
+        self._told_guards = 0
+        self._told_replacements: dict[Any, Any] = {}
+
+    # -- symbols --
+
+    def _add_number(self, index: int, made: Any) -> None:
+        self._numbers[index] = made
+        if isinstance(made, int):
+            self._pinned.add(index)  # sizes 0 and 1 are plain numbers to torch
+        elif not isinstance(made, float):
+            self._known[made.node.expr] = _expressions.symbol(index)
+            if isinstance(made, torch.SymInt):
+                self._own[index] = made.node.expr
+
+    def _make_size(self, hint: int, source: private.Source) -> Any:
+        made = self.env.create_symbol(hint, source, private.DimDynamic.DYNAMIC)
+        return self.env.create_symintnode(made, hint=hint, source=source)
+
+    def _make_int(self, hint: int, source: private.Source) -> Any:
+        kind = private.DimDynamic.DYNAMIC
+        return self.env.create_unspecified_symint_and_symbol(hint, source, kind)
+
+    # -- conditions --
+
+    def _is_float(self, index: int) -> bool:
+        return isinstance(self._hints[index], float)
+
+    def _tell(self, conditions: Sequence[Expr]) -> None:
+        """Guarded already, so the backend may use it."""
+        for i in self._own:
+            number, symbol = self._numbers[i], self._symbols[i]
+            bool(symbol.low is None or number >= symbol.low)
+            bool(symbol.high is None or number <= symbol.high)
+        for condition in conditions:
+            if not any(map(self._is_float, _expressions.symbols_of(condition))):
+                bool(_expressions.evaluate(condition, self._numbers))
+
+    def _pin_known(self, found: Any) -> None:
+        """All symbols in an expression that cannot be put in other words."""
+        for part in found.free_symbols:
+            known = self._known.get(part)
+            self._pinned |= (
+                frozenset(self._hints) if known is None else _expressions.symbols_of(known)
+            )
+
+    def _holds(self, condition: Expr) -> bool:
+        try:
+            return bool(_expressions.evaluate(condition, self._hints))
+        except (ArithmeticError, ValueError, TypeError):
+            return False
+
+    def _conditions(self) -> Iterator[Expr]:
+        """Those that can be put in words. The symbols of the others are pinned."""
+        guards = [
+            part for guard in self.env.guards[self._told_guards :] for part in _parts(guard.expr)
+        ]
+        for found in guards:
+            yield from self._translated(found)
+        solved = {
+            frozenset(found.free_symbols) for found in guards if type(found).__name__ == "Equality"
+        }
+        for symbol, value in self.env.replacements.items():
+            if self._told_replacements.get(symbol) != value:
+                equation = private.sympy_eq(symbol, value)
+                if value.is_number or frozenset(equation.free_symbols) not in solved:
+                    yield from self._translated(equation)
+
+    def _translated(self, found: Any) -> Iterator[Expr]:
+        try:
+            condition = _expressions.from_sympy(found, self._known)
+        except _expressions.Unknown:
+            return self._pin_known(found)
+        symbols = _expressions.symbols_of(condition)
+        floats = any(map(self._is_float, symbols))
+        if _is_pin(condition) or (floats and not _is_read(condition)) or not self._holds(condition):
+            self._pinned |= symbols
+        elif symbols:
+            yield condition
+
+    def _ranges(self) -> dict[int, _expressions.Bounds]:
+        """What torch knows of the ints, by symbol."""
+        ranges = {}
+        for index, made in self._own.items():
+            found = self.env.var_to_range[made]
+            ranges[index] = _bound(found.lower), _bound(found.upper)
+        return ranges
+
+    def _range_conditions(self, ranges: dict[int, _expressions.Bounds]) -> Iterator[Expr]:
+        """Torch takes sizes for 2 or more, and keeps what is decided of one symbol as a range."""
+        for index, found in ranges.items():
+            first, told = self._first_ranges[index], self._told_ranges[index]
+            guarded = self._symbols[index].low, self._symbols[index].high
+            for op, end in (("ge", 0), ("le", 1)):
+                bound = found[end]
+                asked = bound != told[end]
+                assumed = bound == first[end] and bound != guarded[end]
+                if bound is not None and (asked or assumed):
+                    yield (op, _expressions.symbol(index), bound)
+
+    def _remember(self) -> None:
+        """What is asked from now on is new."""
+        self._told_ranges = self._ranges()
+        self._told_guards = len(self.env.guards)
+        self._told_replacements = dict(self.env.replacements)
+
+    def _found(self) -> Found:
+        conditions = [*dict.fromkeys(self._conditions())]
+        ranges = self._ranges()
+        kept = [
+            condition
+            for condition in (
+                *self._range_conditions(ranges),
+                *(one for one in conditions if not _expressions.follows(one, ranges)),
+            )
+            if not _expressions.symbols_of(condition) <= self._pinned
+        ]
+        return Found(kept, frozenset(self._pinned))
+
+
+class Shapes(Env):
     """The ShapeEnv of one graph.
 
     `inputs`, `examples` and `sources` are those of the graph's placeholders, in order. `examples`
@@ -92,31 +229,20 @@ class Shapes:
         examples: Sequence[Any],
         sources: Sequence[private.Source],
     ) -> None:
-        self._symbols = symbols
+        super().__init__(symbols)
         self._inputs = [_plain_sizes(example) if given is None else given
                         for given, example in zip(inputs, examples, strict=True)]  # fmt: skip
         self.sources = list(sources)  # of sizes they become torch's own kind
-        self._hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
         self.has_symbols = len(symbols) > 0
         self._shown = frozenset(given[1] for given in self._inputs
-                                if isinstance(given, tuple) and _is_symbol(given))  # fmt: skip
+                                if isinstance(given, tuple) and is_symbol(given))  # fmt: skip
         self._check_floats()
-        self.env = private.ShapeEnv(tracked_fakes=[])
         self.mode = private.forgetful_mode(shape_env=self.env)
         self.contexts: dict[int, Any] = {}  # by the index of an input that is a tensor
         self.examples = list(examples)
-        self._pinned: set[int] = set()
-        self._numbers: dict[int, Any] = {}  # SymInts and SymFloats, by symbol
-        self._known: dict[Any, Expr] = {}  # what sympy's symbols stand for
         self._fakes: list[Any] = [None] * len(inputs)  # a mode only remembers those that live
         self._homes: dict[int, private.Source] = {}  # sizes and strides of inputs
-        self._own: dict[int, Any] = {}  # sympy's symbols of ints, by symbol
         self._named: Set[int] = frozenset()  # symbols that torch names
-        # What was known before the backend was called: first, and after conditions were told.
-        self._first_ranges: dict[int, _expressions.Bounds] = {}
-        self._told_ranges: dict[int, _expressions.Bounds] = {}
-        self._told_guards = 0
-        self._told_replacements: dict[Any, Any] = {}
 
     def _check_floats(self) -> None:
         odd = {i for i in self._shown if not math.isfinite(self._hints[i])}
@@ -129,13 +255,18 @@ class Shapes:
     # -- symbols --
 
     def _find_homes(self) -> Iterator[tuple[int, private.Source]]:
-        """Symbols that are a size or a stride of an input, with that place."""
+        """Symbols that are a size or a stride of a tensor, with that place; best in an input."""
+        for index, symbol in enumerate(self._symbols):
+            if found := _SIZE.fullmatch(symbol.text):
+                kind = private.TensorProperty[found[2].upper()]
+                place = _sources.source(found[1])
+                yield index, private.TensorPropertySource(place, kind, int(found[3]))
         rows = [(given, source) for given, source in self._rows()
                 if isinstance(given, Sizes)]  # fmt: skip
         for kind, at in ((private.TensorProperty.STRIDE, 1), (private.TensorProperty.SIZE, 0)):
             for given, source in reversed(rows):
                 for d, expr in reversed(list(enumerate(given[at]))):
-                    if _is_symbol(expr):
+                    if is_symbol(expr):
                         yield expr[1], private.TensorPropertySource(source, kind, d)
 
     def _source_of(self, index: int) -> private.Source:
@@ -152,12 +283,8 @@ class Shapes:
         hint, source = self._hints[index], self._source_of(index)
         if isinstance(hint, float):
             return self._make_float(index, hint, source) if index in self._shown else hint
-        if index not in self._homes:
-            return self.env.create_unspecified_symint_and_symbol(
-                hint, source, private.DimDynamic.DYNAMIC
-            )
-        made = self.env.create_symbol(hint, source, private.DimDynamic.DYNAMIC)
-        return self.env.create_symintnode(made, hint=hint, source=source)
+        make = self._make_size if index in self._homes else self._make_int
+        return make(hint, source)
 
     def _make_float(self, index: int, hint: float, source: private.Source) -> Any:
         """Backends take floats as tensors of one number, and know them by their `item()`."""
@@ -174,13 +301,7 @@ class Shapes:
 
     def _make_numbers(self) -> None:
         for index in range(len(self._symbols)):
-            made = self._numbers[index] = self._make_number(index)
-            if isinstance(made, int):
-                self._pinned.add(index)  # sizes 0 and 1 are plain numbers to torch
-            elif not isinstance(made, float):
-                self._known[made.node.expr] = _expressions.symbol(index)
-                if isinstance(made, torch.SymInt):
-                    self._own[index] = made.node.expr
+            self._add_number(index, self._make_number(index))
         self._first_ranges = self._ranges()
 
     # -- tensors --
@@ -272,16 +393,14 @@ class Shapes:
         for i, given in enumerate(self._inputs):
             if not isinstance(given, Sizes) and i not in self.contexts:
                 self.examples[i] = _expressions.evaluate(given, self._numbers)
-            if isinstance(given, tuple) and _is_symbol(given):
+            if isinstance(given, tuple) and is_symbol(given):
                 self.sources[i] = self._homes.pop(given[1], self.sources[i])
-        self._told_ranges = self._ranges()
-        self._told_guards = len(self.env.guards)
-        self._told_replacements = dict(self.env.replacements)
+        self._remember()
 
     def name_of(self, i: int) -> str | None:
         """What torch calls an input that is a size or stride of another one."""
         given: Any = self._inputs[i]
-        return str(self._own[given[1]]) if _is_symbol(given) and given[1] in self._named else None
+        return str(self._own[given[1]]) if is_symbol(given) and given[1] in self._named else None
 
     def value_of(self, i: int) -> Any:
         """What stands for an input while a backend looks at the graph: a fake, or a SymInt."""
@@ -293,7 +412,7 @@ class Shapes:
         operation may change the sizes of what it is given."""
         mode = private.forgetful_mode(shape_env=self.env)
         given = [self._another(mode, i) for i in range(len(self.examples))]
-        with mode, contextlib.suppress(*private.fake_errors):
+        with mode, private.decomposing(), contextlib.suppress(*private.fake_errors):
             _Run(module).run(*given)
 
     def _another(self, mode: private.FakeTensorMode, i: int) -> Any:
@@ -306,83 +425,7 @@ class Shapes:
         fake.item_memo = self._fakes[i].item_memo
         return fake
 
-    # -- conditions --
-
-    def _is_float(self, index: int) -> bool:
-        return isinstance(self._hints[index], float)
-
-    def _tell(self, conditions: Sequence[Expr]) -> None:
-        """Guarded already, so the backend may use it."""
-        for i, symbol in enumerate(self._symbols):
-            number = self._numbers[i]
-            if isinstance(number, torch.SymInt):
-                bool(symbol.low is None or number >= symbol.low)
-                bool(symbol.high is None or number <= symbol.high)
-        for condition in conditions:
-            if not any(map(self._is_float, _expressions.symbols_of(condition))):
-                bool(_expressions.evaluate(condition, self._numbers))
-
-    def _pin_known(self, found: Any) -> None:
-        """All symbols in an expression that cannot be put in other words."""
-        for part in found.free_symbols:
-            known = self._known.get(part)
-            self._pinned |= (
-                frozenset(self._hints) if known is None else _expressions.symbols_of(known)
-            )
-
-    def _holds(self, condition: Expr) -> bool:
-        try:
-            return bool(_expressions.evaluate(condition, self._hints))
-        except (ArithmeticError, ValueError, TypeError):
-            return False
-
-    def _conditions(self) -> Iterator[Expr]:
-        """Those that can be put in words. The symbols of the others are pinned."""
-        guards = [
-            part for guard in self.env.guards[self._told_guards :] for part in _parts(guard.expr)
-        ]
-        for found in guards:
-            yield from self._translated(found)
-        solved = {
-            frozenset(found.free_symbols) for found in guards if type(found).__name__ == "Equality"
-        }
-        for symbol, value in self.env.replacements.items():
-            if self._told_replacements.get(symbol) != value:
-                equation = private.sympy_eq(symbol, value)
-                if value.is_number or frozenset(equation.free_symbols) not in solved:
-                    yield from self._translated(equation)
-
-    def _translated(self, found: Any) -> Iterator[Expr]:
-        try:
-            condition = _expressions.from_sympy(found, self._known)
-        except _expressions.Unknown:
-            return self._pin_known(found)
-        symbols = _expressions.symbols_of(condition)
-        floats = any(map(self._is_float, symbols))
-        if _is_pin(condition) or (floats and not _is_read(condition)) or not self._holds(condition):
-            self._pinned |= symbols
-        elif symbols:
-            yield condition
-
-    def _ranges(self) -> dict[int, _expressions.Bounds]:
-        """What torch knows of the ints, by symbol."""
-        ranges = {}
-        for index, made in self._own.items():
-            found = self.env.var_to_range[made]
-            ranges[index] = _bound(found.lower), _bound(found.upper)
-        return ranges
-
-    def _range_conditions(self, ranges: dict[int, _expressions.Bounds]) -> Iterator[Expr]:
-        """Torch takes sizes for 2 or more, and keeps what is decided of one symbol as a range."""
-        for index, found in ranges.items():
-            first, told = self._first_ranges[index], self._told_ranges[index]
-            guarded = self._symbols[index].low, self._symbols[index].high
-            for op, end in (("ge", 0), ("le", 1)):
-                bound = found[end]
-                asked = bound != told[end]
-                assumed = bound == first[end] and bound != guarded[end]
-                if bound is not None and (asked or assumed):
-                    yield (op, _expressions.symbol(index), bound)
+    # -- what the backend relied on --
 
     def _overlaps(self, context: private.TracingContext) -> None:
         """Which inputs share memory is guarded, but not whether they overlap: sizes tell."""
@@ -414,18 +457,9 @@ class Shapes:
         if not self.has_symbols:
             return Found([], frozenset())
         self._overlaps(context)
-        conditions = [*dict.fromkeys(self._conditions())]
-        ranges = self._ranges()
+        found = self._found()
         self.env.freeze()
-        kept = [
-            condition
-            for condition in (
-                *self._range_conditions(ranges),
-                *(one for one in conditions if not _expressions.follows(one, ranges)),
-            )
-            if not _expressions.symbols_of(condition) <= self._pinned
-        ]
-        return Found(kept, frozenset(self._pinned))
+        return found
 
     def _floats_named(self, names: set[str]) -> frozenset[int]:
         return frozenset(expr[1] for made, expr in self._known.items()
@@ -449,7 +483,7 @@ def _parts(found: Any) -> Sequence[Any]:
     return found.args if type(found).__name__ == "And" else (found,)
 
 
-def _is_symbol(expr: Expr) -> bool:
+def is_symbol(expr: Expr) -> bool:
     return type(expr) is tuple and len(expr) == 2 and expr[0] == "symbol"
 
 
@@ -493,3 +527,49 @@ def symbolic(
     shapes = Shapes(symbols, inputs, examples, sources)
     shapes.fill(conditions)
     return shapes
+
+
+class Asking(Env):
+    """The ShapeEnv of a trace, in which torch's operations are run on symbolic sizes."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self._conditions_told = 0
+
+    def learn(self, rows: Sequence[Any], conditions: Sequence[Expr]) -> None:
+        """All symbols and conditions of the trace so far; the first ones are known already."""
+        for index in range(len(self._symbols), len(rows)):
+            symbol = Symbol(*rows[index])
+            self._symbols.append(symbol)
+            self._hints[index] = symbol.hint
+            self._add_number(index, self._make(index, symbol))
+        self._first_ranges = self._ranges() | self._first_ranges
+        self._tell(conditions[self._conditions_told :])
+        self._conditions_told = len(conditions)
+        self._pinned.clear()
+        self._remember()
+
+    def _make(self, index: int, symbol: Symbol) -> Any:
+        hint, source = symbol.hint, _sources.PlaceSource(f"{symbol.text} (symbol {index})")
+        if isinstance(hint, float):
+            made = self.env.create_unspecified_symbol(hint, source, private.DimDynamic.DYNAMIC)
+            return self.env.create_symfloatnode(made, hint=hint, source=source)
+        is_size = symbol.low is not None and symbol.low >= _LEAST_SIZE
+        return (self._make_size if is_size else self._make_int)(hint, source)
+
+    def number(self, expr: Expr) -> Any:
+        return _expressions.evaluate(expr, self._numbers)
+
+    def expr(self, number: Any) -> Expr:
+        """Of a size that an operation gives. `_expressions.Unknown` if there is none."""
+        if isinstance(number, int):
+            return number
+        return _expressions.from_sympy(number.node.expr, self._known)
+
+    def asked(self) -> Found:
+        """What operations have decided since `learn`."""
+        return self._found()
+
+
+# Torch takes sizes for this or more. Those that are less are no symbols of the engine's.
+_LEAST_SIZE = 2

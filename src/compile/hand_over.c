@@ -30,7 +30,7 @@ static PyObject *ask_backend(compiler *c, product *made, PyObject *const *regs, 
 
 // The guards with all that was added, in the place of those for trial. The trace is done then.
 static int seal(product *made) {
-    if (numbers_guard(made->trace) != ST_OK)
+    if (numbers_guard(made->trace) != ST_OK || numbers_end(made->trace, made) < 0)
         return -1;
     guard_program *sealed = guard_seal(made->trace->guards);
     if (!sealed)
@@ -43,7 +43,7 @@ static int seal(product *made) {
     return 0;
 }
 
-PyObject *hand_over_numbers(compiler *c, cache *k, product *made, PyObject *const *regs) {
+PyObject *hand_over_numbers(compiler *c, product *made, PyObject *const *regs) {
     given numbers = {.sizes = made->trace->numbers.sizes};
     PyObject *answer = ask_backend(c, made, regs, &numbers);
     PyObject *callable = NULL, *conditions, *pinned;
@@ -53,7 +53,6 @@ PyObject *hand_over_numbers(compiler *c, cache *k, product *made, PyObject *cons
         if (callable && (given_decide(&numbers, conditions, pinned) < 0 || seal(made) < 0))
             Py_CLEAR(callable);
     }
-    (void)k;
     given_clear(&numbers);
     Py_XDECREF(answer);
     return callable;

@@ -205,7 +205,7 @@ static PyObject *run_backend(compiler *c, plan *p, PyObject *const *regs) {
     return backend_callable(callable);
 }
 
-static int give_graph(compiler *c, cache *k, product *made, PyObject *const *regs) {
+static int give_graph(compiler *c, product *made, PyObject *const *regs) {
     plan *p = made->plan;
     graph *g = plan_graph_of(p);
     if (g == NULL || graph_operations(g) == 0)
@@ -214,8 +214,7 @@ static int give_graph(compiler *c, cache *k, product *made, PyObject *const *reg
     if (c->backend == Py_None || g->literal)
         how.replay = replay_new(g);
     else
-        how.callable =
-            made->open_end ? hand_over_numbers(c, k, made, regs) : run_backend(c, p, regs);
+        how.callable = made->open_end ? hand_over_numbers(c, made, regs) : run_backend(c, p, regs);
     if (how.replay == NULL && how.callable == NULL)
         return -1;
     plan_set_graph(p, how);
@@ -314,7 +313,7 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
         Py_XDECREF(why);
         Py_XDECREF(text);
         how = k->unit > 0 ? OUTCOME_INSTRUCTION : OUTCOME_NATIVE;
-    } else if (give_graph(c, k, made, regs) < 0) {
+    } else if (give_graph(c, made, regs) < 0) {
         how = give_up_if_forgiven(c, k, co, "backend");
     } else if (registers_grow(&regs, guard_registers(made->guards)) < 0) {
         how = OUTCOME_ERROR;

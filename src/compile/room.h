@@ -77,7 +77,7 @@ bool run_fitting(compiler *c, cache *k, guard_frame *f, PyObject **regs, PyObjec
 // hand_over.c. Gives the graph of a product with an open end to the backend, guards what the
 // backend relies on, and seals the guards. `regs` has the registers of those so far. New reference,
 // or NULL with an exception.
-PyObject *hand_over_numbers(compiler *c, cache *k, product *made, PyObject *const *regs);
+PyObject *hand_over_numbers(compiler *c, product *made, PyObject *const *regs);
 
 // make.c. Traces the frame, makes an entry and runs it.
 outcome make_entry(compiler *c, cache *k, guard_frame *f, PyObject **result, int *reach);

@@ -50,7 +50,7 @@ static bool symbol_named(void *data, PyObject *name, number *symbol) {
 
 // What is settled is a plain number. Otherwise a symbol stays itself, even if it is known to be
 // equal to something else: a placeholder has its own.
-static PyObject *number_to_object(given *g, number n) {
+PyObject *given_number(given *g, number n) {
     if (n.e && !number_current(g->sizes, n).e)
         n.e = NULL;
     return expr_to_object(n, name_of, g);
@@ -59,7 +59,7 @@ static PyObject *number_to_object(given *g, number n) {
 static PyObject *sizes_to_tuple(given *g, const size *items, int count) {
     PyObject *result = PyTuple_New(count);
     for (int i = 0; result && i < count; i++) {
-        PyObject *item = number_to_object(g, number_of_size(items[i]));
+        PyObject *item = given_number(g, number_of_size(items[i]));
         if (item)
             PyTuple_SET_ITEM(result, i, item);
         else
@@ -70,7 +70,7 @@ static PyObject *sizes_to_tuple(given *g, const size *items, int count) {
 
 static PyObject *input_to_object(given *g, const node *n) {
     if (n->is_number)
-        return number_to_object(g, n->value);
+        return given_number(g, n->value);
     const meta *m = &n->meta;
     if (m->dims < 0)
         return Py_NewRef(Py_None);
@@ -139,7 +139,7 @@ static bool add_symbols(given *g, given_text text, PyObject *list) {
 PyObject *given_numbers(given *g, const graph *graph, given_text text) {
     PyObject *symbols = PyList_New(0), *inputs = PyList_New(0), *conditions = PyList_New(0);
     PyObject *result = NULL;
-    if (symbols && inputs && conditions && add_inputs(g, graph, inputs) &&
+    if (symbols && inputs && conditions && (!graph || add_inputs(g, graph, inputs)) &&
         add_conditions(g, conditions) && add_symbols(g, text, symbols))
         result = PyTuple_Pack(3, symbols, inputs, conditions);
     Py_XDECREF(symbols);
@@ -169,9 +169,13 @@ static bool settle_all(given *g, PyObject *o) {
     return true;
 }
 
+bool given_take(given *g, PyObject *o, number *n) {
+    return expr_from_object(g->sizes, o, symbol_named, g, n);
+}
+
 static bool decide(given *g, PyObject *condition) {
     number n;
-    if (!expr_from_object(g->sizes, condition, symbol_named, g, &n))
+    if (!given_take(g, condition, &n))
         return !PyErr_Occurred() && settle_all(g, condition);
     return number_decide(g->sizes, n);
 }

@@ -19,9 +19,14 @@ void given_clear(given *g);
 typedef PyObject *(*given_text)(void *place);
 
 // (symbols, inputs, conditions): for each symbol (value, text, low, high), for each placeholder a
-// number or (sizes, strides), or None if they are not known; what was decided. New reference, or
-// NULL with an exception.
+// number or (sizes, strides), or None if they are not known; what was decided. Without a graph
+// there are no placeholders. New reference, or NULL with an exception.
 PyObject *given_numbers(given *g, const graph *graph, given_text text);
+
+// A number as given_numbers says it; and the reverse: false, perhaps with an exception, if there is
+// no expression for it.
+PyObject *given_number(given *g, number n);
+bool given_take(given *g, PyObject *o, number *n);
 
 // What comes back: `conditions` is a list of what must be true, and is in this call; `pinned` one
 // of symbols whose values must be those of this call. Both are decided. -1 with an exception.

@@ -685,6 +685,20 @@ static status note_effects(world *w, torch_trace *t) {
     return effects < 0 ? ST_ERROR : ST_OK;
 }
 
+// Whether it shows how a tensor lies in its storage, of which a view's fake knows nothing.
+static bool asks_for_memory(const char *name) {
+    return strcmp(name, "view") == 0 || strcmp(name, "view_as_complex") == 0 ||
+           strncmp(name, "as_strided", strlen("as_strided")) == 0;
+}
+
+static const char *name_of(PyObject *callable) {
+    if (PyCFunction_Check(callable))
+        return ((PyCFunctionObject *)callable)->m_ml->ml_name;
+    if (Py_TYPE(callable) == &PyMethodDescr_Type)
+        return ((PyMethodDescrObject *)callable)->d_method->ml_name;
+    return "";
+}
+
 // --- by rule ---
 
 static int32_t default_dtype(void) {
@@ -818,6 +832,36 @@ static bool by_rule(world *w, const entering *c, PyObject **result) {
     Py_UNREACHABLE();
 }
 
+// --- by torch, for any sizes ---
+
+// Items as what torch gives them in: a tuple, a list, one of torch.return_types.
+static PyObject *items_in(PyObject *items, PyObject *whole) {
+    if (!items || whole == (PyObject *)&PyTuple_Type)
+        return items;
+    PyObject *result = PyObject_CallOneArg(whole, items);
+    Py_DECREF(items);
+    return result;
+}
+
+// The same, where no rule does and sizes are left open.
+static bool by_symbols(world *w, const entering *c, PyObject **result) {
+    meta_call m;
+    PyObject *whole = NULL;
+    meta_answer answer = META_UNKNOWN;
+    *result = NULL;
+    if (state_is_plain() && !asks_for_memory(name_of(c->callable)))
+        answer = symbolic_infer(w, c->callable, c->given.args, c->given.kwargs, &m, &whole);
+    if (answer == META_UNKNOWN)
+        return PyErr_Occurred() != NULL;
+    if (!sizes_failed(w->graph->sizes)) {
+        add_effects(w, w->torch, m.effects);
+        *result =
+            whole ? items_in(tuple_by_rule(w, c, &m), whole) : new_by_rule(w, c, &m.results[0]);
+    }
+    Py_XDECREF(whole);
+    return true;
+}
+
 // --- by torch ---
 
 // Python's own underscore keeps clear of keywords.
@@ -825,20 +869,6 @@ static bool is_in_place(const char *name) {
     size_t length = strlen(name);
     return length > 1 && name[length - 1] == '_' && name[length - 2] != '_' &&
            strcmp(name, "and_") != 0 && strcmp(name, "or_") != 0 && strcmp(name, "not_") != 0;
-}
-
-// Whether it shows how a tensor lies in its storage, of which a view's fake knows nothing.
-static bool asks_for_memory(const char *name) {
-    return strcmp(name, "view") == 0 || strcmp(name, "view_as_complex") == 0 ||
-           strncmp(name, "as_strided", strlen("as_strided")) == 0;
-}
-
-static const char *name_of(PyObject *callable) {
-    if (PyCFunction_Check(callable))
-        return ((PyCFunctionObject *)callable)->m_ml->ml_name;
-    if (Py_TYPE(callable) == &PyMethodDescr_Type)
-        return ((PyMethodDescrObject *)callable)->d_method->ml_name;
-    return "";
 }
 
 static bool changes_argument(PyObject *callable, const recording *r) {
@@ -922,7 +952,7 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
         t->pending &= EFFECT_UNKNOWN; // the caller's word
     if (fine && t->late && changes_argument(a->callable, &c.given))
         fine = fakes_settle(w) == ST_OK;
-    if (fine && !(t->late && by_rule(w, &c, &result)))
+    if (fine && !(t->late && (by_rule(w, &c, &result) || by_symbols(w, &c, &result))))
         result = by_torch(w, t, &c);
     if (result && (note_strides(w, t, &c) != ST_OK || numbers_guard(w) != ST_OK))
         Py_CLEAR(result);

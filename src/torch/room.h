@@ -1,6 +1,7 @@
 // What the files of this room share, and nobody else uses.
 #pragma once
 
+#include "src/graph/given.h"
 #include "src/graph/meta.h"
 
 #include "src/world/number.h"
@@ -157,6 +158,8 @@ typedef struct torch_trace {
     VEC(PyObject *) all;       // strong: every stand-in of this trace
     VEC(PyObject *) living;    // borrowed: those of calls that the program has not let go yet
     map numbers;               // expression → node of the graph that computes it
+    given given;               // the symbols that torch was told of, see symbolic.c
+    PyObject *runner;          // strong: what runs operations on symbolic sizes, or NULL
     bool checking;             // fakes are made to check rules: no number is settled for them
     int pending;               // effects of the call that is about to be recorded
     bool unlike;               // see inputs_changed
@@ -288,6 +291,10 @@ status fakes_note(world *w, node *n, PyObject *callable, bool by_rule);
 status fakes_settle(world *w);
 // The trace ends: backends find an example at each node.
 status fakes_complete(world *w);
+// symbolic.c: what torch says of a call for all sizes that arguments may have: a tensor or a tuple of
+// several in a *whole, a type: a new reference. `args` and `kwargs` as a node has them. Unknown, perhaps with an exception: the sizes of this call have to do.
+meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
+                           meta_call *m, PyObject **whole);
 void fakes_drop(torch_trace *t);
 
 // --- numbers that are left open (numbers.c) ---

@@ -32,6 +32,8 @@ static void sever(world *w) {
     alias_group_drop(t->group);
     map_clear(&t->looked);
     map_clear(&t->numbers);
+    given_clear(&t->given);
+    Py_XDECREF(t->runner);
     vec_free(&t->looks);
     Py_XDECREF(t->asked);
     Py_XDECREF(t->contexts);

@@ -1,0 +1,135 @@
+// Operations without a rule, on sizes that are left open: torch runs them on fakes whose sizes are
+// symbols. What it decides on the way is decided here, too.
+#include "src/torch/room.h"
+
+// --- what is said ---
+
+typedef struct describing {
+    given *numbers;
+    PyObject *nodes; // dict of a node → its description
+    bool open;       // some number in it differs from call to call
+} describing;
+
+static PyObject *sizes_given(describing *d, const size *items, int count) {
+    PyObject *result = PyTuple_New(count);
+    for (int i = 0; result && i < count; i++) {
+        PyObject *item = given_number(d->numbers, number_of_size(items[i]));
+        d->open = d->open || (item && PyTuple_CheckExact(item));
+        if (item)
+            PyTuple_SET_ITEM(result, i, item);
+        else
+            Py_CLEAR(result);
+    }
+    return result;
+}
+
+// NULL, perhaps without an exception: too little is known of it.
+static PyObject *describe_tensor(describing *d, const meta *m) {
+    PyObject *dtype = m->dims < 0 ? NULL : dtype_object(m->dtype);
+    PyObject *device = dtype ? device_object(m) : NULL;
+    PyObject *shape = device ? sizes_given(d, m->sizes, m->dims) : NULL;
+    PyObject *strides = shape ? sizes_given(d, m->strides, m->dims) : NULL;
+    PyObject *result = NULL;
+    if (strides)
+        result = Py_BuildValue("(sOOOOO)", "tensor", shape, strides, dtype, device,
+                               m->requires_grad ? Py_True : Py_False);
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return result;
+}
+
+static PyObject *describe_number(describing *d, number n) {
+    PyObject *number = given_number(d->numbers, n);
+    d->open = d->open || (number && PyTuple_CheckExact(number));
+    return number ? Py_BuildValue("(sN)", "number", number) : NULL;
+}
+
+static status describe_node(node *n, void *data) {
+    describing *d = data;
+    PyObject *said = n->is_number ? describe_number(d, n->value) : describe_tensor(d, &n->meta);
+    int failed = said ? PyDict_SetItem(d->nodes, (PyObject *)n, said) : -1;
+    Py_XDECREF(said);
+    return failed < 0 ? ST_ERROR : ST_OK;
+}
+
+static PyObject *text_of(void *place) {
+    return source_text(place);
+}
+
+// --- what comes back ---
+
+static bool take_sizes(given *g, PyObject *from, size *to, int *count) {
+    *count = (int)PyTuple_GET_SIZE(from);
+    for (int i = 0; i < *count; i++) {
+        number n;
+        if (*count > META_MOST_DIMS || !given_take(g, PyTuple_GET_ITEM(from, i), &n) ||
+            n.kind != NUMBER_INT)
+            return false;
+        to[i] = size_of_number(n);
+    }
+    return true;
+}
+
+static bool take_tensor(given *g, PyObject *from, meta *m) {
+    PyObject *shape, *strides, *dtype, *device;
+    int grad;
+    if (!PyArg_ParseTuple(from, "O!O!OOp", &PyTuple_Type, &shape, &PyTuple_Type, &strides, &dtype,
+                          &device, &grad))
+        return false;
+    *m = (meta){.dtype = rule_dtype(dtype), .requires_grad = grad};
+    return take_sizes(g, shape, m->sizes, &m->dims) &&
+           take_sizes(g, strides, m->strides, &m->dims) && m->dtype >= 0 &&
+           rule_device(device, &m->device_type, &m->device_index) && device_object(m);
+}
+
+// META_UNKNOWN without an exception, if something in it has no expression.
+static meta_answer take_answer(given *g, PyObject *answer, meta_call *m, PyObject **whole) {
+    PyObject *conditions, *pinned, *tensors;
+    if (!PyArg_ParseTuple(answer, "O!O!iOO!", &PyList_Type, &conditions, &PyList_Type, &pinned,
+                          &m->effects, whole, &PyList_Type, &tensors))
+        return META_UNKNOWN;
+    if (given_decide(g, conditions, pinned) < 0)
+        return META_UNKNOWN;
+    m->count = (int)PyList_GET_SIZE(tensors);
+    for (int i = 0; i < m->count; i++)
+        if (i >= META_MOST_RESULTS || !take_tensor(g, PyList_GET_ITEM(tensors, i), &m->results[i]))
+            return META_UNKNOWN;
+    return *whole == Py_None ? META_TENSOR : META_TENSORS;
+}
+
+static PyObject *ask(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs,
+                     PyObject *nodes) {
+    if (!t->runner)
+        t->runner = PyObject_CallOneArg(glue_function("make_runner"), Py_None);
+    PyObject *numbers = t->runner ? given_numbers(&t->given, NULL, text_of) : NULL;
+    PyObject *given[] = {t->runner, callable, args, kwargs ? kwargs : Py_None, nodes, numbers};
+    PyObject *answer =
+        numbers ? PyObject_Vectorcall(glue_function("run_symbolic"), given, 6, NULL) : NULL;
+    Py_XDECREF(numbers);
+    return answer;
+}
+
+meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
+                           meta_call *m, PyObject **whole) {
+    PyObject *kind = NULL;
+    *whole = NULL;
+    torch_trace *t = w->torch;
+    if (!w->graph->sizes || t->checking)
+        return META_UNKNOWN;
+    t->given.sizes = w->graph->sizes;
+    describing d = {&t->given, PyDict_New(), false};
+    bool fine = d.nodes && node_walk(args, describe_node, &d) == ST_OK &&
+                (!kwargs || node_walk(kwargs, describe_node, &d) == ST_OK);
+    PyObject *answer = fine && d.open ? ask(t, callable, args, kwargs, d.nodes) : NULL;
+    sizes_mark before = sizes_now(w->graph->sizes);
+    meta_answer result =
+        answer && answer != Py_None ? take_answer(&t->given, answer, m, &kind) : META_UNKNOWN;
+    if (result == META_UNKNOWN && answer && answer != Py_None) {
+        sizes_rollback(w->graph->sizes, before);
+        Py_CLEAR(t->runner); // it knows what is not decided now
+    }
+    *whole = result == META_TENSORS ? Py_NewRef(kind) : NULL;
+    Py_XDECREF(answer);
+    Py_XDECREF(d.nodes);
+    return result;
+}
