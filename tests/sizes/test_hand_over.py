@@ -93,8 +93,9 @@ def test_networks(name, backend, training):
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
             own = gradients(module, args, got) if training else ()
             torch.testing.assert_close(own, slopes, rtol=1e-3, atol=1e-3)
-    # Statistics that are written to make every size a plain number.
-    entries = len(sizes) if training and name == "convolutions" else 3
+    # Statistics that are written to make every size a plain number; and versions of torch differ in
+    # what they ask of the sizes of images.
+    entries = {True: len(sizes), False: 4}[training] if name == "convolutions" else 2
     assert fast.metrics["entries"] <= entries, fast.metrics["recompiles"]
 
 
