@@ -77,7 +77,7 @@ static node *new_operation(world *w, number n) {
     return made;
 }
 
-// One node for an expression, in the outermost graph: bodies end. Borrowed from the graph.
+// One node for an expression. Borrowed from the graph.
 static node *node_of_number(world *w, torch_trace *t, number n) {
     uint64_t *known = map_get(&t->numbers, map_key(n.e));
     if (known)
@@ -98,9 +98,10 @@ PyObject *number_argument(world *w, number n) {
         return NULL;
     if (n.e)
         n = number_current(w->graph->sizes, n);
-    node *made = n.e ? node_of_number(w, t, n) : NULL;
+    // Bodies take tensors alone from the graph around them: numbers are settled there.
+    node *made = n.e && w->scope == w->graph ? node_of_number(w, t, n) : NULL;
     if (made)
-        return Py_XNewRef(graph_lift(w->scope, made));
+        return Py_NewRef(made);
     if (PyErr_Occurred() || w->stop.broken)
         return NULL;
     if (n.e)

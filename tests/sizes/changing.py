@@ -765,3 +765,29 @@ def dims_and_kernels():
         return x.sum(dim=d), x.transpose(0, d), x.unfold(0, d + 1, 1)
 
     return f, [(of(3, 4), d) for d in (0, 1, -1, 2, 0)] + [(of(5, 4), 1), (of(6, 4), 1)]
+
+
+@row
+def number_in_a_function_of_autograd():
+    state = {"scale": 2.0}
+
+    class Reversal(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return -grad * state["scale"]
+
+    def f(x, scale):
+        y = Reversal.apply(x * 2)
+        return (y * y).sum()
+
+    def g(x, scale):
+        state["scale"] = scale
+        x.requires_grad_()
+        f(x, scale).backward()
+        return x.grad
+
+    return g, [(of(n), s) for n, s in ((3, 2.0), (3, 5.0), (4, 2.0), (5, 3.0))]
