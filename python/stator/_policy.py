@@ -26,7 +26,7 @@ RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
 # Bits of compiler_numbers: numbers that changed, all from the start; ints may be, floats.
 CHANGED, ALL, INTS, FLOATS = 1, 2, 4, 8
 
-AUTOMATIC = False  # numbers that change are left open where nobody says anything about it
+AUTOMATIC = True  # numbers that change are left open where nobody says anything about it
 
 
 def numbers_left_open(

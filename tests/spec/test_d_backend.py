@@ -28,7 +28,7 @@ def test_D1_a_graph_module_and_real_tensors():
     assert_same(backend.graph(*backend.examples[0])[0], x + y)
 
 
-@missing("Sizes and numbers are never symbols.")
+@both
 def test_D1_symbols_are_symints():
     backend = Recorder()
     torch.compile(lambda x: x + x.shape[0], backend=backend, dynamic=True)(value())

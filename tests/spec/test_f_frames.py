@@ -343,7 +343,7 @@ def test_F9_over_the_limit_python_runs_and_one_warning_says_so(name, caplog):
 
 
 def test_F9_stators_own_compile_has_a_limit_and_says_so():
-    fast = stator.compile(lambda x: x + 1, backend="eager")
+    fast = stator.compile(lambda x: x + 1, backend="eager", dynamic=False)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for x in _sizes(12):

@@ -142,7 +142,7 @@ def test_J5_a_branch_on_a_size_is_decided_and_guarded():
         assert_same(fast(torch.ones(n)), _by_size(torch.ones(n)))
 
 
-@missing("Sizes are never symbols: each new size compiles anew.")
+@both
 def test_J5_sizes_become_symbols():
     backend = Recorder()
     fast = torch.compile(lambda x: x + 1, backend=backend)
@@ -151,7 +151,7 @@ def test_J5_sizes_become_symbols():
     assert len(backend.graphs) == 2
 
 
-@missing("The flag dynamic=True has no effect.")
+@both
 def test_J5_dynamic_from_the_start():
     backend = Recorder()
     fast = torch.compile(lambda x: x + x.shape[0], backend=backend, dynamic=True)

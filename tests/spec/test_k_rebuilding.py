@@ -193,7 +193,7 @@ def test_K7_floats_give_the_right_result():
         assert_same(fast(value(), f), (value() * f, f + 1))
 
 
-@missing("A float argument is guarded by its value: each new one compiles anew.")
+@both
 def test_K7_a_float_that_changes_does_not_compile_anew():
     backend = Recorder()
     fast = torch.compile(lambda x, f: x * f, backend=backend)

@@ -322,7 +322,7 @@ def test_S7_random_numbers_are_drawn_anew_in_order():
         assert mine[1] == theirs[1]
 
 
-@missing("Each draw is a break, and its number is guarded: every call compiles anew.")
+@both
 def test_S7_a_draw_compiles_nothing_anew():
     backend = Recorder()
     fast = torch.compile(lambda x: x + random.random(), backend=backend)

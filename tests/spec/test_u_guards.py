@@ -274,7 +274,7 @@ def test_U9_a_number_used_as_a_constant_is_guarded():
         assert_same(fast(value(8), n), (value(8).reshape(n, -1), [0] * n))
 
 
-@missing("An int that changes is never a symbol: each new one compiles anew.")
+@both
 def test_U9_a_number_that_changes_becomes_a_symbol():
     backend = Recorder()
     fast = torch.compile(lambda x, n: x * n, backend=backend)

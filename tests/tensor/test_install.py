@@ -399,7 +399,7 @@ def recompile(fast, times):
 
 def test_the_recompile_limit_is_read_when_it_matters(caplog):
     counter = CompileCounter()
-    fast = torch.compile(add, backend=counter)
+    fast = torch.compile(add, backend=counter, dynamic=False)
     with caplog.at_level(logging.WARNING), torch._dynamo.config.patch(recompile_limit=2):
         recompile(fast, 4)
     assert counter.frame_count == 2
@@ -414,7 +414,7 @@ def test_the_recompile_limit_is_read_when_it_matters(caplog):
 @recent
 def test_the_limit_of_one_compile():
     counter = CompileCounter()
-    recompile(torch.compile(add, backend=counter, recompile_limit=3), 6)
+    recompile(torch.compile(add, backend=counter, recompile_limit=3, dynamic=False), 6)
     assert counter.frame_count == 3
 
 
