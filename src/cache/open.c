@@ -59,18 +59,17 @@ static bool is_allowed(PyObject *places, unsigned allowed) {
     return true;
 }
 
-// Numbers alone keep an entry from fitting, and fewer than in `best`: takes its place. Takes the
-// reference of `found`.
+// Takes the place of `best` if numbers alone keep the entry from fitting, and fewer than there. An
+// entry that anything else keeps from fitting may be nearer in count: a cache that was empty then
+// counts once, and each layer of one that has grown counts twice. Takes the reference of `found`.
 static void keep_better(guard_misfits *best, guard_misfits found, unsigned allowed) {
-    bool better = found.count > 0 && (!best->places || found.count < best->count);
-    if (!better) {
+    bool numbers = found.count > 0 && found.numbers && is_allowed(found.places, allowed);
+    if (!numbers || (best->places && best->count <= found.count)) {
         Py_DECREF(found.places);
         return;
     }
-    found.numbers = found.numbers && is_allowed(found.places, allowed);
     Py_XSETREF(best->places, found.places);
     best->count = found.count;
-    best->numbers = found.numbers;
 }
 
 // The entries are few, and finding out about them runs no code that could take them out.
@@ -111,7 +110,7 @@ PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed) {
     guard_misfits best = {0};
     PyObject *fresh = PyDict_New();
     status done = fresh ? find_best(c, f, allowed, &best) : ST_ERROR;
-    if (done == ST_OK && best.places && best.numbers)
+    if (done == ST_OK && best.places)
         done = open_all(c, best.places, &fresh);
     if (done != ST_OK)
         Py_CLEAR(fresh);

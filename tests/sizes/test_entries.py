@@ -180,3 +180,20 @@ def test_another_size_that_does_not_fit_raises_as_plain():
         fast(torch.randn(n, 3).reshape(-1))
     with pytest.raises(RuntimeError, match="invalid for input of size"):
         fast(torch.randn(6))
+
+
+def test_a_cache_of_several_layers_that_grows_makes_three_entries():
+    """The first call finds none. To the third, that one is nearer in count than the second."""
+
+    def step(x, cache):
+        for i in range(3):
+            cache[i : i + 1] = [torch.cat([*cache[i : i + 1], x])]
+            x = torch.softmax(cache[i] @ x.t(), 0).t() @ cache[i]
+        return x
+
+    fast, mine, plain = compile_with(step, AUTOMATIC), [], []
+    for _ in range(8):
+        x = torch.randn(1, 4)
+        assert same(fast(x, mine), step(x, plain))
+    assert len(mine[0]) == 8
+    assert fast.metrics["entries"] == 3
