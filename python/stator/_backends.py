@@ -356,7 +356,10 @@ class _Symbolic:
         known = [i for i in range(len(self._inputs)) if i not in kinds.plain]
         module = to_fx(self._graph, kinds)
         kept = self._arrange(module, known) if shown else list[Pick](known)
-        inputs, examples, texts = map(list, zip(*map(self._picked, kept), strict=True))
+        picked = [self._picked(pick) for pick in kept]
+        inputs = [given for given, _, _ in picked]
+        examples = [example for _, example, _ in picked]
+        texts = [text for _, _, text in picked]
         sources = _sources.sources(texts)
         if any(map(_shapes.symbols_in, inputs)):
             shapes = _shapes.symbolic(self._symbols, inputs, examples, sources, self._conditions)

@@ -791,3 +791,12 @@ def number_in_a_function_of_autograd():
         return x.grad
 
     return g, [(of(n), s) for n, s in ((3, 2.0), (3, 5.0), (4, 2.0), (5, 3.0))]
+
+
+@row
+def graph_without_inputs():
+    def f(x):
+        y = torch.empty((x.size(0) // 13) * 13)
+        return torch.tensor(y.numel() == 0), torch.ones(3)
+
+    return f, tensors(8, 9, 20, 30)

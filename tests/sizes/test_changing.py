@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import struct
 import warnings
 from typing import Any
@@ -47,16 +46,19 @@ def run(make: changing.Row, **options: Any) -> list[Any]:
     return outcomes
 
 
-HAS_DYNAMIC = "dynamic" in inspect.signature(stator.compile).parameters
-WAYS: list[dict[str, Any]] = [{}]
-WAYS += [{"dynamic": True}, {"dynamic": False}] if HAS_DYNAMIC else []
+WAYS: list[dict[str, Any]] = [{}, {"dynamic": True}, {"dynamic": False}]
+
+
+def as_it_is(module: torch.fx.GraphModule, examples: list[Any]) -> Any:
+    return module.forward
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("backend", ["eager", as_it_is], ids=["eager", "handed over"])
 @pytest.mark.parametrize("make", changing.ROWS, ids=lambda make: make.__name__)
-def test_each_call_is_as_plain(make: changing.Row, way: dict[str, Any]) -> None:
+def test_each_call_is_as_plain(make: changing.Row, way: dict[str, Any], backend: Any) -> None:
     torch._dynamo.reset()
     plain = run(make)
-    compiled = run(make, backend="eager", **way)
+    compiled = run(make, backend=backend, **way)
     for number, (expected, got) in enumerate(zip(plain, compiled, strict=True)):
         assert got == expected, f"call {number}"
