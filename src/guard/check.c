@@ -330,10 +330,6 @@ bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *f
 
 // --- all that fails ---
 
-static bool is_loaded(const step *s, PyObject *const *regs) {
-    return (s->a < 0 || regs[s->a]) && (s->b < 0 || regs[s->b]);
-}
-
 // An int of 64 bits or a float, and no object of a subclass.
 static bool is_number(PyObject *o) {
     int overflow = 0;
@@ -368,25 +364,19 @@ static status note_place(const guard_program *p, int32_t reg, unsigned open, PyO
     return failed < 0 ? ST_ERROR : ST_OK;
 }
 
-// What hangs from a place that is not there is not looked at; nor is what looks at all places.
+// A number that differs keeps no later step from being run: no place hangs from its value. Behind
+// any other step that fails they may not be run, since they rely on what it looks at.
 static status find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
                            guard_misfits *m) {
-    bool all_there = true;
-    for (const step *s = p->steps, *end = s + p->count; s < end; s++) {
+    for (const step *s = p->steps, *end = s + p->count; s < end && m->numbers; s++) {
         unsigned open = 0;
-        bool fails;
-        if (step_is_load(s)) {
-            bool rooted = s->a < 0 || regs[s->a];
-            fails = !pass_load(p, s, f, regs) && rooted;
-            all_there = all_there && regs[s->b];
-        } else {
-            bool there = s->op == STEP_CHECK + GUARD_DISTINCT ? all_there : is_loaded(s, regs);
-            fails = there && is_misfit(p, s, f, regs, &open);
-        }
+        bool load = step_is_load(s);
+        if (load ? pass_load(p, s, f, regs) : !is_misfit(p, s, f, regs, &open))
+            continue;
         int numbers = __builtin_popcount(open & ~(unsigned)GUARD_OPEN_FLOAT);
-        m->count += fails && numbers > 0 ? numbers : fails;
-        m->numbers = m->numbers && (!fails || open);
-        if (fails && open)
+        m->count += numbers > 0 ? numbers : 1;
+        m->numbers = open != 0;
+        if (open)
             TRY(note_place(p, s->a, open, m->places));
     }
     return ST_OK;

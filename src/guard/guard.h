@@ -167,17 +167,17 @@ PyObject *guard_reason(const guard_program *p, int failed, guard_frame *f);
 // Whether step `failed` compares a number in a slot of the frame with an earlier number: *slot is
 // LOCAL's index.
 bool guard_is_number(const guard_program *p, int failed, Py_ssize_t *slot);
-// All that keeps a program from passing.
+// The numbers that keep a program from passing, if nothing else does.
 typedef struct guard_misfits {
-    int count;        // steps that fail; of one that compares several numbers, how many differ
-    bool numbers;     // no other step fails than those that compare a number of a place
+    int count;    // numbers that differ, up to a step that fails for another reason, which counts
+    bool numbers; // no step fails for another reason than a number of a place
     PyObject *places; // strong: dict of a place's text → bits of its numbers, as a PyLong
 } guard_misfits;
 enum {
     GUARD_OPEN_VALUE = 1 << 30, // of an int or a float: the value itself
     GUARD_OPEN_FLOAT = 1 << 29, // with it: of a float
 };
-// Runs all steps. `regs` has room for the program's registers. ST_ERROR with an exception.
+// Runs the steps up to one that fails for another reason. `regs` has room for the program's registers. ST_ERROR with an exception.
 status guard_find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
                           guard_misfits *found);
 // A short text of any object that runs no code of the user's. New str.

@@ -781,8 +781,10 @@ def parts_of_c_types_in_a_table(call):
     call(f)
     call.again(f)
     _TABLE[list.pop] = 9
-    call(f)
-    del _TABLE[list.pop]
+    try:
+        call(f)
+    finally:
+        del _TABLE[list.pop]
 
 
 def address_of_a_part_of_a_c_type(call):

@@ -180,7 +180,7 @@ def known_names_first():
 
 
 def new_names():
-    name = f"new_{next(_numbers)}"
+    name = f"a name that nobody else has {next(_numbers)}"
     return [fresh(name), fresh(name)]
 
 
