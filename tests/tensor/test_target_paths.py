@@ -7,11 +7,12 @@ import types
 from typing import Any
 
 import pytest
-import torch
 
-import stator
-from stator import _callables, _engine
-from stator._versions import private
+torch = pytest.importorskip("torch")
+
+import stator  # noqa: E402
+from stator import _callables, _engine  # noqa: E402
+from stator._versions import private  # noqa: E402
 
 # Nodes of autograd functions call a function of their class, not this.
 ROWS = [row for row in _callables.rows() if row[0] is not private.function_apply]
