@@ -111,8 +111,6 @@ PyObject *cache_reasons(cache *c, guard_frame *f);
 PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed);
 // A number of a place was left open, and its value mattered all the same.
 status cache_settle(cache *c, PyObject *place, unsigned bits);
-// The next trace leaves these open, whatever the entries say.
-status cache_open_place(cache *c, PyObject *place, unsigned bits);
 
 // Finds slots whose number is the reason why entries do not fit, for `varying`.
 void cache_find_varying(cache *c, guard_frame *f);

@@ -2,44 +2,16 @@
 // the best of the entries from fitting.
 #include "src/cache/cache.h"
 
-// --- dicts of a place's text → bits ---
-
-// 0 also if there is no dict.
-static unsigned bits_of(PyObject *places, PyObject *place) {
-    PyObject *bits = places ? PyDict_GetItem(places, place) : NULL;
-    return bits ? (unsigned)PyLong_AsUnsignedLongMask(bits) : 0;
-}
-
 static status put_bits(PyObject **places, PyObject *place, unsigned bits) {
     if (!*places && !(*places = PyDict_New()))
         return ST_ERROR;
-    PyObject *all = PyLong_FromUnsignedLong(bits_of(*places, place) | bits);
-    int failed = all ? PyDict_SetItem(*places, place, all) : -1;
-    Py_XDECREF(all);
-    return failed < 0 ? ST_ERROR : ST_OK;
-}
-
-// Takes bits away; a place without any goes.
-static status take_bits(PyObject *places, PyObject *place, unsigned bits) {
-    unsigned left = bits_of(places, place) & ~bits;
-    if (!bits_of(places, place))
-        return ST_OK;
-    if (!left)
-        return PyDict_DelItem(places, place) < 0 ? ST_ERROR : ST_OK;
-    PyObject *all = PyLong_FromUnsignedLong(left);
-    int failed = all ? PyDict_SetItem(places, place, all) : -1;
-    Py_XDECREF(all);
-    return failed < 0 ? ST_ERROR : ST_OK;
-}
-
-status cache_open_place(cache *c, PyObject *place, unsigned bits) {
-    bits &= ~bits_of(c->settled, place);
-    return bits ? put_bits(&c->open, place, bits) : ST_OK;
+    return guard_open_set(*places, place, guard_open_bits(*places, place) | bits);
 }
 
 status cache_settle(cache *c, PyObject *place, unsigned bits) {
     TRY(put_bits(&c->settled, place, bits));
-    return take_bits(c->open, place, bits);
+    unsigned open = guard_open_bits(c->open, place);
+    return open ? guard_open_set(c->open, place, open & ~bits) : ST_OK;
 }
 
 // --- the entry that fits best ---
@@ -97,10 +69,10 @@ static status open_all(cache *c, PyObject *places, PyObject **fresh) {
     Py_ssize_t at = 0;
     while (PyDict_Next(places, &at, &place, &bits)) {
         unsigned open = (unsigned)PyLong_AsUnsignedLongMask(bits) & ~(unsigned)GUARD_OPEN_FLOAT;
-        open &= ~(bits_of(c->settled, place) | bits_of(c->open, place));
+        open &= ~(guard_open_bits(c->settled, place) | guard_open_bits(c->open, place));
         if (!open)
             continue;
-        TRY(cache_open_place(c, place, open));
+        TRY(put_bits(&c->open, place, open));
         TRY(put_bits(fresh, place, open));
     }
     return ST_OK;

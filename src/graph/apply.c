@@ -14,19 +14,6 @@ static bool require(sizes *s, number_op op, number a, number b) {
            !s->failed;
 }
 
-// As it is written.
-static bool tree(sizes *s, number_op op, number a, number b, number *n) {
-    number hint, left = a, right = b;
-    left.e = right.e = NULL;
-    if ((a.e && a.e->depth >= MOST_DEPTH) || (b.e && b.e->depth >= MOST_DEPTH) ||
-        !number_compute(op, left, right, &hint))
-        return false;
-    const expr *e = intern_operation(s, op, a, b, hint);
-    if (e)
-        *n = whole(e);
-    return e != NULL;
-}
-
 // --- conversions ---
 
 // A bool counts as 0 or 1.
@@ -37,7 +24,7 @@ static bool count(sizes *s, number *n) {
         *n = number_int(n->hint.i);
         return true;
     }
-    return tree(s, NUMBER_TO_INT, *n, nothing, n);
+    return operation(s, NUMBER_TO_INT, *n, nothing, n);
 }
 
 // Of an int: some double is equal to it, and so are those around it.
@@ -57,19 +44,19 @@ static bool to_int(sizes *s, number_op op, number a, number *n) {
     *n = a;
     if (a.kind != NUMBER_FLOAT)
         return count(s, n);
-    return require_finite(s, a) && tree(s, op, a, nothing, n);
+    return require_finite(s, a) && operation(s, op, a, nothing, n);
 }
 
 static bool to_float(sizes *s, number a, number *n) {
     *n = a;
     return a.kind == NUMBER_FLOAT ||
-           (count(s, &a) && require_exact(s, a) && tree(s, NUMBER_TO_FLOAT, a, nothing, n));
+           (count(s, &a) && require_exact(s, a) && operation(s, NUMBER_TO_FLOAT, a, nothing, n));
 }
 
 static bool compare_zero(sizes *s, number_op op, number a, number *n) {
     if (a.kind == NUMBER_INT)
         return int_question(s, op, a, n);
-    return tree(s, op, a, number_float(0.0), n);
+    return operation(s, op, a, number_float(0.0), n);
 }
 
 static bool to_bool(sizes *s, number a, number *n) {
@@ -96,7 +83,7 @@ static bool not_of(sizes *s, number a, number *n) {
         is_operation(a.e, NUMBER_GE) && a.e->a_kind == NUMBER_INT && a.e->b_kind == NUMBER_INT;
     if (question && turn_question(s, operand_of(a.e, 0), n))
         return true;
-    return !s->failed && tree(s, NUMBER_NOT, a, nothing, n);
+    return !s->failed && operation(s, NUMBER_NOT, a, nothing, n);
 }
 
 // & | ^ of bools, one of which may be plain.
@@ -115,7 +102,7 @@ static bool logic(sizes *s, number_op op, number a, number b, number *n) {
         *n = op == NUMBER_XOR ? number_bool(false) : a;
         return true;
     }
-    return tree(s, op, a, b, n);
+    return operation(s, op, a, b, n);
 }
 
 // --- ints ---
@@ -143,7 +130,7 @@ static bool int_abs(sizes *s, number a, number *n) {
     int sign = known_not_negative(s, a);
     *n = a;
     if (sign < 0)
-        return tree(s, NUMBER_ABS, a, nothing, n);
+        return operation(s, NUMBER_ABS, a, nothing, n);
     return sign == 1 || int_add(s, number_int(0), a, -1, n);
 }
 
@@ -163,7 +150,7 @@ static bool int_binary(sizes *s, number_op op, number a, number b, number *n) {
     case NUMBER_MOD:
         return int_mod(s, a, b, n);
     case NUMBER_TRUEDIV:
-        return require_exact(s, a) && require_exact(s, b) && tree(s, op, a, b, n);
+        return require_exact(s, a) && require_exact(s, b) && operation(s, op, a, b, n);
     case NUMBER_POW:
         return int_power(s, a, b, n);
     case NUMBER_LSHIFT:
@@ -175,7 +162,7 @@ static bool int_binary(sizes *s, number_op op, number a, number b, number *n) {
     case NUMBER_AND:
     case NUMBER_OR:
     case NUMBER_XOR:
-        return tree(s, op, a, b, n);
+        return operation(s, op, a, b, n);
     default:
         return false;
     }
@@ -192,7 +179,7 @@ static bool float_binary(sizes *s, number_op op, number a, number b, number *n) 
     bool choice = op == NUMBER_MIN || op == NUMBER_MAX;
     if (choice && a.kind != b.kind) // which of them comes out decides the kind
         return false;
-    if (!require_exact(s, a) || !require_exact(s, b) || !tree(s, op, a, b, n))
+    if (!require_exact(s, a) || !require_exact(s, b) || !operation(s, op, a, b, n))
         return false;
     // asked whether it is NaN, a guard computes it, and fails where that raises
     return op != NUMBER_POW || n->kind != NUMBER_FLOAT || require(s, NUMBER_EQ, *n, *n) ||
@@ -247,7 +234,7 @@ static bool compare(sizes *s, number_op op, number a, number b, number *n) {
     if (op != NUMBER_SAME && b.kind == NUMBER_INT && !a.e &&
         compare_rounded(s, flip(op), b, a.hint.d, n))
         return true;
-    return !s->failed && tree(s, op, a, b, n);
+    return !s->failed && operation(s, op, a, b, n);
 }
 
 // --- all ---
@@ -272,7 +259,7 @@ static bool apply_unary(sizes *s, number_op op, number a, number *n) {
             !number_apply(s, NUMBER_NOT, negative, nothing, &negative))
             return false;
         return negative.hint.i && number_decide(s, negative) && !s->failed &&
-               tree(s, op, a, nothing, n);
+               operation(s, op, a, nothing, n);
     }
     default:
         break;
@@ -280,7 +267,7 @@ static bool apply_unary(sizes *s, number_op op, number a, number *n) {
     if ((op == NUMBER_INVERT && a.kind != NUMBER_INT) || !count(s, &a))
         return false;
     if (a.kind == NUMBER_FLOAT)
-        return tree(s, op, a, nothing, n);
+        return operation(s, op, a, nothing, n);
     if (op == NUMBER_ABS)
         return int_abs(s, a, n);
     return int_add(s, number_int(op == NUMBER_INVERT ? -1 : 0), a, -1, n);

@@ -332,7 +332,7 @@ bool number_evaluate(const expr_code *code, int from, int to, const number *leav
 
 // --- as Python objects ---
 
-static PyObject *plain_object(number n) {
+PyObject *number_as_object(number n) {
     return n.kind == NUMBER_FLOAT  ? PyFloat_FromDouble(n.hint.d)
            : n.kind == NUMBER_BOOL ? PyBool_FromLong(n.hint.i != 0)
                                    : PyLong_FromLongLong(n.hint.i);
@@ -372,7 +372,7 @@ static PyObject *write_expr(const writer *w, const expr *e) {
 
 static PyObject *write_number(const writer *w, number n) {
     if (!n.e)
-        return plain_object(n);
+        return number_as_object(n);
     PyObject *key = PyLong_FromVoidPtr(own(n.e));
     PyObject *result = key ? PyDict_GetItemWithError(w->done, key) : NULL;
     if (result)

@@ -116,6 +116,18 @@ expr *intern_operation(sizes *s, number_op op, number a, number b, number hint) 
     return intern(s, &like, words);
 }
 
+bool operation(sizes *s, number_op op, number a, number b, number *n) {
+    number hint, left = a, right = b;
+    left.e = right.e = NULL;
+    if ((a.e && a.e->depth >= MOST_DEPTH) || (b.e && b.e->depth >= MOST_DEPTH) ||
+        !number_compute(op, left, right, &hint))
+        return false;
+    const expr *e = intern_operation(s, op, a, b, hint);
+    if (e)
+        *n = whole(e);
+    return e != NULL;
+}
+
 expr *intern_product(sizes *s, const expr *const *atoms, int count, int64_t hint) {
     expr like = {.form = FORM_PRODUCT, .kind = NUMBER_INT, .count = (uint16_t)count, .hint = hint};
     uint64_t words[MOST_FACTORS];
@@ -180,10 +192,6 @@ number operand_of(const expr *e, int i) {
 void *expr_place(const expr *symbol) {
     assert(symbol->form == FORM_SYMBOL);
     return (void *)(uintptr_t)symbol->words[0];
-}
-
-number expr_number(const expr *e) {
-    return whole(e);
 }
 
 void expr_bounds(const expr *e, int64_t *low, int64_t *high) {

@@ -102,7 +102,6 @@ bool sizes_failed(const sizes *s);
 // a symbol.
 bool expr_split(const expr *e, number_op *op, number *a, number *b);
 void *expr_place(const expr *symbol);
-number expr_number(const expr *e); // with its hint and kind
 // Bounds of an INT.
 void expr_bounds(const expr *e, int64_t *low, int64_t *high);
 
@@ -145,6 +144,8 @@ bool number_compute(number_op op, number a, number b, number *result);
 
 int expr_setup(PyObject *module); // adds the type `Sizes`, for tests and tools
 
+// The value of a plain number, or the hint of another: an int, float or bool. New reference.
+PyObject *number_as_object(number n);
 // A plain number is an int, float or bool; a symbol ("symbol", what the callback gives); anything
 // else (text of the operation, operand[, operand]). New reference, NULL with an exception.
 typedef PyObject *(*expr_name)(void *data, void *place); // new reference

@@ -126,6 +126,9 @@ static inline sizes *owner_of(number a, number b) {
 // The one expression of this form. NULL with an exception, and then s->failed is set. Of an
 // operation: as it is written, without any simplification.
 expr *intern_operation(sizes *s, number_op op, number a, number b, number hint);
+// The same as a number, whose hint the operation gives. False if it has none, is nested too deeply,
+// or there is no memory.
+bool operation(sizes *s, number_op op, number a, number b, number *n);
 expr *intern_product(sizes *s, const expr *const *atoms, int count, int64_t hint);
 expr *intern_sum(sizes *s, const term *terms, int count, int64_t hint);
 // The sum if there is one already; else NULL.
@@ -154,7 +157,6 @@ bool int_question(sizes *s, number_op op, number a, number *truth);
 bool product_without(sizes *s, const expr *product, const expr *factor, number *n);
 int factors_in(const expr *product, const expr *factor); // how often it has this atom
 bool floor_divide(int64_t a, int64_t b, int64_t *quotient);
-int64_t common_divisor(int64_t a, int64_t b);
 
 // --- what is known (known.c) ---
 

@@ -16,7 +16,7 @@ static uint64_t magnitude(int64_t n) {
 }
 
 // Not negative; INT64_MIN has none but 1 with others.
-int64_t common_divisor(int64_t a, int64_t b) {
+static int64_t common_divisor(int64_t a, int64_t b) {
     uint64_t x = magnitude(a), y = magnitude(b);
     while (y) {
         uint64_t rest = x % y;
@@ -216,19 +216,6 @@ bool poly_multiply(sizes *s, const poly *p, const poly *q, poly *to) {
 
 // --- the operations ---
 
-// An atom, whose hint the operation gives.
-static bool atom(sizes *s, number_op op, number a, number b, number *n) {
-    number hint, left = a, right = b;
-    left.e = right.e = NULL;
-    if ((a.e && a.e->depth >= MOST_DEPTH) || (b.e && b.e->depth >= MOST_DEPTH) ||
-        !number_compute(op, left, right, &hint))
-        return false;
-    const expr *e = intern_operation(s, op, a, b, hint);
-    if (e)
-        *n = whole(e);
-    return e != NULL;
-}
-
 // A remainder is x - k * (x // k): where that cancels other terms, it is put in. So n + -n % 8
 // becomes a multiple of 8, and n // 8 * 8 + n % 8 becomes n.
 static void cancel_rest(sizes *s, poly *p, int at) {
@@ -269,7 +256,7 @@ bool int_multiply(sizes *s, number a, number b, number *n) {
     if (s->failed || !a.e || !b.e)
         return false;
     bool swap = a.e->id > b.e->id;
-    return atom(s, NUMBER_MUL, swap ? b : a, swap ? a : b, n);
+    return operation(s, NUMBER_MUL, swap ? b : a, swap ? a : b, n);
 }
 
 // What divides every term of p and of q, as a product; NULL: nothing but 1.
@@ -417,7 +404,7 @@ static bool quotient_of(sizes *s, poly *p, poly *q, number *n) {
         quotient = number_int(value);
     } else if (!a.e && a.hint.i == 0) {
         quotient = a;
-    } else if (!atom(s, NUMBER_FLOORDIV, a, b, &quotient)) {
+    } else if (!operation(s, NUMBER_FLOORDIV, a, b, &quotient)) {
         return false;
     }
     poly_of(&last, quotient);
@@ -454,7 +441,7 @@ bool int_mod(sizes *s, number a, number b, number *n) {
             return false;
     } else if (!x.e && x.hint.i == 0) {
         rest = x;
-    } else if (!atom(s, NUMBER_MOD, x, by, &rest)) {
+    } else if (!operation(s, NUMBER_MOD, x, by, &rest)) {
         return false;
     }
     number factor = common ? whole(common) : number_int(1), scaled;
@@ -465,7 +452,7 @@ bool int_mod(sizes *s, number a, number b, number *n) {
 bool int_minmax(sizes *s, number_op op, number a, number b, number *n) {
     number difference;
     if (!int_add(s, a, b, -1, &difference))
-        return !s->failed && atom(s, op, a, b, n);
+        return !s->failed && operation(s, op, a, b, n);
     int least = known_not_negative(s, difference); // is a >= b?
     if (least >= 0) {
         *n = (op == NUMBER_MIN) == (least == 1) ? b : a;
@@ -477,7 +464,7 @@ bool int_minmax(sizes *s, number_op op, number a, number b, number *n) {
         return true;
     }
     bool swap = a.e && (!b.e || a.e->id > b.e->id); // one order for both
-    return !s->failed && atom(s, op, swap ? b : a, swap ? a : b, n);
+    return !s->failed && operation(s, op, swap ? b : a, swap ? a : b, n);
 }
 
 // --- questions ---

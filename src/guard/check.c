@@ -353,15 +353,29 @@ static bool is_misfit(const guard_program *p, const step *s, const guard_frame *
     return true;
 }
 
-static status note_place(const guard_program *p, int32_t reg, unsigned open, PyObject *places) {
-    PyObject *text = register_text(p, reg);
-    PyObject *known = text ? PyDict_GetItemWithError(places, text) : NULL;
-    unsigned long bits = known ? PyLong_AsUnsignedLong(known) : 0;
-    PyObject *all = PyErr_Occurred() ? NULL : PyLong_FromUnsignedLong(bits | open);
-    int failed = all ? PyDict_SetItem(places, text, all) : -1;
-    Py_XDECREF(text);
+unsigned guard_open_bits(PyObject *places, PyObject *place) {
+    PyObject *bits = places ? PyDict_GetItemWithError(places, place) : NULL;
+    return bits ? (unsigned)PyLong_AsUnsignedLongMask(bits) : 0;
+}
+
+status guard_open_set(PyObject *places, PyObject *place, unsigned bits) {
+    if (!bits && !PyDict_Contains(places, place))
+        return ST_OK;
+    if (!bits)
+        return PyDict_DelItem(places, place) < 0 ? ST_ERROR : ST_OK;
+    PyObject *all = PyLong_FromUnsignedLong(bits);
+    int failed = all ? PyDict_SetItem(places, place, all) : -1;
     Py_XDECREF(all);
     return failed < 0 ? ST_ERROR : ST_OK;
+}
+
+static status note_place(const guard_program *p, int32_t reg, unsigned open, PyObject *places) {
+    PyObject *text = register_text(p, reg);
+    status done = ST_ERROR;
+    if (text)
+        done = guard_open_set(places, text, guard_open_bits(places, text) | open);
+    Py_XDECREF(text);
+    return done;
 }
 
 // A number that differs keeps no later step from being run: no place hangs from its value. Behind

@@ -36,10 +36,6 @@ int expression_setup(void) {
     return PyType_Ready(&expression_type);
 }
 
-bool expression_check(PyObject *o) {
-    return Py_IS_TYPE(o, &expression_type);
-}
-
 // --- making ---
 
 static leaf leaf_of(const expr_leaf *from) {
@@ -85,13 +81,13 @@ void expression_resolve(PyObject *o) {
 
 // --- evaluating ---
 
-static bool read_dim(const leaf *l, PyObject *tensor, number *value) {
+bool dimension_read(source_kind kind, PyObject *tensor, Py_ssize_t dim, number *value) {
     const int64_t *sizes, *strides;
     int64_t dims;
-    if (!source_read_sizes || !source_read_sizes(tensor, &dims, &sizes, &strides) || l->dim < 0 ||
-        l->dim >= dims)
+    if (!source_read_sizes || !source_read_sizes(tensor, &dims, &sizes, &strides) || dim < 0 ||
+        dim >= dims)
         return false;
-    *value = number_int(l->what == SOURCE_SIZE ? sizes[l->dim] : strides[l->dim]);
+    *value = number_int((kind == SOURCE_SIZE ? sizes : strides)[dim]);
     return true;
 }
 
@@ -121,7 +117,7 @@ static bool read_leaf(const leaf *l, PyObject *const *regs, number *value) {
     if (!o)
         return false;
     bool dimension = l->what == SOURCE_SIZE || l->what == SOURCE_STRIDE;
-    return dimension ? read_dim(l, o, value) : read_object(l, o, value);
+    return dimension ? dimension_read(l->what, o, l->dim, value) : read_object(l, o, value);
 }
 
 enum { NUMBERS_ON_STACK = 64 };
@@ -156,12 +152,6 @@ bool expression_value(PyObject *o, PyObject *const *regs, number *value) {
     if (numbers)
         numbers_free(numbers, here);
     return done;
-}
-
-PyObject *number_as_object(number n) {
-    return n.kind == NUMBER_FLOAT  ? PyFloat_FromDouble(n.hint.d)
-           : n.kind == NUMBER_BOOL ? PyBool_FromLong(n.hint.i != 0)
-                                   : PyLong_FromLongLong(n.hint.i);
 }
 
 // --- text ---

@@ -11,12 +11,11 @@
 int expression_setup(void);
 // Of a number whose symbols' places are sources. New reference, or NULL with an exception.
 PyObject *expression_new(number n);
-// A plain number as a Python object. New reference.
-PyObject *number_as_object(number n);
 
 // --- for the other files of this room ---
 
-bool expression_check(PyObject *o);
+// The size or stride of a tensor. False if it is no tensor, or has no such dimension.
+bool dimension_read(source_kind kind, PyObject *tensor, Py_ssize_t dim, number *value);
 // The sources that it reads, one by one; NULL: there are no more.
 source *expression_place(PyObject *o, int index);
 // These sources have their registers now.

@@ -177,6 +177,10 @@ enum {
     GUARD_OPEN_VALUE = 1 << 30, // of an int or a float: the value itself
     GUARD_OPEN_FLOAT = 1 << 29, // with it: of a float
 };
+// The bits of a place in such a dict, 0 if it has none or `places` is NULL; and setting them: a place
+// without bits is not in the dict.
+unsigned guard_open_bits(PyObject *places, PyObject *place);
+status guard_open_set(PyObject *places, PyObject *place, unsigned bits);
 // Runs the steps up to one that fails for another reason. `regs` has room for the program's registers. ST_ERROR with an exception.
 status guard_find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
                           guard_misfits *found);

@@ -112,12 +112,8 @@ static PyObject *context_value(PyObject *o) {
 }
 
 static PyObject *dimension(source_kind kind, PyObject *o, Py_ssize_t index, PyObject **kept) {
-    const int64_t *sizes, *strides;
-    int64_t dims;
-    if (!source_read_sizes || !source_read_sizes(o, &dims, &sizes, &strides) || index < 0 ||
-        index >= dims)
-        return NULL;
-    return source_keep_number(number_int((kind == SOURCE_SIZE ? sizes : strides)[index]), kept);
+    number n;
+    return dimension_read(kind, o, index, &n) ? source_keep_number(n, kept) : NULL;
 }
 
 // No collection may run meanwhile, and no error gets out.

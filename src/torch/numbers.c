@@ -8,17 +8,11 @@ PyObject *opened_or_number(world *w, PyObject *o) {
     return open > 0 ? o : open < 0 ? NULL : door_open(w, o);
 }
 
-static PyObject *plain_object(number n) {
-    return n.kind == NUMBER_FLOAT  ? PyFloat_FromDouble(n.hint.d)
-           : n.kind == NUMBER_BOOL ? PyBool_FromLong((long)n.hint.i)
-                                   : PyLong_FromLongLong(n.hint.i);
-}
-
 PyObject *number_value(world *w, const node *n) {
     const torch_trace *t = w->torch;
     if (n->value.e && !t->checking)
         number_settle(w->graph->sizes, n->value);
-    return plain_object(n->value);
+    return number_as_object(n->value);
 }
 
 // The size of a tensor stands before it, in the order of dimensions; others where they were first
@@ -106,5 +100,5 @@ PyObject *number_argument(world *w, number n) {
         return NULL;
     if (n.e)
         number_settle(w->graph->sizes, n);
-    return plain_object(n);
+    return number_as_object(n);
 }

@@ -224,23 +224,12 @@ static status convert_call(world *w, const call *c, recording *r) {
 
 // --- running on fakes ---
 
-static PyObject *fakes_in_dict(world *w, PyObject *from) {
+// A dict of what each value becomes.
+static PyObject *convert_values(world *w, PyObject *from, convert_one one) {
     PyObject *to = PyDict_New(), *key, *value;
     Py_ssize_t at = 0;
     while (to && PyDict_Next(from, &at, &key, &value)) {
-        PyObject *item = fakes_in(w, value);
-        if (!item || PyDict_SetItem(to, key, item) < 0)
-            Py_CLEAR(to);
-        Py_XDECREF(item);
-    }
-    return to;
-}
-
-static PyObject *numbers_settled_in_dict(world *w, PyObject *from) {
-    PyObject *to = PyDict_New(), *key, *value;
-    Py_ssize_t at = 0;
-    while (to && PyDict_Next(from, &at, &key, &value)) {
-        PyObject *item = numbers_settled(w, value);
+        PyObject *item = one(w, value);
         if (!item || PyDict_SetItem(to, key, item) < 0)
             Py_CLEAR(to);
         Py_XDECREF(item);
@@ -254,7 +243,7 @@ static PyObject *numbers_settled(world *w, PyObject *o) {
     if (PySlice_Check(o))
         return convert_slice(w, (PySliceObject *)o, numbers_settled);
     if (PyDict_CheckExact(o))
-        return numbers_settled_in_dict(w, o);
+        return convert_values(w, o, numbers_settled);
     if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o))
         return Py_NewRef(o);
     return convert_each(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), PyTuple_Check(o),
@@ -273,7 +262,7 @@ PyObject *fakes_in(world *w, PyObject *o) {
     if (Py_TYPE(o) == facts.size) // of numbers
         return Py_NewRef(o);
     if (PyDict_CheckExact(o))
-        return fakes_in_dict(w, o);
+        return convert_values(w, o, fakes_in);
     return convert_each(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), PyTuple_Check(o),
                         fakes_in);
 }

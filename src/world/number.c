@@ -12,9 +12,9 @@ unsigned world_symbolic(const world *w, const source *s) {
     if (w->terms.symbolic == NULL)
         return 0;
     PyObject *text = source_text(s);
-    PyObject *bits = text ? PyDict_GetItemWithError(w->terms.symbolic, text) : NULL;
+    unsigned bits = text ? guard_open_bits(w->terms.symbolic, text) : 0;
     Py_XDECREF(text);
-    return bits ? (unsigned)PyLong_AsUnsignedLongMask(bits) : 0;
+    return bits;
 }
 
 sizes *world_sizes(world *w) {
