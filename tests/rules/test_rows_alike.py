@@ -18,7 +18,8 @@ import pytest
 import stator
 
 PRELUDE = """
-import _json, _sre, functools, heapq, itertools, math, operator, re, struct, types, weakref
+import _collections, _json, _sre, functools, heapq, itertools, math, operator, re, struct, types
+import typing, weakref
 from collections import OrderedDict, defaultdict, deque
 from functools import cmp_to_key, partial
 
@@ -166,6 +167,7 @@ HANDLED = [
 EQ = "class D(C):\n def __hash__(s): return 1\n def __eq__(s, o): return True\n"
 UNEQUAL = "D.__eq__ = lambda s, o: False"
 # What a row's protocols and flags make ready.
+MULTIPLIED = "C.__mul__ = C.__rmul__ = lambda s, o: 4"
 READY = [
     ("'\\x00'.translate(x)", "B = bytearray(b'abc'); x = memoryview(B)", "B[0] = 120"),
     (
@@ -511,7 +513,25 @@ WHOLE = [
     ),
     ("math.dist(x, [1, 1])", "C.__iter__ = lambda s: iter([s.v, 1]); x = C(1)", "x.v = 2"),
     ("bytearray(b'-').join(x)", "C.__iter__ = lambda s: iter([b'a', b'b']); x = C(1)", "x.v = 2"),
+    ("types.MappingProxyType({(1,): 2, (3,): 4})[x]", "x = (1,)", "x = (3,)"),
+    ("types.MappingProxyType({(1,): 2, (3,): 4}).get(x)", "x = (1,)", "x = (3,)"),
+    ("(1, 2) in types.MappingProxyType({x: 2})", "x = (1,)", "x = (1, 2)"),
+    ("types.MappingProxyType(x)['a'].v", "x = {'a': C(1)}", "x['a'] = C(2)"),
+    ("text(lambda: _collections._count_elements({}))", "x = 1", "x = 2"),
+    ("super(SubDict, x).get('a')", "x = SubDict(a=1)", "x['a'] = 2"),
+    ("partial.__new__(partial, max, x)(1)", "x = 2", "x = 3"),
+    ("partial.__new__(partial, x, 1)()", "x = partial(max, 3)", "x = partial(max, 7)"),
+    ("partial.__new__(partial, x)(1)", "x = lambda v: v", "x = lambda v: -v"),
+    ("dict(types.MappingProxyType.__new__(types.MappingProxyType, x))", "x = {1: 2}", "x[1] = 3"),
 ]
+if sys.version_info >= (3, 12):
+    READY += [
+        ("math.sumprod(x, [1, 2])", "C.__mul__ = lambda s, o: 3; x = [C(1), 2]", MULTIPLIED),
+        ("math.sumprod([1, 2], x)", "C.__rmul__ = lambda s, o: 3; x = [C(1), 2]", MULTIPLIED),
+        ("math.sumprod(x, [1, 2])", "C.__index__ = lambda s: 3; x = [C(1), 2]", "x[1] = 4"),
+        ("math.sumprod((v for v in x), [1, 2])", "x = [1, 2]", "x = [2, 3]"),
+        ("math.sumprod([1, 2], (v for v in x))", "x = [1, 2]", "x = [2, 3]"),
+    ]
 
 PROGRAMS = HANDLED + READY + WHOLE
 
@@ -538,11 +558,14 @@ BREAKS = [
     ("text(lambda: [1].index(x))", "x = [1]", "NATIVE_ERROR"),
     ("text(lambda: deque([1]).index(x))", "x = [1]", "NATIVE_ERROR"),
     ("text(lambda: deque([1]).remove(x))", "x = [1]", "NATIVE_ERROR"),
+    ("OrderedDict.__repr__(x)", "x = SubOrdered(a=1)", "NATIVE_CALL"),
     ("OrderedDict.__or__(x, {})", "x = SubOrdered(a=1)", "NATIVE_CALL"),
     ("struct.Struct('bb').pack(1, x)", "C.__index__ = lambda s: 1; x = C(1)", "NATIVE_CALL"),
     ("cmp_to_key(max)(2).__lt__(x)", "x = cmp_to_key(max)(1)", "NATIVE_CALL"),
     ("__build_class__(x, 'K')", "x = lambda: None", "CLASS_STATEMENT"),
     ("type.__or__(int, x)", "x = str", "NATIVE_CALL"),
+    ("super(x)", "x = SubDict", "NATIVE_CALL"),
+    ("typing.TypeVar(x)", "x = 'T'", "NATIVE_CALL"),
     ("operator.length_hint(x)", "x = iter([1, 2])", "OUTSIDE_ITERATOR"),
     ("(lambda b: b.extend(x))(bytearray())", "x = memoryview(b'a')", "NATIVE_CALL"),
     ("operator.concat(x, [1])", "x = memoryview(b'a')", "NATIVE_CALL"),
@@ -551,6 +574,10 @@ BREAKS = [
 ]
 if sys.version_info < (3, 13):  # the frame keeps the dict
     BREAKS += [("(locals()['x'].v, [*locals()])", "x = C(1)", "FRAME")]
+if sys.version_info >= (3, 12):
+    BREAKS += [("True.__invert__()", "x = 1", "NATIVE_CALL")]
+    BREAKS += [("b'a'.__buffer__(x)", "x = 0", "NATIVE_CALL")]
+    BREAKS += [("bytearray(b'a').__buffer__(x)", "x = 0", "NATIVE_CALL")]
 
 
 def world(setup: str, expression: str) -> dict[str, Any]:
@@ -598,7 +625,11 @@ def test_breaks(expression: str, setup: str, reason: str) -> None:
         compiled(names["x"])
 
 
-@pytest.mark.parametrize("expression", ["list.__class_getitem__(x)", "types.GenericAlias(list, x)"])
+ALIASES = ["list.__class_getitem__(x)", "types.GenericAlias(list, x)"]
+ALIASES += ["types.GenericAlias.__new__(types.GenericAlias, list, x)"]
+
+
+@pytest.mark.parametrize("expression", ALIASES)
 def test_no_stand_in_is_kept_in_an_alias(expression: str) -> None:
     torch = pytest.importorskip("torch")
     function = world("x = 0", expression)["f"]

@@ -1031,6 +1031,9 @@ def weak_reference(call):
     call.loose(f, r)
     o.x = 2
     call.loose(f, r)
+    other = O()
+    other.x = 3
+    call.loose(f, weakref.ref(other))
     del o
     call.loose(f, r)
 
