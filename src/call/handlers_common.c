@@ -10,7 +10,7 @@ PyObject *handler_misuse(world *w, const call *c) {
     if (native_has_lazy(c))
         return world_break_at(w, REASON_NATIVE_CALL, c->callable, " with these arguments");
     PyObject *result = PyObject_Vectorcall(c->callable, c->args, c->given, c->keywords);
-    if (result == NULL)
+    if (!result)
         return NULL;
     // It took them after all: what it did with unopened arguments is not believed.
     Py_DECREF(result);
@@ -50,7 +50,7 @@ PyObject *handler_keyword(const call *c, const char *name) {
 
 PyObject *handler_name(world *w, PyObject *o) {
     PyObject *name = door_open(w, o);
-    if (name == NULL || PyUnicode_CheckExact(name))
+    if (!name || PyUnicode_CheckExact(name))
         return name;
     if (!PyUnicode_Check(name) && !is_standin(name)) {
         PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'",

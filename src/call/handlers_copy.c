@@ -84,7 +84,7 @@ static PyObject *args_of(world *w, PyObject *o, PyObject *class) {
         args = PyTuple_Pack(1, class);
     else if (opened && !PyTuple_CheckExact(opened))
         refuse(w, o);
-    else if (opened && (args = PyTuple_New(PyTuple_GET_SIZE(opened) + 1)) != NULL) {
+    else if (opened && (args = PyTuple_New(PyTuple_GET_SIZE(opened) + 1))) {
         PyTuple_SET_ITEM(args, 0, Py_NewRef(class));
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(opened); i++)
             PyTuple_SET_ITEM(args, i + 1, Py_NewRef(PyTuple_GET_ITEM(opened, i)));
@@ -212,7 +212,7 @@ static int is_own_memo(world *w, PyObject *memo) {
     int none = memo ? door_is(w, memo, Py_None) : 1;
     if (none)
         return none;
-    return !is_lazy(memo) && PyDict_CheckExact(memo) && record_of(w, memo) == NULL;
+    return !is_lazy(memo) && PyDict_CheckExact(memo) && !record_of(w, memo);
 }
 
 static bool is_atomic(PyTypeObject *t) {

@@ -386,7 +386,7 @@ HANDLER(reduce) {
     while (!failed && (item = op_next(w, iterator))) {
         PyObject *pair[] = {result, item};
         PyObject *next = result ? call_with(w, c->args[0], pair, 2) : Py_NewRef(item);
-        failed = next == NULL;
+        failed = !next;
         Py_XSETREF(result, next);
         Py_DECREF(item);
     }
@@ -429,7 +429,7 @@ HANDLER(iter) {
 // The __next__ that a class has from a builtin iterator: that one's own slot, as op_next would use
 // it.
 static PyObject *next_by_slot(world *w, PyObject *iterator, PyObject *wrapper) {
-    if (record_of(w, iterator) != NULL)
+    if (record_of(w, iterator))
         return world_break(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(iterator)->tp_name);
     PyObject *item = ((iternextfunc)((PyWrapperDescrObject *)wrapper)->d_wrapped)(iterator);
     if (w->stop.broken)

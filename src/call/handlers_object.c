@@ -12,11 +12,11 @@ static status guard_makers(world *w, PyTypeObject *type) {
     static const char *const names[] = {"__new__", "__init__"};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
         PyObject *name = PyUnicode_InternFromString(names[i]);
-        if (name == NULL)
+        if (!name)
             return ST_ERROR;
         PyObject *found = type_lookup(w, type, name, NULL);
         Py_DECREF(name);
-        if (found == NULL && (w->stop.broken || PyErr_Occurred()))
+        if (!found && (w->stop.broken || PyErr_Occurred()))
             return w->stop.broken ? ST_BREAK : ST_ERROR;
     }
     return ST_OK;

@@ -184,7 +184,7 @@ HANDLER(partial) {
 // A class, or a partial of one whose keywords are immutable values.
 static bool holds_values(PyObject *maker) {
     PyObject *keywords = raw_field_get(RAW_PARTIAL_KEYWORDS, maker), *key, *value;
-    bool all = PyType_Check(maker) || keywords != NULL;
+    bool all = PyType_Check(maker) || keywords;
     for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);)
         all = all && value_immutable(value);
     return all;

@@ -54,7 +54,7 @@ HANDLER(recursion_limit) {
 // The variable itself is guarded, and its default is its own for good.
 static PyObject *context_default(world *w, PyObject *variable) {
     PyObject *value = raw_context_default(variable);
-    if (value == NULL) {
+    if (!value) {
         PyErr_SetObject(PyExc_LookupError, variable);
         return NULL;
     }

@@ -32,7 +32,7 @@ status raised_nothing_outside(world *w) {
 // Asked before the native call, so that a break in it is a clean one.
 static bool is_handled_here(world *w) {
     PyObject *exception = PyErr_GetHandledException();
-    bool none = exception == NULL || exception == Py_None;
+    bool none = !exception || exception == Py_None;
     bool known =
         none ? raised_nothing_outside(w) == ST_OK : class_value(w, Py_TYPE(exception)) != NULL;
     Py_XDECREF(exception);
@@ -48,9 +48,9 @@ HANDLER(exc_info) {
 // An exception of this trace gets a traceback of this trace, or none.
 HANDLER(with_traceback) {
     PyObject *self = door_open(w, c->args[0]), *traceback = self ? door_open(w, c->args[1]) : NULL;
-    if (traceback == NULL)
+    if (!traceback)
         return NULL;
-    if (record_of(w, self) != NULL || record_of(w, traceback) != NULL)
+    if (record_of(w, self) || record_of(w, traceback))
         return world_break(w, REASON_EXCEPTION_LIVES, "with_traceback of an outside exception");
     PyObject *opened[] = {self, traceback};
     return call_native(w, c->callable, opened, 2, NULL, false);
@@ -60,9 +60,9 @@ HANDLER(with_traceback) {
 // when they die cannot be seen.
 static HANDLER(clear_frames) {
     PyObject *traceback = door_open(w, c->args[0]);
-    if (traceback == NULL)
+    if (!traceback)
         return NULL;
-    if (record_of(w, traceback) != NULL || (!PyTraceBack_Check(traceback) && traceback != Py_None))
+    if (record_of(w, traceback) || (!PyTraceBack_Check(traceback) && traceback != Py_None))
         return world_break(w, REASON_FRAME, "clear_frames of an outside traceback");
     Py_RETURN_NONE;
 }

@@ -41,7 +41,7 @@ static status open_elements(walk *k, PyObject *o, unsigned protocols);
 // Views and proxies of a dict.
 static bool is_view(PyObject *o) {
     PyObject *mapping = raw_view_mapping(o);
-    return mapping != NULL && PyDict_Check(mapping);
+    return mapping && PyDict_Check(mapping);
 }
 
 static bool is_sequence(PyObject *o) {
@@ -103,7 +103,7 @@ static status open_list(walk *k, PyObject *list, unsigned protocols) {
 
 static status open_deque_item(walk *k, PyObject *deque, Py_ssize_t i, unsigned protocols) {
     PyObject *before = PySequence_GetItem(deque, i);
-    if (before == NULL)
+    if (!before)
         return ST_ERROR;
     PyObject *o = Py_NewRef(before);
     status st = open_value(k, &o, protocols);
@@ -192,7 +192,7 @@ static status open_view(walk *k, PyObject *o, unsigned protocols) {
 // A defaultdict shows its factory, too.
 static status open_factory(walk *k, PyObject *o, unsigned protocols) {
     PyObject *factory = raw_field_get(RAW_DEFAULT_FACTORY, o);
-    if (factory == NULL || factory == Py_None)
+    if (!factory || factory == Py_None)
         return ST_OK;
     PyObject *shown = Py_NewRef(is_trampoline(factory) ? trampoline_callable(factory) : factory);
     status st = open_value(k, &shown, protocols & P_TEXT);
@@ -215,7 +215,7 @@ static status open_kind(walk *k, PyObject *o, unsigned protocols) {
         return open_slice(k, o, protocols);
     if (is_view(o))
         return open_view(k, o, protocols);
-    if (is_exception(o) && ((PyBaseExceptionObject *)o)->args != NULL)
+    if (is_exception(o) && ((PyBaseExceptionObject *)o)->args)
         return open_tuple(k, ((PyBaseExceptionObject *)o)->args, protocols);
     return raw_is_deque(o) ? open_deque(k, o, protocols) : ST_OK;
 }
@@ -248,7 +248,7 @@ static status check_shown(world *w) {
 static status open_elements(walk *k, PyObject *o, unsigned protocols) {
     if (is_scalar(o))
         return ST_OK;
-    if ((protocols & P_TEXT) && record_of(k->w, o) != NULL)
+    if ((protocols & P_TEXT) && record_of(k->w, o))
         TRY(check_shown(k->w));
     uint64_t *before = map_get(&k->seen, map_key(o)), had = before ? *before : 0;
     if (before && (had & protocols) == protocols)
@@ -283,7 +283,7 @@ static bool hashed_by_address(world *w, PyObject *o) {
     if (!is_standin(o) && Py_TYPE(o)->tp_hash != PyBaseObject_Type.tp_hash && !PyMethod_Check(o))
         return false;
     record *r = record_of(w, o);
-    return r == NULL || !(r->identity || r->pinned) || is_standin(o);
+    return !r || !(r->identity || r->pinned) || is_standin(o);
 }
 
 // Whether a twin still has what it was filled with. Once it was changed, where a new element lies
@@ -300,9 +300,9 @@ static bool set_unchanged(const record *r, PyObject *set) {
 
 static status check_set_order(world *w, PyObject *set) {
     record *r = record_of(w, set);
-    if (PySet_GET_SIZE(set) < 2 || (r != NULL && r->ordered && set_unchanged(r, set)))
+    if (PySet_GET_SIZE(set) < 2 || (r && r->ordered && set_unchanged(r, set)))
         return ST_OK;
-    if (r != NULL)
+    if (r)
         return world_break_status(w, REASON_SET_ORDER, "%zd elements", PySet_GET_SIZE(set));
     TRY(world_pin_hashed(w));
     Py_ssize_t at = 0;
@@ -328,7 +328,7 @@ static status open_callable(world *w, PyObject **o) {
     if (!needs_trampoline(*o))
         return ST_OK;
     PyObject *trampoline = trampoline_new(w, *o);
-    if (trampoline == NULL)
+    if (!trampoline)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_SETREF(*o, trampoline);
     return ST_OK;
@@ -354,7 +354,7 @@ static status check_attributes(world *w, PyObject *o) {
 
 // Containers ask for identity before they ask for equality, whatever __eq__ would say.
 static void note_identity(world *w, PyObject *o) {
-    if (!w->facts.identity_mattered && record_of(w, o) != NULL)
+    if (!w->facts.identity_mattered && record_of(w, o))
         w->facts.identity_mattered = true;
 }
 
@@ -385,7 +385,7 @@ static status open_value(walk *k, PyObject **o, unsigned protocols) {
     if (open)
         return open > 0 ? ST_OK : k->w->stop.broken ? ST_BREAK : ST_ERROR;
     PyObject *opened = door_open(k->w, *o);
-    if (opened == NULL)
+    if (!opened)
         return k->w->stop.broken ? ST_BREAK : ST_ERROR;
     if (opened != *o)
         Py_SETREF(*o, Py_NewRef(opened));
@@ -400,7 +400,7 @@ status protocol_open(world *w, PyObject **o, unsigned protocols) {
     if (open)
         return open > 0 ? ST_OK : w->stop.broken ? ST_BREAK : ST_ERROR;
     PyObject *opened = door_open(w, *o);
-    if (opened == NULL)
+    if (!opened)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     if (opened != *o)
         Py_SETREF(*o, Py_NewRef(opened));
@@ -428,7 +428,7 @@ static void note_elements(world *w, PyObject *o) {
     if (!PyTuple_CheckExact(o))
         return;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
-        if (record_of(w, PyTuple_GET_ITEM(o, i)) != NULL)
+        if (record_of(w, PyTuple_GET_ITEM(o, i)))
             w->facts.identity_mattered = true;
 }
 
@@ -452,7 +452,7 @@ status protocol_handed_over(world *w, PyObject **o) {
     note_elements(w, *o);
     if (raw_is_python_class(type))
         return open_methods(w, *o);
-    if (is_scalar(*o) || is_standin(*o) || record_of(w, *o) == NULL)
+    if (is_scalar(*o) || is_standin(*o) || !record_of(w, *o))
         return ST_OK;
     return record_of(w, *o)->kind == RECORD_OBJECT ? special_open_all(w, *o, CALLBACK) : ST_OK;
 }

@@ -190,7 +190,7 @@ static status check_self(ready *c, PyObject *self) {
     // An OrderedDict keeps its order beside dict's, and dict's own methods do not see to it: they
     // must not write, and see an order that only one made inside shares with the original.
     if (row->owner == &PyDict_Type && PyODict_Check(self) &&
-        (row->writes == W_SELF || record_of(c->w, self) != NULL))
+        (row->writes == W_SELF || record_of(c->w, self)))
         return refuse(c, self);
     if (row->first & R_FROZEN)
         return ST_OK;
@@ -205,7 +205,7 @@ static void note_write(world *w, const rule *row, const call *c) {
         return;
     PyObject *first = c->args[0];
     PyObject *opened = is_lazy(first) ? ((lazy *)first)->inside : first;
-    if (opened == NULL)
+    if (!opened)
         return;
     assert(writes != W_INSIDE || w->stop.broken || PyErr_Occurred() || !record_of(w, opened));
     if (writes != W_INSIDE)
@@ -340,7 +340,7 @@ static bool is_suspicious(const ready *c) {
 static PyObject *call_feeding(ready *c, bool suspicious) {
     PyObject *result =
         PyObject_Vectorcall(c->call.callable, c->room.items, c->call.given, c->call.keywords);
-    return native_result(c->w, result, suspicious || c->w->torch != NULL);
+    return native_result(c->w, result, suspicious || c->w->torch);
 }
 
 // The text of an object is not among what was made ready: it may be an address.
@@ -408,7 +408,7 @@ static int apply(world *w, number_op op, const call *c, PyObject **result) {
 // As number_binary.
 static int call_on_numbers(world *w, const rule_numbers *row, const call *c, PyObject **result) {
     PyObject *second = NULL;
-    if (row == NULL || c->keywords != NULL || c->given != row->takes)
+    if (!row || c->keywords || c->given != row->takes)
         return 0;
     int done = apply(w, row->op, c, result);
     if (done <= 0 || row->second == NUMBER_OPS)
@@ -416,7 +416,7 @@ static int call_on_numbers(world *w, const rule_numbers *row, const call *c, PyO
     done = apply(w, row->second, c, &second);
     Py_SETREF(*result, done > 0 ? PyTuple_Pack(2, *result, second) : NULL);
     Py_XDECREF(second);
-    return done > 0 && *result == NULL ? -1 : done;
+    return done > 0 && !*result ? -1 : done;
 }
 
 PyObject *rule_call(world *w, const rule *row, const call *c) {
@@ -449,7 +449,7 @@ PyObject *rule_call(world *w, const rule *row, const call *c) {
 PyObject *rule_read_getset(world *w, PyObject *getset, PyObject *o, bool *known) {
     const rule *row = rule_of(getset);
     *known = row != NULL;
-    if (row == NULL)
+    if (!row)
         return NULL;
     if (row->kind != RULE_HANDLED)
         return Py_TYPE(getset)->tp_descr_get(getset, o, (PyObject *)Py_TYPE(o));

@@ -272,7 +272,7 @@ static int note_types(PyObject *by_name, PyTypeObject *type, PyObject *subclasse
             return -1;
     }
     PyObject *list = PyObject_CallOneArg(subclasses_of, (PyObject *)type);
-    int bad = list == NULL;
+    int bad = !list;
     for (Py_ssize_t i = 0; !bad && i < PyList_GET_SIZE(list); i++) {
         PyTypeObject *sub = (PyTypeObject *)PyList_GET_ITEM(list, i);
         // Below a Python class there are only Python classes, and of those there may be thousands.
@@ -360,7 +360,7 @@ static void describe(rule *row, PyObject *owner, PyObject *member) {
 
 // W_SELF and W_INSIDE are said of methods, W_FIRST of functions, W_HANDLER of rows with a handler.
 static status check_writes(const rule *row) {
-    bool method = row->owner != NULL && !Py_IS_TYPE(row->object, &PyClassMethodDescr_Type);
+    bool method = row->owner && !Py_IS_TYPE(row->object, &PyClassMethodDescr_Type);
     bool self = row->writes == W_SELF || row->writes == W_INSIDE;
     if (row->writes == W_NONE || (self && method) ||
         (row->writes == W_FIRST && !method && !PyType_Check(row->object)) ||

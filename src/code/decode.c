@@ -442,7 +442,7 @@ int code_setup(void) {
 
 code *code_of(PyCodeObject *py) {
     code *c = py_code_slot_get(py, code_slot);
-    if (LIKELY(c != NULL))
+    if (LIKELY(c))
         return c;
     c = code_make(py);
     if (c && py_code_slot_set(py, code_slot, c) < 0) {

@@ -47,7 +47,7 @@ static PyObject *call_unhooked(compiled *o, PyObject *const *args, size_t given,
 
 static PyObject *call_natively(compiled *o, PyObject *const *args, size_t given,
                                PyObject *keywords) {
-    if (world_tensors == NULL)
+    if (!world_tensors)
         return PyObject_Vectorcall(o->function, args, given, keywords);
     if (drive_compiler == o->compiler)
         return call_unhooked(o, args, given, keywords);
@@ -64,7 +64,7 @@ static int find_cache(compiled *o) {
     if (o->code == code)
         return 0;
     cache *k = compiler_cache(o->compiler, (PyCodeObject *)code, 0);
-    if (k == NULL)
+    if (!k)
         return -1;
     o->cache = k;
     Py_XSETREF(o->code, Py_NewRef(code));
@@ -95,23 +95,23 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
     Py_ssize_t count = bind_count(co);
     py_slot few[SLOTS_ON_STACK], *slots = few;
     PyObject *result = NULL;
-    if ((co->co_flags & MAKES_GENERATOR) || world_here != NULL)
+    if ((co->co_flags & MAKES_GENERATOR) || world_here)
         return PyObject_Vectorcall(o->function, args, given, keywords);
     if (UNLIKELY(watch_leaves(o->compiler, PyThreadState_Get(), co)))
         return call_off(o, args, given, keywords);
-    if (UNLIKELY(chooser != NULL)) {
+    if (UNLIKELY(chooser)) {
         PyObject *other = chosen(self);
-        if (other != NULL)
+        if (other)
             result = PyObject_Vectorcall(other, args, given, keywords);
         Py_XDECREF(other);
-        if (other != NULL || PyErr_Occurred())
+        if (other || PyErr_Occurred())
             return result;
     }
     if (find_cache(o) < 0)
         return NULL;
     if (count > SLOTS_ON_STACK)
         slots = PyMem_Malloc((size_t)count * sizeof(py_slot));
-    if (slots == NULL)
+    if (!slots)
         return PyErr_NoMemory();
     outcome how = OUTCOME_NATIVE;
     int bound = bind_call(o->function, args, given, keywords, slots);
@@ -135,7 +135,7 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
 // --- frames of callees ---
 
 static bool holds_tensor(PyObject *o, int depth) {
-    if (o == NULL)
+    if (!o)
         return false;
     if (world_tensors->is_tensor(o))
         return true;
@@ -157,7 +157,7 @@ static bool holds_tensor(PyObject *o, int depth) {
 }
 
 static bool worth_it(py_frame *f, Py_ssize_t count) {
-    for (Py_ssize_t i = 0; world_tensors != NULL && i < count; i++)
+    for (Py_ssize_t i = 0; world_tensors && i < count; i++)
         if (holds_tensor(py_frame_get(f, i), 1))
             return true;
     return false;
@@ -169,7 +169,7 @@ static PyObject *library;
 
 static bool in_library(PyCodeObject *co) {
     code *c = code_of(co);
-    if (c == NULL) {
+    if (!c) {
         PyErr_Clear();
         return true;
     }
@@ -196,11 +196,11 @@ PyObject *compile_frame(PyThreadState *ts, py_frame *f, drive_whose *whose) {
     PyObject *function = py_frame_function(f);
     Py_ssize_t count = bind_count(co);
     *whose = DRIVE_CPYTHONS;
-    if (native_next != NULL && native_next == function) {
+    if (native_next && native_next == function) {
         native_next = NULL;
         return NULL;
     }
-    if (c == NULL || py_frame_in_generator(f) || (co->co_flags & MAKES_GENERATOR) ||
+    if (!c || py_frame_in_generator(f) || (co->co_flags & MAKES_GENERATOR) ||
         !(co->co_flags & CO_OPTIMIZED) || !PyFunction_Check(function) ||
         PyFunction_GET_CODE(function) != (PyObject *)co || py_frame_next(f) > 0 ||
         image_expects(&interp_here, f) || !worth_it(f, count) || in_library(co) ||
@@ -228,12 +228,12 @@ static int compiled_clear(PyObject *self) {
 static void compiled_dealloc(PyObject *self) {
     compiled *o = (compiled *)self;
     PyObject_GC_UnTrack(self);
-    if (o->weakrefs != NULL)
+    if (o->weakrefs)
         PyObject_ClearWeakRefs(self);
     PyObject *code = o->code; // may have been the last to be called by
     Py_CLEAR(o->dict);
     Py_CLEAR(o->function);
-    if (code != NULL) {
+    if (code) {
         Py_DECREF(code); // the compiler has it, too
         compiler_let_go(code);
     }
@@ -243,7 +243,7 @@ static void compiled_dealloc(PyObject *self) {
 
 static PyObject *compiled_get(PyObject *self, PyObject *instance, PyObject *type) {
     (void)type;
-    if (instance == NULL || instance == Py_None)
+    if (!instance || instance == Py_None)
         return Py_NewRef(self);
     return PyMethod_New(self, instance);
 }
@@ -272,7 +272,7 @@ static PyObject *compiled_metrics(PyObject *self, void *closure) {
 // What it does not have itself is the function's: __code__, __defaults__, __globals__ …
 static PyObject *compiled_getattr(PyObject *self, PyObject *name) {
     PyObject *value = PyObject_GenericGetAttr(self, name);
-    if (value != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return value;
     PyErr_Clear();
     return PyObject_GetAttr(((compiled *)self)->function, name);
@@ -345,11 +345,11 @@ static void compiler_forget(compiler *c) {
 static void compiler_dealloc(PyObject *self) {
     compiler *c = (compiler *)self;
     PyObject_GC_UnTrack(self);
-    if (c->previous != NULL)
+    if (c->previous)
         c->previous->next = c->next;
     else
         all_compilers = c->next;
-    if (c->next != NULL)
+    if (c->next)
         c->next->previous = c->previous;
     for (uint32_t i = 0; i < c->all.count; i++) {
         cache_free(c->all.items[i]);
@@ -417,7 +417,8 @@ static PyTypeObject compiler_type = {
 
 // --- methods ---
 
-static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs) {
+static PyObject *new_compiler(PyObject *module, PyObject *args, PyObject *kwargs) {
+    (void)module;
     static char *names[] = {"backend", "error",    "fullgraph",   "keep_empty",
                             "limit",   "break_at", "break_every", "break_seed",
                             "policy",  "numbers",  "symbolic",    NULL};
@@ -436,11 +437,11 @@ static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObj
     if (rules_setup() < 0)
         return NULL;
     compiler *c = PyObject_GC_New(compiler, &compiler_type);
-    if (c == NULL)
+    if (!c)
         return NULL;
     memset((char *)c + sizeof(PyObject), 0, sizeof(compiler) - sizeof(PyObject));
     c->next = all_compilers;
-    if (all_compilers != NULL)
+    if (all_compilers)
         all_compilers->previous = c;
     all_compilers = c;
     c->backend = Py_NewRef(backend);
@@ -459,7 +460,7 @@ static PyObject *new_compiler(PyObject *Py_UNUSED(module), PyObject *args, PyObj
     c->recompiles = PyList_New(0);
     c->dropped = PyList_New(0);
     PyObject_GC_Track(c);
-    if (c->drops == NULL || c->breaks == NULL || c->recompiles == NULL || c->dropped == NULL)
+    if (!c->drops || !c->breaks || !c->recompiles || !c->dropped)
         Py_CLEAR(c);
     return (PyObject *)c;
 }
@@ -470,7 +471,7 @@ static PyObject *new_compiled(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!O!", &PyFunction_Type, &function, &compiler_type, &settings))
         return NULL;
     compiled *o = PyObject_GC_New(compiled, &compiled_type);
-    if (o == NULL)
+    if (!o)
         return NULL;
     memset((char *)o + sizeof(PyObject), 0, sizeof(compiled) - sizeof(PyObject));
     o->vectorcall = compiled_call;
@@ -483,7 +484,7 @@ static PyObject *new_compiled(PyObject *module, PyObject *args) {
 static PyObject *reset_all(PyObject *module, PyObject *ignored) {
     (void)module, (void)ignored;
     compiler *c = (compiler *)Py_XNewRef((PyObject *)all_compilers), *next;
-    for (; c != NULL; c = next) { // what entries held may have been the last to hold a compiler
+    for (; c; c = next) { // what entries held may have been the last to hold a compiler
         compiler_forget(c);
         next = (compiler *)Py_XNewRef((PyObject *)c->next);
         Py_DECREF(c);
@@ -500,7 +501,7 @@ static PyObject *set_chooser(PyObject *module, PyObject *callable) {
 
 static PyObject *within(PyObject *module, PyObject *none) {
     (void)module, (void)none;
-    return PyBool_FromLong(hook_here == HOOK_COMPILE || world_here != NULL);
+    return PyBool_FromLong(hook_here == HOOK_COMPILE || world_here);
 }
 
 PyMethodDef compile_methods[] = {

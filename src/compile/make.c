@@ -10,7 +10,7 @@
 #define MOST_DEATHS 8  // times the limit: entries that were made for one place, though few live
 
 static void note(PyObject *list, PyObject *text) {
-    if (text == NULL || (PyList_GET_SIZE(list) < 256 && PyList_Append(list, text) < 0))
+    if (!text || (PyList_GET_SIZE(list) < 256 && PyList_Append(list, text) < 0))
         PyErr_Clear();
 }
 
@@ -24,7 +24,7 @@ static int warn_limit(compiler *c, cache *k, PyCodeObject *co) {
     PyObject *separator = PyUnicode_FromString("\n  ");
     PyObject *list = separator ? PyUnicode_Join(separator, c->recompiles) : NULL;
     int failed = -1;
-    if (list != NULL)
+    if (list)
         failed = PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                                   "stator: %U was compiled %d times (the limit) and now runs "
                                   "uncompiled where no entry fits. The reasons were:\n  %U",
@@ -42,16 +42,16 @@ static PyObject *note_recompile(compiler *c, cache *k, guard_frame *f) {
     PyObject *reasons = cache_reasons(k, f);
     hook_swap(before);
     Py_CLEAR(f->kept);
-    if (reasons != NULL && numbers_learn(c, k, f, reasons) < 0)
+    if (reasons && numbers_learn(c, k, f, reasons) < 0)
         Py_CLEAR(reasons);
-    if (reasons != NULL && PyList_GET_SIZE(reasons) > 0)
+    if (reasons && PyList_GET_SIZE(reasons) > 0)
         note(c->recompiles, PyList_GET_ITEM(reasons, 0));
     return reasons;
 }
 
 static bool has_graphs(const cache *k) {
     uint32_t at = 0;
-    for (const entry *e; (e = cache_next(k, &at)) != NULL;)
+    for (const entry *e; (e = cache_next(k, &at));)
         if (graph_operations(plan_graph_of(e->plan)) > 0)
             return true;
     return false;
@@ -73,7 +73,7 @@ static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f
     if (k->unit > 0 && !c->fullgraph)
         cache_find_varying(k, f);
     PyObject *reasons = note_recompile(c, k, f);
-    policy_answer go = reasons == NULL      ? POLICY_ERROR
+    policy_answer go = !reasons             ? POLICY_ERROR
                        : policy_is_there(c) ? policy_miss(c, k, co, alone, reasons)
                                             : POLICY_TRACE;
     *misfits = reasons;
@@ -92,7 +92,7 @@ static int frames_below(const compiler *c, const cache *k, const guard_frame *f)
     int count = 0;
     if (k->reaching >= c->limit)
         return 0;
-    for (f = f->below; f != NULL && count < MOST_BELOW && cache_may_go_on(f); f = f->below)
+    for (f = f->below; f && count < MOST_BELOW && cache_may_go_on(f); f = f->below)
         count++;
     return count;
 }
@@ -153,7 +153,7 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
     if (numbers_terms(c, k, out) < 0)
         return OUTCOME_ERROR;
     world *w = product_world(c, out->open, out->open_all);
-    if (w == NULL)
+    if (!w)
         return OUTCOME_ERROR;
     w->terms.varying = k->varying;
     w->terms.varying_count = k->varying_count;
@@ -185,7 +185,7 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
 // --- the entry ---
 
 PyObject *backend_callable(PyObject *returned) {
-    if (returned == NULL || PyCallable_Check(returned))
+    if (!returned || PyCallable_Check(returned))
         return returned;
     PyErr_Format(PyExc_TypeError, "the backend returned %s, which cannot be called",
                  Py_TYPE(returned)->tp_name);
@@ -195,7 +195,7 @@ PyObject *backend_callable(PyObject *returned) {
 
 static PyObject *run_backend(compiler *c, plan *p, PyObject *const *regs) {
     PyObject *examples = plan_examples(p, regs);
-    if (examples == NULL)
+    if (!examples)
         return NULL;
     hook_mode before = hook_swap(HOOK_OFF);
     PyObject *callable =
@@ -208,14 +208,14 @@ static PyObject *run_backend(compiler *c, plan *p, PyObject *const *regs) {
 static int give_graph(compiler *c, product *made, PyObject *const *regs) {
     plan *p = made->plan;
     graph *g = plan_graph_of(p);
-    if (g == NULL || graph_operations(g) == 0)
+    if (!g || graph_operations(g) == 0)
         return 0;
     plan_graph how = {0};
     if (c->backend == Py_None || g->literal)
         how.replay = replay_new(g);
     else
         how.callable = made->open_end ? hand_over_numbers(c, made, regs) : run_backend(c, p, regs);
-    if (how.replay == NULL && how.callable == NULL)
+    if (!how.replay && !how.callable)
         return -1;
     plan_set_graph(p, how);
     return 0;
@@ -257,8 +257,8 @@ static outcome ask_again(compiler *c, cache *k, product *made, guard_frame *f, P
     Py_CLEAR(made->misfits); // there are others by now
     PyObject **regs = registers_new(k->registers);
     outcome how = OUTCOME_ERROR;
-    *fits = regs != NULL && run_fitting(c, k, f, regs, result, reach, &how);
-    if (regs == NULL)
+    *fits = regs && run_fitting(c, k, f, regs, result, reach, &how);
+    if (!regs)
         PyErr_NoMemory();
     else if (!*fits)
         how = may_trace(c, k, co, f, &made->misfits);
@@ -285,7 +285,7 @@ static bool is_outrun(compiler *c, cache *k, product *made, guard_frame *f, PyOb
 // Guards may have been added since: room for their registers. What was there is lost.
 static int registers_grow(PyObject ***regs, int count) {
     PyObject **more = registers_new(count);
-    if (more == NULL) {
+    if (!more) {
         PyErr_NoMemory();
         return -1;
     }
@@ -303,7 +303,7 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
     int failed = -1;
     entry *e = NULL;
     outcome how = OUTCOME_ERROR;
-    if (regs == NULL) {
+    if (!regs) {
         PyErr_NoMemory();
     } else if (!guard_check(made->guards, f, regs, &failed)) {
         PyObject *text = guard_reason(made->guards, failed, f);

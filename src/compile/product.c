@@ -31,7 +31,7 @@ void product_clear(product *p) {
 
 world *product_world(const compiler *c, PyObject *open, bool all) {
     world *w = world_new();
-    if (w == NULL)
+    if (!w)
         return NULL;
     w->terms.symbolic = open;
     w->terms.symbolic_all = all;
@@ -77,12 +77,12 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
     }
     out->calls = w->graph->calls; // the end may add some
     out->depth = w->inside.deepest;
-    bool fine = world_tensors == NULL || world_tensors->end(w) == ST_OK;
+    bool fine = !world_tensors || world_tensors->end(w) == ST_OK;
     out->plan = fine ? plan_build(w, result) : NULL;
-    if (out->plan != NULL && world_finish(w) == ST_OK)
+    if (out->plan && world_finish(w) == ST_OK)
         out->guards =
             (out->open_end = has_open_end(w)) ? guard_trial(w->guards) : guard_seal(w->guards);
-    if (out->guards != NULL && numbers_end(w, out) == 0)
+    if (out->guards && numbers_end(w, out) == 0)
         return TRACE_DONE;
     product_clear(out);
     return w->stop.broken ? TRACE_BROKE : TRACE_ERROR;
@@ -100,8 +100,7 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     out->told = w->facts.told;
     if (f->unit == 0 && (long)w->time.now > c->longest)
         c->longest = (long)w->time.now;
-    if (end == TRACE_DONE ||
-        (end == TRACE_BROKE && w->stop.image != NULL && !product_is_strict(c, w)))
+    if (end == TRACE_DONE || (end == TRACE_BROKE && w->stop.image && !product_is_strict(c, w)))
         end = make_product(w, value, co, out);
     hook_leave(&before);
     if (end == TRACE_ERROR && !w->stop.interrupted && PyErr_ExceptionMatches(PyExc_MemoryError)) {
@@ -112,7 +111,7 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     if (end == TRACE_BROKE)
         PyErr_Clear();
     py_raised aside = py_put_aside();
-    if (value != NULL && world_keep(w, value) == NULL) // a generator in it must not end by itself
+    if (value && !world_keep(w, value)) // a generator in it must not end by itself
         PyErr_Clear();
     py_put_on(aside);
     return end;
@@ -124,7 +123,7 @@ trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, produ
         if ((*w)->time.again == 0 || (*w)->time.again >= (*w)->time.stop_at)
             break;
         world *next = world_new();
-        if (next == NULL)
+        if (!next)
             break;
         c->restarts++;
         world_again(next, *w);

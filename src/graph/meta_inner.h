@@ -59,7 +59,7 @@ enum meta_data {
 // --- arguments ---
 
 static inline bool is_given(const meta_call *c, int i) {
-    return c->args[i] != NULL && c->args[i] != Py_None;
+    return c->args[i] && c->args[i] != Py_None;
 }
 // NULL if it is no tensor of which all is known.
 const meta *meta_at(const meta_call *c, PyObject *o);

@@ -133,7 +133,7 @@ static inline bool sizes_are(sizes *known, const size *a, const size *b, int cou
 }
 // The value, which the trace relies on from now on: the number of results, of rows to iterate over.
 static inline int64_t size_settle(sizes *known, size a) {
-    if (UNLIKELY(a.e != NULL))
+    if (UNLIKELY(a.e))
         size_note(known, a);
     return a.hint;
 }

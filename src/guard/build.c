@@ -152,7 +152,7 @@ static status want(guards *g, source *s);
 // The sources that an expression reads.
 static status want_places(guards *g, PyObject *expression) {
     source *s;
-    for (int i = 0; (s = expression_place(expression, i)) != NULL; i++)
+    for (int i = 0; (s = expression_place(expression, i)); i++)
         TRY(want(g, s));
     expression_resolve(expression);
     return ST_OK;

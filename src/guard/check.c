@@ -19,7 +19,7 @@ int guard_setup(void) {
         return 0;
     if (raw_setup() < 0 || death_setup() < 0 || expression_setup() < 0)
         return -1;
-    if (guard_any == NULL && !(guard_any = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type)))
+    if (!guard_any && !(guard_any = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type)))
         return -1;
     done = true;
     return 0;

@@ -65,7 +65,7 @@ static PyObject *empty_text(const step *s, PyObject *first) {
 static PyObject *items_text(const step *s) {
     PyObject *tuple = PyTuple_New(s->index), *text = NULL;
     for (Py_ssize_t i = 0; tuple && i < s->index; i++) {
-        bool any = s->items[i] == NULL || s->items[i] == guard_any;
+        bool any = !s->items[i] || s->items[i] == guard_any;
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(any ? Py_Ellipsis : s->items[i]));
     }
     if (tuple)
@@ -76,9 +76,9 @@ static PyObject *items_text(const step *s) {
 
 static PyObject *plain_text(const guard_program *p, const step *s, PyObject *first) {
     const step_row *row = &step_rows[s->op];
-    PyObject *object = strstr(row->text, "%o") == NULL ? NULL
-                       : row->holds == HOLD_ITEMS      ? items_text(s)
-                                                       : text_or_dead(s->object);
+    PyObject *object = !strstr(row->text, "%o")   ? NULL
+                       : row->holds == HOLD_ITEMS ? items_text(s)
+                                                  : text_or_dead(s->object);
     PyObject *second = s->b >= 0 ? register_text(p, s->b) : NULL;
     PyObject *text = NULL;
     pattern_texts texts = {first, second, object, NULL, s->index};

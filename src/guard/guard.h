@@ -148,7 +148,7 @@ static inline Py_ssize_t guard_slot_number(Py_ssize_t index) {
 }
 // The frame that is `level` frames below; NULL if there are fewer frames.
 static inline const guard_frame *guard_frame_at(const guard_frame *f, int level) {
-    for (; f != NULL && level > 0; level--)
+    for (; f && level > 0; level--)
         f = f->below;
     return f;
 }

@@ -28,11 +28,11 @@ static PyObject *open_operand(world *w, PyObject *o) {
 // A number that is kept open stays so beside a stand-in alone: the kind of that knows numbers.
 static bool operands_open(world *w, PyObject *left, PyObject *right, operands *p) {
     PyObject *a = open_operand(w, left), *b = a ? open_operand(w, right) : NULL;
-    if (b != NULL && is_lazy(a) && !is_standin(b))
+    if (b && is_lazy(a) && !is_standin(b))
         a = door_open(w, a);
-    if (a != NULL && b != NULL && is_lazy(b) && !is_standin(a))
+    if (a && b && is_lazy(b) && !is_standin(a))
         b = door_open(w, b);
-    if (a == NULL || b == NULL)
+    if (!a || !b)
         return false;
     *p = (operands){Py_NewRef(a), Py_NewRef(b)};
     return true;
@@ -41,7 +41,7 @@ static bool operands_open(world *w, PyObject *left, PyObject *right, operands *p
 // The stand-in has declined: its operator is not its kind's affair.
 static bool operands_open_all(world *w, operands *p) {
     PyObject *left = door_open(w, p->left), *right = left ? door_open(w, p->right) : NULL;
-    if (right == NULL)
+    if (!right)
         return false;
     Py_SETREF(p->left, Py_NewRef(left));
     Py_SETREF(p->right, Py_NewRef(right));
@@ -93,7 +93,7 @@ PyObject *op_unary(world *w, unaryfunc function, PyObject *operand) {
     if (done)
         return result;
     PyObject *o = door_open(w, operand);
-    if (o == NULL)
+    if (!o)
         return NULL;
     Py_INCREF(o);
     if (unary_prepare(w, function, o) == ST_OK)
@@ -145,7 +145,7 @@ static status view_operand(world *w, special id, PyObject **o) {
             return world_break_status(w, REASON_PROTOCOL, "a view of a dict and a %s object",
                                       Py_TYPE(*o)->tp_name);
     PyObject *feed = feed_new(w, *o, P_HASH | P_EQ);
-    if (feed == NULL)
+    if (!feed)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
     Py_SETREF(*o, feed);
     return ST_OK;
@@ -166,7 +166,7 @@ static status set_operands(world *w, special id, operands *p) {
 static PyObject *dict_update_in_place(world *w, operands *p) {
     PyObject *name = special_name(SPECIAL_ior), *raw = NULL;
     PyObject *args[] = {p->left, p->right};
-    if (name == NULL || type_lookup(w, Py_TYPE(p->left), name, &raw) == NULL ||
+    if (!name || !type_lookup(w, Py_TYPE(p->left), name, &raw) ||
         !Py_IS_TYPE(raw, &PyWrapperDescr_Type))
         return NULL;
     return call_with(w, raw, args, 2);
@@ -236,7 +236,7 @@ static bool joins_open_tuples(world *w, int kind, operands *p) {
 
 static PyObject *binary_opened(world *w, int kind, operands *p) {
     const standin_kind *standin = answering(p);
-    if (standin != NULL) {
+    if (standin) {
         PyObject *result = standin->binary(w, kind, p->left, p->right);
         if (result != Py_NotImplemented)
             return native_result(w, result, false);
@@ -246,7 +246,7 @@ static PyObject *binary_opened(world *w, int kind, operands *p) {
         return NULL;
     if (is_dict_update(kind, p)) {
         PyObject *result = dict_update_in_place(w, p);
-        if (result != NULL || PyErr_Occurred())
+        if (result || PyErr_Occurred())
             return result;
     }
     if (joins_open_tuples(w, kind, p))
@@ -257,7 +257,7 @@ static PyObject *binary_opened(world *w, int kind, operands *p) {
         return NULL;
     bool suspicious = is_standin(p->left) || is_standin(p->right);
     PyObject *result = native_result(w, py_binary_functions[kind](p->left, p->right), suspicious);
-    if (result != NULL)
+    if (result)
         native_made(w, result);
     return result;
 }
@@ -336,7 +336,7 @@ static PyObject *compare_opened(world *w, PyObject *left, PyObject *right, opera
     if (is_scalar(p->left) && is_scalar(p->right))
         return native_result(w, PyObject_RichCompare(p->left, p->right, kind), false);
     const standin_kind *standin = answering(p);
-    if (standin != NULL) {
+    if (standin) {
         PyObject *result = standin->compare(w, p->left, p->right, kind);
         if (result != Py_NotImplemented)
             return native_result(w, result, false);
@@ -358,7 +358,7 @@ static int differs_from_none(world *w, PyObject *left, PyObject *right, int kind
     if ((kind != Py_EQ && kind != Py_NE) || (left != Py_None && right != Py_None))
         return 0;
     PyTypeObject *type = door_type(w, left == Py_None ? right : left);
-    if (type == NULL)
+    if (!type)
         return -1;
     return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
            type == &PyBool_Type || type == &PyTuple_Type || type == &PyList_Type ||
@@ -412,21 +412,21 @@ static int note_untouched(world *w, lazy *l) {
     record_kind kind;
     if (PyDict_Check(l->outside)) {
         record *r = door_dict(w, (PyObject *)l);
-        if (r == NULL)
+        if (!r)
             return PyErr_Occurred() ? -1 : 0;
-        return r->inside == NULL && (r->names == NULL || (!r->names->twin && !r->names->pending));
+        return !r->inside && (!r->names || (!r->names->twin && !r->names->pending));
     }
     if (!is_mutable(l->outside, &kind))
-        return record_of(w, l->outside) == NULL;
-    if (l->record == NULL && record_of(w, l->outside) == NULL)
+        return !record_of(w, l->outside);
+    if (!l->record && !record_of(w, l->outside))
         l->record = record_new(w, kind, l->source, l->outside, NULL);
-    if (l->record == NULL)
+    if (!l->record)
         return PyErr_Occurred() ? -1 : 0;
-    return l->record->inside == NULL;
+    return !l->record->inside;
 }
 
 static bool is_unopened(PyObject *o) {
-    return is_lazy(o) && ((lazy *)o)->inside == NULL;
+    return is_lazy(o) && !((lazy *)o)->inside;
 }
 
 int op_truth(world *w, PyObject *o) {
@@ -440,7 +440,7 @@ int op_truth(world *w, PyObject *o) {
     if (truth != -2)
         return truth;
     PyObject *opened = native_open(w, o, P_TRUTH);
-    if (opened == NULL)
+    if (!opened)
         return -1;
     truth = native_status(w, PyObject_IsTrue(opened), false);
     Py_DECREF(opened);
@@ -454,7 +454,7 @@ static bool has_raw_length(PyTypeObject *type) {
 
 static PyObject *raw_len(world *w, lazy *l) {
     Py_ssize_t length = raw_length(l->outside);
-    if (door_type(w, (PyObject *)l) == NULL ||
+    if (!door_type(w, (PyObject *)l) ||
         guard_add(w->guards, GUARD_LENGTH, l->source, NULL, NULL, length) != ST_OK)
         return NULL;
     return PyLong_FromSsize_t(length);
@@ -467,7 +467,7 @@ PyObject *op_len(world *w, PyObject *o) {
             return untouched < 0 ? NULL : raw_len(w, (lazy *)o);
     }
     PyObject *opened = native_open(w, o, P_LEN);
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     const standin_kind *kind = standin_kind_of(opened);
     Py_ssize_t length = kind ? 0 : PyObject_Length(opened);

@@ -36,9 +36,9 @@ static PyObject *numbered(PyObject *o, Py_ssize_t first) {
         return Py_NewRef(o);
     Py_ssize_t count = PyTuple_GET_SIZE(o);
     PyObject *made = Py_TYPE(o)->tp_alloc(Py_TYPE(o), count);
-    for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
+    for (Py_ssize_t i = 0; made && i < count; i++) {
         PyObject *place = PyLong_FromSsize_t(first + i);
-        if (place == NULL)
+        if (!place)
             Py_CLEAR(made);
         else
             PyTuple_SET_ITEM(made, i, place);

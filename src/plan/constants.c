@@ -29,7 +29,7 @@ static bool is_fixed_function(PyObject *o) {
     if (!PyCFunction_CheckExact(o))
         return false;
     PyObject *self = PyCFunction_GET_SELF(o);
-    return self == NULL || PyModule_Check(self) || is_fixed_class(self);
+    return !self || PyModule_Check(self) || is_fixed_class(self);
 }
 
 // A tuple of some C type: torch.Size.

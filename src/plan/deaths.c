@@ -124,7 +124,7 @@ static const guard_custom quiet_guard = {
 
 static status guard_displaced(builder *b, source *s, displaced what) {
     displaced *d = PyMem_Malloc(sizeof(displaced));
-    what.first = b->funeral == NULL;
+    what.first = !b->funeral;
     if (d && what.first)
         b->funeral = PyMem_Calloc(1, sizeof(funeral));
     if (!d || !b->funeral) {
@@ -195,7 +195,7 @@ static status break_before(world *w, const root *r) {
 static status root_goes(builder *b, losses *l, const root *r) {
     if (!losses_add(l, r->outside))
         return break_before(b->w, r);
-    b->lets_go |= map_get(&b->w->roots.dying, map_key(r->outside)) == NULL;
+    b->lets_go |= !map_get(&b->w->roots.dying, map_key(r->outside));
     return guard_displaced(b, r->source, (displaced){.place = DEATH_ITSELF});
 }
 

@@ -9,7 +9,7 @@
 static status rebuild_cell(builder *b, PyObject *o, operand *out) {
     TRY(rebuild_make(b, o, step_of(STEP_CELL, -1, OPERAND_NONE, OPERAND_NONE), NULL, NULL, out));
     step s = step_of(STEP_CELL_FILL, -1, *out, OPERAND_NONE);
-    if (PyCell_GET(o) == NULL)
+    if (!PyCell_GET(o))
         return ST_OK;
     TRY(rebuild(b, PyCell_GET(o), &s.b));
     return build_step(b, &b->making, s, NULL, NULL);

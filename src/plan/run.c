@@ -34,16 +34,16 @@ static inline PyObject *more(const running *r, const step *s, uint32_t i) {
 
 // What a write takes out of an object lives on until no more is to be written. NULL is nothing.
 static inline void hold(running *r, PyObject *o) {
-    if (o == NULL)
+    if (!o)
         return;
     assert(r->drops < r->p->dropped);
     r->dropped[r->drops++] = Py_NewRef(o);
 }
 
 static int set(running *r, const step *s, PyObject *made) {
-    if (made == NULL)
+    if (!made)
         return -1;
-    assert(r->regs[s->out] == NULL);
+    assert(!r->regs[s->out]);
     r->regs[s->out] = made;
     return 0;
 }
@@ -82,7 +82,7 @@ static PyObject *make_dict(const running *r, const step *s) {
 
 static PyObject *make_instance(PyObject *base, PyObject *class, PyObject *value) {
     PyObject *args = value ? PyTuple_Pack(1, value) : PyTuple_New(0);
-    if (args == NULL)
+    if (!args)
         return NULL;
     PyObject *made = ((PyTypeObject *)base)->tp_new((PyTypeObject *)class, args, NULL);
     Py_DECREF(args);
@@ -203,7 +203,7 @@ static PyObject *make(const running *r, const step *s) {
 
 static int fill_list(const running *r, const step *s) {
     PyObject *list = get(r, s->a), *items = make_tuple(r, s);
-    if (items == NULL)
+    if (!items)
         return -1;
     Py_ssize_t size = PyList_GET_SIZE(list);
     int done = PyList_SetSlice(list, size, size, items);
@@ -794,7 +794,7 @@ static PyObject *run_plan(plan *p, PyObject *const *regs, graph_failure *failure
     PyObject *few[FEW];
     size_t room = (size_t)p->registers + (size_t)p->dropped;
     running r = {.p = p, .regs = room > FEW ? PyMem_New(PyObject *, room) : few};
-    if (r.regs == NULL)
+    if (!r.regs)
         return PyErr_NoMemory();
     r.dropped = r.regs + p->registers;
     memset(r.regs, 0, (size_t)p->registers * sizeof(PyObject *));
@@ -802,7 +802,7 @@ static PyObject *run_plan(plan *p, PyObject *const *regs, graph_failure *failure
         r.regs[p->loads.items[i].to] = Py_NewRef(regs[p->loads.items[i].from]);
     p->active++;
     PyObject *result = run_all(&r, failure, values);
-    if (result == NULL)
+    if (!result)
         silence(&r);
     let_go(&r);
     if (r.regs != few)

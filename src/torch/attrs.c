@@ -92,7 +92,7 @@ static PyObject *none_of_leaf(world *w, standin *s, PyObject *name) {
 // The gradient that a tensor from outside has: from outside as well.
 static PyObject *gradient(world *w, standin *s, PyObject *name) {
     record *r = record_of(w, (PyObject *)s);
-    if (!r || s->type == NULL)
+    if (!r || !s->type)
         return none_of_leaf(w, s, name);
     if (grad_pending(r)) {
         w->facts.met = true;

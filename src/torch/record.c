@@ -108,7 +108,7 @@ static bool is_number_class(PyObject *o) {
 // Whether C code made a number type of its own out of int or float: torch.tensor(numpy.float64(1))
 // has that type's dtype.
 static bool is_c_number(PyTypeObject *t) {
-    while (raw_is_python_class(t) && t->tp_base != NULL)
+    while (raw_is_python_class(t) && t->tp_base)
         t = t->tp_base;
     return t != &PyLong_Type && t != &PyFloat_Type;
 }
@@ -118,7 +118,7 @@ static PyObject *convert_subclass(world *w, PyObject *o) {
     PyObject *name = PyUnicode_InternFromString("__torch_function__");
     if (!name)
         return NULL;
-    bool asks = is_c_number(Py_TYPE(o)) || _PyType_Lookup(Py_TYPE(o), name) != NULL;
+    bool asks = is_c_number(Py_TYPE(o)) || _PyType_Lookup(Py_TYPE(o), name);
     Py_DECREF(name);
     if (!asks && PyLong_Check(o))
         return _PyLong_Copy((PyLongObject *)o);

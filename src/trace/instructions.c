@@ -29,41 +29,41 @@
 static names *find_namespace(run *r, PyObject *dict, source_kind kind) {
     world *w = r->world;
     record *function = record_of(w, py_frame_function(r->frame));
-    if (function != NULL) {
+    if (function) {
         source *s = guard_source(w->guards, kind, function->source, NULL, 0);
         return s ? names_of_globals(w, s, dict) : NULL;
     }
     record *known = record_of(w, dict);
-    if (known != NULL)
+    if (known)
         return names_of_dict(w, known);
     world_break(w, REASON_FRAME, "a namespace that no function leads to");
     return NULL;
 }
 
 static names *globals_of(run *r) {
-    if (r->globals == NULL)
+    if (!r->globals)
         r->globals = find_namespace(r, py_frame_globals(r->frame), SOURCE_GLOBALS);
     return r->globals;
 }
 
 static names *builtins_of(run *r) {
-    if (r->builtins == NULL)
+    if (!r->builtins)
         r->builtins = find_namespace(r, py_frame_builtins(r->frame), SOURCE_BUILTINS);
     return r->builtins;
 }
 
 PyObject *do_load_global(run *r, PyObject *name) {
     names *globals = globals_of(r);
-    if (globals == NULL)
+    if (!globals)
         return NULL;
     PyObject *value = names_get(r->world, globals, name);
-    if (value != NULL || PyErr_Occurred())
+    if (value || PyErr_Occurred())
         return value;
     names *builtins = builtins_of(r);
-    if (builtins == NULL)
+    if (!builtins)
         return NULL;
     value = names_get(r->world, builtins, name);
-    if (value == NULL && !PyErr_Occurred())
+    if (!value && !PyErr_Occurred())
         error_undefined(name);
     return value;
 }
@@ -71,11 +71,11 @@ PyObject *do_load_global(run *r, PyObject *name) {
 int do_store_global(run *r, PyObject *name, PyObject *value) {
     world *w = r->world;
     names *globals = globals_of(r);
-    if (globals == NULL)
+    if (!globals)
         return -1;
-    if (value == NULL) {
+    if (!value) {
         PyObject *old = names_get(w, globals, name);
-        if (old == NULL) {
+        if (!old) {
             if (!PyErr_Occurred())
                 error_undefined(name);
             return -1;
@@ -88,7 +88,7 @@ int do_store_global(run *r, PyObject *name, PyObject *value) {
 PyObject *do_build_class(run *r) {
     names *builtins = builtins_of(r);
     PyObject *value = builtins ? names_get(r->world, builtins, py_name.build_class) : NULL;
-    if (value == NULL && !PyErr_Occurred())
+    if (!value && !PyErr_Occurred())
         PyErr_SetString(PyExc_NameError, "__build_class__ not found");
     return value;
 }
@@ -97,7 +97,7 @@ PyObject *do_build_class(run *r) {
 
 // What __build_class__ made for the body: a dict of this trace.
 static bool is_namespace(world *w, PyObject *dict) {
-    bool own = dict != NULL && PyDict_CheckExact(dict) && record_of(w, dict) == NULL;
+    bool own = dict && PyDict_CheckExact(dict) && !record_of(w, dict);
     if (!own)
         world_break(w, REASON_CODE, "a name of a class body or module");
     return own;
@@ -107,7 +107,7 @@ PyObject *do_load_name(run *r, PyObject *dict, PyObject *name) {
     if (!is_namespace(r->world, dict))
         return NULL;
     PyObject *value = PyDict_GetItemWithError(dict, name);
-    if (value != NULL || PyErr_Occurred())
+    if (value || PyErr_Occurred())
         return Py_XNewRef(value);
     return do_load_global(r, name);
 }
@@ -118,10 +118,10 @@ PyObject *do_load_cell_name(run *r, PyObject *dict, PyObject *cell, int index) {
         return NULL;
     PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, index);
     PyObject *value = PyDict_GetItemWithError(dict, name);
-    if (value != NULL || PyErr_Occurred())
+    if (value || PyErr_Occurred())
         return Py_XNewRef(value);
     value = cell_get(r->world, cell);
-    if (value == NULL && !PyErr_Occurred())
+    if (!value && !PyErr_Occurred())
         error_unbound_cell(co, index);
     return value;
 }
@@ -162,13 +162,13 @@ static source *module_source(world *w, PyObject *name, PyObject *module) {
 
 static PyObject *load_module(world *w, PyObject *imported, PyObject *module) {
     source *s = module_source(w, imported, module);
-    PyObject *own = s == NULL && PyModule_Check(module) ? PyModule_GetNameObject(module) : NULL;
-    if (own != NULL)
+    PyObject *own = !s && PyModule_Check(module) ? PyModule_GetNameObject(module) : NULL;
+    if (own)
         s = module_source(w, own, module);
-    else if (s == NULL)
+    else if (!s)
         PyErr_Clear();
     Py_XDECREF(own);
-    if (s == NULL && !PyErr_Occurred())
+    if (!s && !PyErr_Occurred())
         s = guard_source(w->guards, SOURCE_FIXED, NULL, module, 0);
     return s ? door_load(w, s, module) : NULL;
 }
@@ -185,7 +185,7 @@ static status guard_imported(world *w, PyObject *name) {
 // Import looks at the real sys.modules, not at what the program is going to make of it.
 static bool modules_written(const world *w) {
     const record *r = record_of(w, PyImport_GetModuleDict());
-    return r != NULL && r->names != NULL && names_written(r->names);
+    return r && r->names && names_written(r->names);
 }
 
 static status guard_not_imported(world *w, PyObject *name) {
@@ -200,9 +200,9 @@ static PyObject *fail_import(world *w, PyObject *name, PyObject *found) {
     if (!PyErr_ExceptionMatches(PyExc_ImportError))
         return NULL;
     py_raised aside = py_put_aside();
-    status guarded = found == Py_None                  ? guard_imported(w, name)
-                     : found == NULL && w->terms.whole ? guard_not_imported(w, name)
-                                                       : ST_BREAK;
+    status guarded = found == Py_None           ? guard_imported(w, name)
+                     : !found && w->terms.whole ? guard_not_imported(w, name)
+                                                : ST_BREAK;
     if (guarded == ST_OK)
         return py_put_on(aside), NULL;
     py_forget(aside);
@@ -238,7 +238,7 @@ static int is_quiet_import(world *w, PyObject *name, PyObject *module, PyObject 
     PyObject *known = s ? door_bring(w, s, module) : NULL;
     record *r = known ? record_of(w, known) : NULL;
     names *n = r ? names_of_object(w, r) : NULL;
-    if (n == NULL)
+    if (!n)
         return PyErr_Occurred() ? -1 : 0;
     int package = has_name(w, n, py_name.path);
     if (package == 0 && PyModule_CheckExact(module)) {
@@ -256,7 +256,7 @@ PyObject *do_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *l
     names *builtins = builtins_of(r);
     PyObject *import = builtins ? names_get(w, builtins, py_name.import) : NULL;
     PyObject *opened = import ? door_open(w, import) : NULL;
-    bool plain = opened != NULL && py_is_plain_import(opened);
+    bool plain = opened && py_is_plain_import(opened);
     Py_XDECREF(import);
     if (!plain)
         return PyErr_Occurred() ? NULL
@@ -278,7 +278,7 @@ PyObject *do_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *l
     PyObject *module = import_name(py_frame_globals(f), py_frame_builtins(f), py_frame_locals(f),
                                    name, fromlist, level);
     w->inside.quiet--;
-    if (module == NULL)
+    if (!module)
         return fail_import(w, name, absolute ? there : name);
     PyObject *loaded = absolute ? load_imported(w, name, fromlist != Py_None, module)
                                 : load_module(w, name, module);
@@ -305,7 +305,7 @@ static PyObject *fail_import_from(world *w, PyObject *whole) {
 
 static PyObject *import_submodule(world *w, PyObject *module, PyObject *name) {
     PyObject *whole = submodule_name(module, name);
-    if (whole == NULL)
+    if (!whole)
         return NULL;
     w->inside.quiet++;
     PyObject *value = import_from(module, name);
@@ -319,11 +319,11 @@ static PyObject *import_submodule(world *w, PyObject *module, PyObject *name) {
 // A submodule that is no attribute of its package yet is found in sys.modules.
 PyObject *do_import_from(world *w, PyObject *module, PyObject *name) {
     PyObject *value = attr_get(w, module, name);
-    if (value != NULL || w->stop.broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (value || w->stop.broken || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return value;
     PyErr_Clear();
     PyObject *opened = door_open(w, module);
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     if (!PyModule_Check(opened))
         return world_break(w, REASON_ATTRIBUTE, "import from an object that is no module");
@@ -336,7 +336,7 @@ PyObject *do_import_from(world *w, PyObject *module, PyObject *name) {
 
 static int open_slot(world *w, py_slot *slot) {
     PyObject *opened = door_open(w, py_slot_get(slot));
-    if (opened == NULL)
+    if (!opened)
         return -1;
     py_slot_set(slot, Py_NewRef(opened));
     return 0;
@@ -347,10 +347,10 @@ PyObject *do_make_function(run *r, py_slot *sp, int flags) {
     for (int i = 1; i <= 1 + __builtin_popcount((unsigned)flags); i++)
         if (open_slot(w, sp - i) < 0)
             return NULL;
-    if (globals_of(r) == NULL || builtins_of(r) == NULL)
+    if (!globals_of(r) || !builtins_of(r))
         return NULL;
     PyObject *function = call_make_function(py_frame_globals(r->frame), sp, flags);
-    if (function == NULL || arena_own(&w->arena, Py_NewRef(function)) != ST_OK ||
+    if (!function || arena_own(&w->arena, Py_NewRef(function)) != ST_OK ||
         map_put(&w->made.objects, map_key(function), 1) != ST_OK)
         Py_CLEAR(function);
     return function;
@@ -359,7 +359,7 @@ PyObject *do_make_function(run *r, py_slot *sp, int flags) {
 // Of a frame that goes on, the function is one from outside.
 int do_set_function_attribute(world *w, py_slot *sp) {
     PyObject *function = py_slot_get(sp - 1);
-    if (is_lazy(function) || record_of(w, function) != NULL) {
+    if (is_lazy(function) || record_of(w, function)) {
         world_break(w, REASON_ATTRIBUTE, "a function that is still being made");
         return -1;
     }
@@ -376,10 +376,10 @@ static int star_tuple(world *w, PyObject *callable, py_slot *slot) {
         return -1;
     PyObject *list = PyList_New(0);
     PyObject *tuple = NULL;
-    if (list != NULL && op_list_extend(w, list, args) == 0)
+    if (list && op_list_extend(w, list, args) == 0)
         tuple = PyList_AsTuple(list);
     Py_XDECREF(list);
-    if (tuple == NULL)
+    if (!tuple)
         return -1;
     py_slot_set(slot, tuple);
     return 0;
@@ -388,7 +388,7 @@ static int star_tuple(world *w, PyObject *callable, py_slot *slot) {
 int do_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *slot) {
     if (star_tuple(w, callable, args) < 0)
         return -1;
-    if (slot == NULL)
+    if (!slot)
         return 0;
     if (open_slot(w, slot) < 0)
         return -1;
@@ -396,7 +396,7 @@ int do_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *slot) 
     if (PyDict_CheckExact(keywords))
         return 0;
     PyObject *dict = PyDict_New();
-    if (dict == NULL)
+    if (!dict)
         return -1;
     if (op_dict_update(w, dict, keywords, true) < 0) {
         if (!w->stop.broken)
@@ -410,12 +410,12 @@ int do_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *slot) 
 
 PyObject *do_super_attr(world *w, PyObject *super, PyObject *type, PyObject *self, PyObject *name,
                         bool two, PyObject **method) {
-    if (method != NULL)
+    if (method)
         *method = NULL;
     super = door_open(w, super);
     type = super ? door_open(w, type) : NULL;
     self = type ? door_open(w, self) : NULL;
-    if (self == NULL)
+    if (!self)
         return NULL;
     if (super == (PyObject *)&PySuper_Type && PyType_Check(type))
         return attr_super(w, (PyTypeObject *)type, self, name);
@@ -442,16 +442,16 @@ PyObject *do_build_slice(world *w, py_slot *parts, int count) {
 // A class is called by the trace's own call, so that its Python __init__ is known.
 static PyObject *exception_of(world *w, PyObject *raised) {
     PyObject *o = door_open(w, raised);
-    if (o == NULL)
+    if (!o)
         return NULL;
     PyObject *exception = NULL;
     if (PyExceptionClass_Check(o))
         exception = call_with(w, o, NULL, 0);
     else
         exception = Py_NewRef(o);
-    if (exception == NULL)
+    if (!exception)
         return NULL;
-    if (record_of(w, exception) != NULL) {
+    if (record_of(w, exception)) {
         // Raising writes its traceback and context.
         Py_DECREF(exception);
         return world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside is raised");
@@ -462,19 +462,19 @@ static PyObject *exception_of(world *w, PyObject *raised) {
 // The exception of the innermost handler that is active in this trace; borrowed.
 static PyObject *handled_here(PyThreadState *ts) {
     _PyErr_StackItem *info = ts->exc_info;
-    while ((info->exc_value == NULL || info->exc_value == Py_None) && info->previous_item != NULL)
+    while ((!info->exc_value || info->exc_value == Py_None) && info->previous_item)
         info = info->previous_item;
     return info->exc_value;
 }
 
 bool do_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause) {
-    if (exception == NULL) {
+    if (!exception) {
         PyObject *handled = handled_here(ts);
-        if (handled != NULL && handled != Py_None && record_of(w, handled) != NULL) {
+        if (handled && handled != Py_None && record_of(w, handled)) {
             world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside is raised again");
             return false;
         }
-        if (handled != NULL && handled != Py_None)
+        if (handled && handled != Py_None)
             return raise_varargs(ts, NULL, NULL);
         world_break(w, REASON_EXCEPTION_LEAVES, "raise without an exception of its own");
         return false;
@@ -484,12 +484,12 @@ bool do_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause)
         return false;
     }
     PyObject *raised = exception_of(w, exception), *from = NULL;
-    if (raised != NULL && cause != NULL) {
+    if (raised && cause) {
         PyObject *opened = door_open(w, cause);
         bool class = opened && PyExceptionClass_Check(opened);
         from = class ? call_with(w, opened, NULL, 0) : Py_XNewRef(opened);
     }
-    if (raised != NULL && (cause == NULL || from != NULL))
+    if (raised && (!cause || from))
         raise_varargs(ts, raised, from);
     Py_XDECREF(raised);
     Py_XDECREF(from);
@@ -498,7 +498,7 @@ bool do_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause)
 
 // Groups are taken apart natively: what is in one from outside would come in unseen.
 static bool refuse_group(world *w, PyObject *exception) {
-    if (record_of(w, exception) == NULL)
+    if (!record_of(w, exception))
         return false;
     world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside meets except*");
     return true;
@@ -508,11 +508,11 @@ PyObject *do_prep_reraise_star(world *w, PyObject *original, PyObject *raised) {
     if (refuse_group(w, original))
         return NULL;
     PyObject *opened = door_open(w, raised);
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     for (Py_ssize_t i = 0; PyList_CheckExact(opened) && i < PyList_GET_SIZE(opened); i++) {
         PyObject *item = door_open(w, PyList_GET_ITEM(opened, i));
-        if (item == NULL || refuse_group(w, item))
+        if (!item || refuse_group(w, item))
             return NULL;
     }
     world_touch(w);
@@ -544,12 +544,12 @@ int do_with_lookup(world *w, PyObject *manager, bool async, PyObject **enter, Py
         return -1;
     }
     PyObject *opened = door_open(w, manager);
-    if (opened == NULL)
+    if (!opened)
         return -1;
     *enter = attr_special(w, opened, py_name.enter);
-    if (*enter != NULL)
+    if (*enter)
         *leave = attr_special(w, opened, py_name.exit);
-    if (*leave != NULL)
+    if (*leave)
         return 0;
     Py_CLEAR(*enter);
     if (!PyErr_Occurred()) // CPython's own words for what is missing
@@ -569,7 +569,7 @@ PyObject *do_with_exit(world *w, PyObject *leave, PyObject *exception) {
 
 PyObject *do_yield_from_iter(world *w, PyObject *o) {
     PyObject *opened = door_open(w, o);
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     if (PyCoro_CheckExact(opened))
         return world_break(w, REASON_GENERATOR, "a coroutine");
@@ -608,7 +608,7 @@ static PyObject *getsignal; // strong, for good
 
 int instructions_setup(void) {
     PyObject *module = PyImport_ImportModule("_signal");
-    if (module != NULL && getsignal == NULL)
+    if (module && !getsignal)
         getsignal = PyObject_GetAttrString(module, "getsignal");
     Py_XDECREF(module);
     return getsignal ? 0 : -1;
@@ -616,7 +616,7 @@ int instructions_setup(void) {
 
 static bool is_handler(int number, PyObject *function) {
     PyObject *handler = PyObject_CallFunction(getsignal, "i", number);
-    if (handler == NULL)
+    if (!handler)
         PyErr_Clear();
     PyObject *behind =
         handler && PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
@@ -627,7 +627,7 @@ static bool is_handler(int number, PyObject *function) {
 bool is_signal_handler(const world *w, py_frame *f) {
     PyObject *function = py_frame_function(f);
     if (w->stop.broken || py_frame_in_generator(f) ||
-        map_get(&w->made.objects, map_key(function)) != NULL || record_of(w, function) != NULL)
+        map_get(&w->made.objects, map_key(function)) || record_of(w, function))
         return false;
     bool handles = false;
     for (int number = 1; !handles && number < NSIG; number++)

@@ -124,7 +124,7 @@ static bool is_interrupt(PyObject *raised) {
     if (!PyErr_GivenExceptionMatches(raised, PyExc_KeyboardInterrupt))
         return false;
     py_raised aside = py_put_aside();
-    bool born_here = py_raised_traceback(&aside) == NULL;
+    bool born_here = !py_raised_traceback(&aside);
     py_put_on(aside);
     return born_here;
 }
@@ -145,7 +145,7 @@ static PyObject *compare_for_truth(world *w, PyObject *left, PyObject *right, in
     if (op_compare_numbers(w, left, right, kind, &number))
         return number;
     PyObject *a = door_open(w, left), *b = a ? door_open(w, right) : NULL;
-    if (b == NULL)
+    if (!b)
         return NULL;
     if ((is_standin(a) || is_standin(b)) && !op_asserts(w))
         return world_break(w, REASON_TENSOR_TRUTH, "a comparison decides where to go on");
@@ -154,13 +154,13 @@ static PyObject *compare_for_truth(world *w, PyObject *left, PyObject *right, in
 
 // Raising writes to the exception: one from outside is raised for real.
 static int reraise(world *w, PyObject *exception, py_slot *lasti) {
-    if (lasti != NULL) {
+    if (lasti) {
         PyObject *opened = door_open(w, py_slot_get(lasti));
-        if (opened == NULL)
+        if (!opened)
             return -1;
         py_slot_set(lasti, Py_NewRef(opened));
     }
-    if (record_of(w, exception) == NULL)
+    if (!record_of(w, exception))
         return 0;
     world_break(w, REASON_EXCEPTION_LIVES, "an exception from outside is raised again");
     return -1;
@@ -169,8 +169,7 @@ static int reraise(world *w, PyObject *exception, py_slot *lasti) {
 static bool holds_exception(const run *r) {
     for (int i = 0; i < r->code->py->co_nlocalsplus; i++) {
         PyObject *o = py_frame_get(r->frame, i);
-        if (o != NULL && PyExceptionInstance_Check(o) &&
-            ((PyBaseExceptionObject *)o)->traceback != NULL)
+        if (o && PyExceptionInstance_Check(o) && ((PyBaseExceptionObject *)o)->traceback)
             return true;
     }
     return false;
@@ -190,13 +189,13 @@ static int may_return(run *r) {
 // when it is caught.
 static void note_raised(world *w) {
     py_raised aside = py_put_aside();
-    if (py_raised_traceback(&aside) == NULL && w->run != NULL)
+    if (!py_raised_traceback(&aside) && w->run)
         w->time.raised_at = w->run->started;
     py_put_on(aside);
 }
 
 static void note_caught(world *w, PyObject *exception) {
-    if (map_get(&w->time.born, map_key(exception)) == NULL &&
+    if (!map_get(&w->time.born, map_key(exception)) &&
         map_put(&w->time.born, map_key(exception), w->time.raised_at) != ST_OK)
         PyErr_Clear(); // without memory it is only not known
 }
@@ -208,10 +207,10 @@ static bool is_abandoned(world *w, bool natively) {
     PyObject *raised = PyErr_Occurred();
     if (w->stop.broken || w->stop.interrupted)
         return true;
-    if (raised != NULL && natively && is_interrupt(raised))
+    if (raised && natively && is_interrupt(raised))
         return w->stop.interrupted = true;
     // SystemError, or nothing at all: an exception that could not even be made.
-    if (raised != NULL && !PyErr_GivenExceptionMatches(raised, PyExc_MemoryError) &&
+    if (raised && !PyErr_GivenExceptionMatches(raised, PyExc_MemoryError) &&
         !PyErr_GivenExceptionMatches(raised, PyExc_RecursionError) &&
         !PyErr_GivenExceptionMatches(raised, PyExc_SystemError)) {
         note_raised(w);
@@ -234,19 +233,19 @@ static bool root_has_cell(const world *w, PyObject *cell) {
 static void note_stored(run *r, int index, PyObject *value) {
     world *w = r->world;
     PyCodeObject *co = r->code->py;
-    const standin_kind *kind = value != NULL ? standin_kind_of(value) : NULL;
-    if (kind == NULL || w->root == NULL) // a comprehension puts back nothing
+    const standin_kind *kind = value ? standin_kind_of(value) : NULL;
+    if (!kind || !w->root) // a comprehension puts back nothing
         return;
     if (!py_is_cell_slot(co, index) || root_has_cell(w, py_frame_get(r->frame, index)))
         kind->named(w, value, PyTuple_GET_ITEM(co->co_localsplusnames, index));
 }
 
 static void note_dropped(world *w, PyObject *value) {
-    if (w->roots.start->unit > 0 && value != NULL && is_lazy(value) &&
+    if (w->roots.start->unit > 0 && value && is_lazy(value) &&
         ((lazy *)value)->source->kind == SOURCE_LOCAL && world_born(w, value) != ST_OK)
         PyErr_Clear(); // without memory it is only not known
-    const standin_kind *kind = value != NULL ? standin_kind_of(value) : NULL;
-    if (kind != NULL)
+    const standin_kind *kind = value ? standin_kind_of(value) : NULL;
+    if (kind)
         kind->named(w, value, NULL);
 }
 
@@ -281,7 +280,7 @@ static void note_dropped(world *w, PyObject *value) {
 typedef enum use { USE_NOT, USE_UNSURE, USE_SURE } use;
 
 static use default_use(const call *by, PyCodeObject *co, Py_ssize_t index) {
-    if (by == NULL)
+    if (!by)
         return USE_UNSURE;
     if (index < (Py_ssize_t)by->given && index < co->co_argcount)
         return USE_NOT;
@@ -298,7 +297,7 @@ static status load_default(world *w, py_slot *slot, source *function, source_kin
                            PyObject *key, Py_ssize_t index, use how) {
     source *s = guard_source(w->guards, kind, function, key, index);
     PyObject *value = py_slot_get(slot), *loaded = s ? door_load(w, s, value) : NULL;
-    if (loaded == NULL)
+    if (!loaded)
         return ST_ERROR;
     bool passed = how == USE_UNSURE && (value_immutable(value) || record_of(w, value));
     py_slot_set(slot, loaded);
@@ -340,10 +339,10 @@ static status load_defaults(world *w, py_frame *f, const record *function, const
 
 static status fill_fresh(world *w, py_frame *f, const call *by) {
     PyObject *function = py_frame_function(f);
-    if (map_get(&w->made.objects, map_key(function)) != NULL)
+    if (map_get(&w->made.objects, map_key(function)))
         return ST_OK;
     const record *known = record_of(w, function);
-    if (known == NULL)
+    if (!known)
         return world_break_status(w, REASON_UNKNOWN_FUNCTION, "%U", py_frame_code(f)->co_qualname);
     return load_defaults(w, f, known, by);
 }
@@ -357,7 +356,7 @@ static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level, c
     if (py_tools_on(ts, co))
         return world_break_status(w, REASON_WATCHED, "%U", co->co_qualname);
     const code *c = code_of(co);
-    if (c == NULL)
+    if (!c)
         return ST_ERROR;
     if (c->skip)
         return world_break_status(w, REASON_DISABLED, "%U", co->co_qualname);
@@ -365,7 +364,7 @@ static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level, c
         return level == 0 ? root_begin(w, ts, f) : ST_OK;
     if (!py_frame_in_generator(f))
         return fill_fresh(w, f, by);
-    if (map_get(&w->made.objects, map_key(py_frame_generator(f))) == NULL)
+    if (!map_get(&w->made.objects, map_key(py_frame_generator(f))))
         return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%U", co->co_qualname);
     return ST_OK;
 }
@@ -373,10 +372,10 @@ static status check_frame(world *w, PyThreadState *ts, py_frame *f, int level, c
 // CPython makes the generator; it is remembered, so that it can be ended without running its code.
 static PyObject *make_generator(world *w, PyThreadState *ts, py_frame *f) {
     PyObject *generator = py_eval_default(ts, f, 0, true);
-    if (generator == NULL)
+    if (!generator)
         return NULL;
     PyObject *weak = PyWeakref_NewRef(generator, NULL);
-    bool kept = weak != NULL && vec_push(&w->made.generators, weak) == ST_OK;
+    bool kept = weak && vec_push(&w->made.generators, weak) == ST_OK;
     if (!kept)
         Py_XDECREF(weak);
     if (!kept || map_put(&w->made.objects, map_key(generator), 1) != ST_OK ||
@@ -492,7 +491,7 @@ static PyObject *value_from_above(run *r, const guard_frame *g) {
 static status resume(run *r, PyObject *value) {
     world *w = r->world;
     py_raised thrown = {0};
-    if (value == NULL)
+    if (!value)
         thrown = py_put_aside();
     r->started = w->time.now;
     world_touch(w);
@@ -502,7 +501,7 @@ static status resume(run *r, PyObject *value) {
         return done;
     }
     r->waits = false;
-    if (value == NULL)
+    if (!value)
         py_put_on(thrown);
     return ST_OK;
 }
@@ -511,17 +510,17 @@ static PyObject *run_waiting(run *r) {
     world *w = r->world;
     const guard_frame *g = guard_frame_at(w->roots.start, r->level);
     PyObject *value = value_from_above(r, g);
-    if ((value == NULL && is_abandoned(w, true)) || resume(r, value) != ST_OK) {
+    if ((!value && is_abandoned(w, true)) || resume(r, value) != ST_OK) {
         Py_XDECREF(value);
         if (!w->stop.broken && !w->stop.interrupted)
             world_break(w, REASON_RESOURCES, "MemoryError");
         return leave_abandoned(r);
     }
-    if (value != NULL && g->init) // whether it is None is looked at
+    if (value && g->init) // whether it is None is looked at
         Py_SETREF(value, Py_XNewRef(door_open(w, value)));
-    if (value == NULL && is_abandoned(w, true))
+    if (!value && is_abandoned(w, true))
         return leave_abandoned(r);
-    bool throwing = value == NULL || image_give(r->frame, g->unit, g->init, value) < 0;
+    bool throwing = !value || image_give(r->frame, g->unit, g->init, value) < 0;
     r->failing = g->unit;
     if (!throwing) {
         r->pc = code_at(r->code, py_frame_next(r->frame));
@@ -540,7 +539,7 @@ static PyObject *run_handler(world *w, PyThreadState *ts, py_frame *f) {
     w->inside.quiet++;
     PyObject *result = py_eval_default(ts, f, 0, true);
     w->inside.quiet--;
-    if (result == NULL)
+    if (!result)
         w->stop.interrupted = true;
     return result;
 }
@@ -609,14 +608,14 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     r.failing = py_frame_last(f);
     r.pc = code_at(r.code, throwing ? r.failing : py_frame_next(f));
     r.sp = py_frame_stack_pointer(f);
-    if (r.pc == NULL && throwing)
+    if (!r.pc && throwing)
         r.pc = r.code->insns;
-    if (r.pc == NULL) {
+    if (!r.pc) {
         PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions",
                      r.code->py->co_name);
         return interp_end_frame(&r);
     }
-    bool root = r.level >= 0 && w->root == NULL;
+    bool root = r.level >= 0 && !w->root;
     if (root)
         w->root = &r;
     w->run = &r;

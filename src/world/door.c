@@ -13,7 +13,7 @@ record *record_of(const world *w, PyObject *o) {
 }
 
 status record_register(world *w, record *r, PyObject *inside) {
-    if (world_keep(w, Py_NewRef(inside)) == NULL)
+    if (!world_keep(w, Py_NewRef(inside)))
         return ST_ERROR;
     TRY(map_put(&w->in.records, map_key(inside), map_key(r)));
     r->inside = inside;
@@ -23,11 +23,11 @@ status record_register(world *w, record *r, PyObject *inside) {
 // A dict that was met before as some object's instance dict keeps its one `names`.
 static status join_names(world *w, record *r) {
     uint64_t *met = map_get(&w->in.dicts, map_key(r->outside));
-    if (r->kind != RECORD_DICT || met == NULL)
+    if (r->kind != RECORD_DICT || !met)
         return ST_OK;
     r->names = (names *)(uintptr_t)*met;
     source *owner = guard_source(w->guards, SOURCE_DICT, r->names->source, NULL, 0);
-    if (owner == NULL)
+    if (!owner)
         return ST_ERROR;
     if (!r->names->instance || owner == r->source)
         return ST_OK;
@@ -36,13 +36,13 @@ static status join_names(world *w, record *r) {
 
 record *record_new(world *w, record_kind kind, source *s, PyObject *outside, PyObject *inside) {
     record *r = arena_new(&w->arena, record);
-    if (r == NULL || world_keep(w, Py_NewRef(outside)) == NULL)
+    if (!r || !world_keep(w, Py_NewRef(outside)))
         return NULL;
     *r = (record){.kind = kind, .source = s, .outside = outside};
     if (map_put(&w->in.records, map_key(outside), map_key(r)) != ST_OK ||
         vec_push(&w->in.all, r) != ST_OK || join_names(w, r) != ST_OK)
         return NULL;
-    if (inside != NULL && inside != outside && record_register(w, r, inside) != ST_OK)
+    if (inside && inside != outside && record_register(w, r, inside) != ST_OK)
         return NULL;
     r->inside = inside;
     return r;
@@ -121,7 +121,7 @@ bool door_pinned(const world *w, const source *s) {
         return false;
     uint64_t *function = map_get(&w->in.lazies, map_key(s->parent));
     record *r = function ? ((lazy *)(uintptr_t)*function)->record : NULL;
-    return r != NULL && r->source == s->parent && r->pinned;
+    return r && r->source == s->parent && r->pinned;
 }
 
 status door_guard_type(world *w, source *s, PyObject *object) {
@@ -161,7 +161,7 @@ static PyObject *open_by_identity(world *w, source *s, PyObject *o, bool pinned)
     if (!pinned && guard_add(w->guards, GUARD_IS, s, NULL, o, 0) != ST_OK)
         return NULL;
     record *r = record_new(w, RECORD_OBJECT, s, o, o);
-    if (r != NULL)
+    if (r)
         r->pinned = true;
     return inside_of(r);
 }
@@ -171,22 +171,22 @@ static PyObject *open_by_type(world *w, source *s, PyObject *o, bool pinned, rec
     if (door_guard_type(w, s, o) != ST_OK)
         return NULL;
     record *r = record_new(w, kind, s, o, o);
-    if (r != NULL)
+    if (r)
         r->pinned = pinned;
     return inside_of(r);
 }
 
 static status open_cells(world *w, record *function) {
     PyObject *closure = PyFunction_GET_CLOSURE(function->outside);
-    for (Py_ssize_t i = 0; closure != NULL && i < PyTuple_GET_SIZE(closure); i++) {
+    for (Py_ssize_t i = 0; closure && i < PyTuple_GET_SIZE(closure); i++) {
         PyObject *cell = PyTuple_GET_ITEM(closure, i);
         source *s = guard_source(w->guards, SOURCE_CLOSURE, function->source, NULL, i);
-        if (s == NULL)
+        if (!s)
             return ST_ERROR;
         record *known = record_of(w, cell);
-        if (known != NULL)
+        if (known)
             TRY(door_again(w, known, s, function->pinned));
-        else if ((known = record_new(w, RECORD_CELL, s, cell, cell)) == NULL)
+        else if (!(known = record_new(w, RECORD_CELL, s, cell, cell)))
             return ST_ERROR;
         known->pinned |= function->pinned;
     }
@@ -198,7 +198,7 @@ static bool is_of_module(const world *w, const source *s) {
     if (s->kind == SOURCE_ITEM)
         return s->parent->kind == SOURCE_GLOBALS;
     uint64_t *parent = s->kind == SOURCE_ATTR ? map_get(&w->in.lazies, map_key(s->parent)) : NULL;
-    return parent != NULL && PyModule_Check(((lazy *)(uintptr_t)*parent)->outside);
+    return parent && PyModule_Check(((lazy *)(uintptr_t)*parent)->outside);
 }
 
 static PyObject *open_function(world *w, source *s, PyObject *o, bool pinned) {
@@ -210,7 +210,7 @@ static PyObject *open_function(world *w, source *s, PyObject *o, bool pinned) {
     if (guard_add(w->guards, GUARD_CODE, s, NULL, PyFunction_GET_CODE(o), 0) != ST_OK)
         return NULL;
     record *r = record_new(w, RECORD_OBJECT, s, o, o);
-    if (r == NULL)
+    if (!r)
         return NULL;
     r->pinned = pinned;
     return open_cells(w, r) == ST_OK ? o : NULL;
@@ -241,7 +241,7 @@ static PyObject *open_method(world *w, source *s, PyObject *o) {
 static bool is_bound_c_method(PyObject *o) {
     PyCFunctionObject *f = (PyCFunctionObject *)o;
     PyObject *self = PyCFunction_GET_SELF(o);
-    if (self == NULL || PyModule_Check(self))
+    if (!self || PyModule_Check(self))
         return false;
     bool class = PyType_Check(self) && (f->m_ml->ml_flags & METH_CLASS);
     PyTypeObject *kind = class ? &PyClassMethodDescr_Type : &PyMethodDescr_Type;
@@ -249,8 +249,7 @@ static bool is_bound_c_method(PyObject *o) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
         found = PyDict_GetItemString(raw_type_dict(base), f->m_ml->ml_name);
-        if (found != NULL && Py_IS_TYPE(found, kind) &&
-            ((PyMethodDescrObject *)found)->d_method == f->m_ml)
+        if (found && Py_IS_TYPE(found, kind) && ((PyMethodDescrObject *)found)->d_method == f->m_ml)
             return true;
     }
     return false;
@@ -264,7 +263,7 @@ static PyObject *open_c_function(world *w, source *s, PyObject *o, bool pinned) 
     if (check_c_method(w, s, o) != ST_OK)
         return NULL;
     PyObject *inside = bring_part(w, SOURCE_METHOD_SELF, s, PyCFunction_GET_SELF(o));
-    if (inside == NULL)
+    if (!inside)
         return NULL;
     PyTypeObject *class = PyCFunction_GET_CLASS(o);
     return record_made(w, s, o, PyCMethod_New(f->m_ml, inside, f->m_module, class));
@@ -275,7 +274,7 @@ static PyObject *open_wrapper(world *w, source *s, PyObject *o) {
     if (check_wrapper(w, s, o) != ST_OK)
         return NULL;
     PyObject *self = bring_part(w, SOURCE_METHOD_SELF, s, raw_method_self(o));
-    if (self == NULL)
+    if (!self)
         return NULL;
     if (!PyObject_TypeCheck(self, PyDescr_TYPE(descriptor)))
         return world_break(w, REASON_PROTOCOL, "a slot of a %s object", Py_TYPE(self)->tp_name);
@@ -289,7 +288,7 @@ static PyObject *partial_of(PyObject *function, PyObject *args, PyObject *keywor
     PyObject *done = made ? PyObject_CallMethod(made, "__setstate__", "((OOOO))", function, args,
                                                 keywords, Py_None)
                           : NULL;
-    if (done == NULL)
+    if (!done)
         Py_CLEAR(made);
     Py_XDECREF(done);
     return made;
@@ -304,7 +303,7 @@ static PyObject *open_partial(world *w, source *s, PyObject *o) {
     PyObject *args = function && raw ? bring_part(w, SOURCE_PARTIAL_ARGS, s, raw) : NULL;
     raw = raw_field_get(RAW_PARTIAL_KEYWORDS, o);
     PyObject *keywords = args && raw ? bring_part(w, SOURCE_PARTIAL_KEYWORDS, s, raw) : NULL;
-    if (keywords == NULL)
+    if (!keywords)
         return w->stop.broken || PyErr_Occurred() ? NULL
                                                   : world_break(w, REASON_PROTOCOL, "a partial");
     return record_made(w, s, o, partial_of(function, args, keywords));
@@ -319,7 +318,7 @@ static PyObject *open_slice(world *w, source *s, PyObject *o) {
     for (int i = 0; i < 3; i++) {
         source *at = guard_source(w->guards, SOURCE_SLICE_FIELD, s, NULL, i);
         inside[i] = at ? door_bring(w, at, outside[i]) : NULL;
-        if (inside[i] == NULL)
+        if (!inside[i])
             return NULL;
     }
     return record_made(w, s, o, PySlice_New(inside[0], inside[1], inside[2]));
@@ -329,17 +328,17 @@ static PyObject *open_slice(world *w, source *s, PyObject *o) {
 // its address.
 static PyObject *open_value_subclass(world *w, source *s, PyObject *o, bool pinned) {
     PyObject *inside = open_by_type(w, s, o, pinned, RECORD_OBJECT);
-    if (inside == NULL || (!pinned && check_base_value(w, s, o) != ST_OK))
+    if (!inside || (!pinned && check_base_value(w, s, o) != ST_OK))
         return NULL;
     return value_has_nan(o) && record_identity(w, record_of(w, o)) != ST_OK ? NULL : inside;
 }
 
 static PyObject *open_tensor(world *w, source *s, PyObject *o) {
     PyObject *inside = world_tensors->open(w, s, o);
-    if (inside == NULL)
+    if (!inside)
         return NULL;
     record *r = record_of(w, o);
-    if (r == NULL)
+    if (!r)
         r = record_new(w, RECORD_TENSOR, s, o, inside);
     Py_DECREF(inside);
     return inside_of(r);
@@ -366,7 +365,7 @@ static const char *const stateful[] = {
 // Whether a C type is neither Python's own nor known to the extension: there are no rules for it.
 static bool is_foreign(PyTypeObject *t) {
     const char *dot = strchr(t->tp_name, '.');
-    if (dot == NULL || world_manner(t) != TYPE_UNKNOWN)
+    if (!dot || world_manner(t) != TYPE_UNKNOWN)
         return false;
     PyObject *known = PySys_GetObject("stdlib_module_names"); // borrowed
     PyObject *package = PyUnicode_FromStringAndSize(t->tp_name, dot - t->tp_name);
@@ -401,7 +400,7 @@ static PyObject *open_object(world *w, source *s, PyObject *o, bool pinned) {
         return open_by_identity(w, s, o, pinned) && door_guard_type(w, s, o) == ST_OK ? o : NULL;
     if (is_value_subclass(o))
         return open_value_subclass(w, s, o, pinned);
-    if (raw_wrapper_descriptor(o) != NULL)
+    if (raw_wrapper_descriptor(o))
         return open_wrapper(w, s, o);
     if (world_manner(t) == TYPE_BY_VALUE)
         return check_equal(w, s, o) == ST_OK ? inside_of(record_new(w, RECORD_OBJECT, s, o, o))
@@ -433,7 +432,7 @@ static PyObject *open_fresh(world *w, source *s, PyObject *o, bool pinned) {
     bool other = false;
     if (value_immutable(o))
         return open_value(w, s, o) == ST_OK ? o : NULL;
-    if (world_tensors != NULL && world_tensors->is_tensor(o))
+    if (world_tensors && world_tensors->is_tensor(o))
         return open_tensor(w, s, o);
     PyObject *callable = open_callable(w, s, o, pinned, &other);
     if (!other)
@@ -449,20 +448,20 @@ static PyObject *open_fresh(world *w, source *s, PyObject *o, bool pinned) {
 
 PyObject *door_load(world *w, source *s, PyObject *object) {
     uint64_t *known = map_get(&w->in.lazies, map_key(s));
-    if (known != NULL) {
+    if (known) {
         lazy *l = (lazy *)(uintptr_t)*known;
         if (l->outside != object)
             return world_break(w, REASON_ATTRIBUTE, "a value that changed while it was traced");
         return Py_NewRef(l);
     }
     lazy *l = PyObject_New(lazy, &lazy_type);
-    if (l == NULL)
+    if (!l)
         return NULL;
     memset((char *)l + sizeof(PyObject), 0, sizeof(lazy) - sizeof(PyObject));
     l->world = w;
     l->source = s;
     l->outside = Py_NewRef(object);
-    if (world_keep(w, (PyObject *)l) == NULL)
+    if (!world_keep(w, (PyObject *)l))
         return NULL;
     if (map_put(&w->in.lazies, map_key(s), map_key(l)) != ST_OK) {
         l->world = NULL; // what is not in the map is not severed
@@ -473,7 +472,7 @@ PyObject *door_load(world *w, source *s, PyObject *object) {
 
 // The whole of a recorded object; borrowed.
 static PyObject *whole_of(world *w, record *r) {
-    if (r->inside != NULL)
+    if (r->inside)
         return r->inside;
     if (r->kind == RECORD_DICT) {
         names *n = names_of_dict(w, r);
@@ -485,7 +484,7 @@ static PyObject *whole_of(world *w, record *r) {
 
 static PyObject *open_at(world *w, source *s, PyObject *o, record **found, bool pinned) {
     record *r = *found ? *found : record_of(w, o);
-    if (r == NULL) {
+    if (!r) {
         if (Py_EnterRecursiveCall(" while a value was traced")) // a method of a method of a …
             return NULL;
         PyObject *inside = open_fresh(w, s, o, pinned);
@@ -493,7 +492,7 @@ static PyObject *open_at(world *w, source *s, PyObject *o, record **found, bool 
         *found = inside ? record_of(w, o) : NULL;
         return inside;
     }
-    if (*found == NULL && door_again(w, r, s, pinned) != ST_OK)
+    if (!*found && door_again(w, r, s, pinned) != ST_OK)
         return NULL;
     *found = r;
     return whole_of(w, r);
@@ -502,25 +501,25 @@ static PyObject *open_at(world *w, source *s, PyObject *o, record **found, bool 
 static PyObject *open_lazy(world *w, lazy *l, bool pinned) {
     pinned |= door_pinned(w, l->source);
     PyObject *inside = open_at(w, l->source, l->outside, &l->record, pinned);
-    if (inside == NULL)
+    if (!inside)
         return NULL;
     l->type_known = true;
-    if (l->inside == NULL)
+    if (!l->inside)
         l->inside = Py_NewRef(inside);
     return inside;
 }
 
 PyObject *door_open_lazy(world *w, lazy *l) {
-    if (l->inside != NULL)
+    if (l->inside)
         return l->inside;
     if (l->is_number && number_settled(w, l) != ST_OK)
         return NULL;
-    return l->inside != NULL ? l->inside : open_lazy(w, l, false);
+    return l->inside ? l->inside : open_lazy(w, l, false);
 }
 
 static PyObject *bring(world *w, source *s, PyObject *object, bool pinned) {
     PyObject *l = door_load(w, s, object);
-    if (l == NULL)
+    if (!l)
         return NULL;
     Py_DECREF(l); // the arena has it
     lazy *loaded = (lazy *)l;
@@ -540,7 +539,7 @@ PyObject *door_bring_pinned(world *w, source *s, PyObject *object) {
 PyTypeObject *door_type(world *w, PyObject *o) {
     if (!is_lazy(o)) {
         const standin_kind *kind = standin_kind_of(o);
-        return kind != NULL ? kind->type_of(o) : is_address(o) ? &PyLong_Type : Py_TYPE(o);
+        return kind ? kind->type_of(o) : is_address(o) ? &PyLong_Type : Py_TYPE(o);
     }
     lazy *l = (lazy *)o;
     if (!l->type_known && door_guard_type(w, l->source, l->outside) != ST_OK)
@@ -551,11 +550,11 @@ PyTypeObject *door_type(world *w, PyObject *o) {
 
 Py_ssize_t door_items(world *w, PyObject *o) {
     lazy *l = (lazy *)o;
-    if (!is_lazy(o) || l->inside != NULL || !PyTuple_CheckExact(l->outside) ||
+    if (!is_lazy(o) || l->inside || !PyTuple_CheckExact(l->outside) ||
         PyTuple_GET_SIZE(l->outside) == 0 || !value_immutable(l->outside))
         return -1;
     Py_ssize_t length = PyTuple_GET_SIZE(l->outside);
-    if (door_type(w, o) == NULL ||
+    if (!door_type(w, o) ||
         guard_add(w->guards, GUARD_LENGTH, l->source, NULL, NULL, length) != ST_OK)
         return -1;
     return length;
@@ -573,15 +572,15 @@ static bool is_keyed(PyTypeObject *t) {
 
 // The lazy's record, made without opening if the object is a dict of a kind that is read by key.
 static status door_look(world *w, lazy *l) {
-    if (l->record != NULL)
+    if (l->record)
         return ST_OK;
     record *r = record_of(w, l->outside);
-    if (r != NULL) {
+    if (r) {
         TRY(door_again(w, r, l->source, door_pinned(w, l->source)));
     } else if (is_keyed(Py_TYPE(l->outside))) {
         TRY(door_guard_type(w, l->source, l->outside));
         r = record_new(w, RECORD_DICT, l->source, l->outside, NULL);
-        if (r == NULL)
+        if (!r)
             return w->stop.broken ? ST_BREAK : ST_ERROR;
     }
     l->record = r;
@@ -617,7 +616,7 @@ static bool is_number(PyObject *o) {
 // A lazy whose object nothing inside stands for yet: emptiness is all that is looked at.
 static int truth_unopened(world *w, lazy *l) {
     bool empty = raw_length(l->outside) == 0;
-    if (door_type(w, (PyObject *)l) == NULL ||
+    if (!door_type(w, (PyObject *)l) ||
         guard_add(w->guards, GUARD_EMPTY, l->source, NULL, NULL, empty) != ST_OK)
         return -1;
     return !empty;
@@ -633,16 +632,15 @@ static int truth_of_lazy(world *w, lazy *l) {
         return is_number(l->outside)
                    ? (door_open(w, (PyObject *)l) ? PyObject_IsTrue(l->inside) : -1)
                    : -2;
-    bool untouched =
-        r == NULL || (r->inside == NULL && (!r->names || (!r->names->pending && !r->names->twin)));
-    if (untouched && (r == NULL || door_look(w, l) == ST_OK))
+    bool untouched = !r || (!r->inside && (!r->names || (!r->names->pending && !r->names->twin)));
+    if (untouched && (!r || door_look(w, l) == ST_OK))
         return truth_unopened(w, l);
     PyObject *inside = door_open(w, (PyObject *)l);
     return inside ? PyObject_IsTrue(inside) : -1;
 }
 
 int door_truth(world *w, PyObject *o) {
-    if (is_lazy(o) && ((lazy *)o)->inside == NULL)
+    if (is_lazy(o) && !((lazy *)o)->inside)
         return truth_of_lazy(w, (lazy *)o);
     PyObject *inside = is_lazy(o) ? ((lazy *)o)->inside : o;
     return is_sized(Py_TYPE(inside)) || is_number(inside) ? PyObject_IsTrue(inside) : -2;

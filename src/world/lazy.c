@@ -15,7 +15,7 @@ static void lazy_dealloc(lazy *l) {
 // The world of a lazy that is used natively; NULL with an exception once the trace has ended.
 static world *world_of(PyObject *o) {
     world *w = is_lazy(o) ? ((lazy *)o)->world : world_here;
-    if (w == NULL || w != world_here) {
+    if (!w || w != world_here) {
         PyErr_SetString(PyExc_RuntimeError,
                         "a value of a compiled function was kept beyond its trace, and used");
         return NULL;
@@ -50,16 +50,16 @@ static bool by_identity(PyTypeObject *t) {
 // one.
 static status use_identity(world *w, PyObject *o) {
     record *r = record_of(w, o);
-    return r != NULL ? record_identity(w, r) : ST_OK;
+    return r ? record_identity(w, r) : ST_OK;
 }
 
 static status find_method(world *w, PyObject *o, const char *name) {
     PyObject *key = PyUnicode_InternFromString(name), *raw = NULL;
-    if (key == NULL)
+    if (!key)
         return ST_ERROR;
     PyObject *found = type_lookup(w, Py_TYPE(o), key, &raw);
     Py_DECREF(key);
-    if (found == NULL)
+    if (!found)
         return w->stop.broken ? ST_BREAK : PyErr_Occurred() ? ST_ERROR : ST_OK;
     if (raw == Py_None || PyFunction_Check(raw))
         return ST_OK;
@@ -67,7 +67,7 @@ static status find_method(world *w, PyObject *o, const char *name) {
     PyTypeObject *owner = slot ? PyDescr_TYPE(raw) : NULL;
     if (owner == &PyBaseObject_Type)
         return use_identity(w, o);
-    if (owner != NULL && is_harmless(owner))
+    if (owner && is_harmless(owner))
         return ST_OK;
     return world_break_status(w, REASON_PROTOCOL, "%s.%s", Py_TYPE(o)->tp_name, name);
 }
@@ -81,7 +81,7 @@ static status prepare(world *w, PyObject *o, const char *const *names) {
         return use_identity(w, o);
     if (!raw_is_python_class(t))
         return world_break_status(w, REASON_PROTOCOL, "%s", t->tp_name);
-    for (; *names != NULL; names++)
+    for (; *names; names++)
         TRY(find_method(w, o, *names));
     return ST_OK;
 }
@@ -89,7 +89,7 @@ static status prepare(world *w, PyObject *o, const char *const *names) {
 // An operand of a native operation, opened; borrowed. NULL with an exception.
 static PyObject *operand(world *w, PyObject *o, const char *const *names) {
     PyObject *opened = door_open(w, o);
-    if (opened == NULL || prepare(w, opened, names) != ST_OK)
+    if (!opened || prepare(w, opened, names) != ST_OK)
         return NULL;
     return opened;
 }
@@ -100,7 +100,7 @@ static PyObject *operand(world *w, PyObject *o, const char *const *names) {
 
 static PyObject *refuse(PyObject *o, reason why, const char *what) {
     world *w = world_of(o);
-    if (w == NULL)
+    if (!w)
         return NULL;
     PyObject *outside = ((lazy *)o)->outside;
     return world_break(w, why, "%s of a %s that is not known yet", what, Py_TYPE(outside)->tp_name);
@@ -189,11 +189,11 @@ static PyObject *lazy_compare(PyObject *a, PyObject *b, int kind) {
     world *w = world_of(is_lazy(a) ? a : b);
     const char *const *names = NAMES(order[kind], order[swapped[kind]], "__eq__");
     PyObject *result = NULL;
-    if (w != NULL && compare_numbers(w, a, b, kind, &result))
+    if (w && compare_numbers(w, a, b, kind, &result))
         return result;
     PyObject *left = w ? operand(w, a, names) : NULL;
     PyObject *right = left ? operand(w, b, names) : NULL;
-    if (right == NULL)
+    if (!right)
         return NULL;
     if (left == right && a != b && !equals_itself(left))
         return world_break(w, REASON_PROTOCOL, "comparison of a %s with itself",
@@ -213,10 +213,10 @@ static int lazy_bool(PyObject *o) {
 static PyObject *lazy_iter(PyObject *o) {
     world *w = world_of(o);
     PyObject *opened = w ? operand(w, o, NAMES("__iter__", "__getitem__")) : NULL;
-    if (opened == NULL)
+    if (!opened)
         return NULL;
     record *r = record_of(w, opened);
-    if (r != NULL && r->kind == RECORD_SET && !r->ordered)
+    if (r && r->kind == RECORD_SET && !r->ordered)
         return world_break(w, REASON_SET_ORDER, "%s", Py_TYPE(opened)->tp_name);
     return PyObject_GetIter(opened);
 }
@@ -250,7 +250,7 @@ enum { NO_OP = -1 }; // open numbers are opened
 static PyObject *unary(PyObject *o, unaryfunc function, int op, const char *const *names) {
     world *w = world_of(o);
     PyObject *result = NULL;
-    if (w != NULL && op != NO_OP && number_unary(w, (number_op)op, o, &result))
+    if (w && op != NO_OP && number_unary(w, (number_op)op, o, &result))
         return result;
     PyObject *opened = w ? operand(w, o, names) : NULL;
     return opened ? function(opened) : NULL;
@@ -260,7 +260,7 @@ static PyObject *binary(PyObject *a, PyObject *b, binaryfunc function, int op,
                         const char *const *names) {
     world *w = world_of(is_lazy(a) ? a : b);
     PyObject *result = NULL;
-    if (w != NULL && op != NO_OP && number_binary(w, (number_op)op, a, b, &result))
+    if (w && op != NO_OP && number_binary(w, (number_op)op, a, b, &result))
         return result;
     PyObject *left = w ? operand(w, a, names) : NULL;
     PyObject *right = left ? operand(w, b, names) : NULL;
@@ -326,7 +326,7 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *c, ternaryfunc functi
 static PyObject *lazy_power(PyObject *a, PyObject *b, PyObject *c) {
     world *w = c == Py_None ? world_of(is_lazy(a) ? a : b) : NULL;
     PyObject *result = NULL;
-    if (w != NULL && number_binary(w, NUMBER_POW, a, b, &result))
+    if (w && number_binary(w, NUMBER_POW, a, b, &result))
         return result;
     if (PyErr_Occurred())
         return NULL;

@@ -9,7 +9,7 @@
 // --- which places ---
 
 unsigned world_symbolic(const world *w, const source *s) {
-    if (w->terms.symbolic == NULL)
+    if (!w->terms.symbolic)
         return 0;
     PyObject *text = source_text(s);
     unsigned bits = text ? guard_open_bits(w->terms.symbolic, text) : 0;
@@ -18,7 +18,7 @@ unsigned world_symbolic(const world *w, const source *s) {
 }
 
 sizes *world_sizes(world *w) {
-    if (w->numbers.sizes == NULL) {
+    if (!w->numbers.sizes) {
         w->numbers.sizes = sizes_new();
         w->graph->sizes = w->scope->sizes = w->numbers.sizes;
     }
@@ -74,7 +74,7 @@ static int keep_open(world *w, lazy *l, number *n) {
     int wanted = number_plain(l->outside, &hint) ? is_wanted(w, l, hint) : 0;
     if (wanted <= 0)
         return wanted;
-    if (door_type(w, (PyObject *)l) == NULL ||
+    if (!door_type(w, (PyObject *)l) ||
         number_symbol(w, l->source, hint, INT64_MIN, INT64_MAX, n) != ST_OK)
         return -1;
     l->number = *n;
@@ -86,10 +86,10 @@ int door_number(world *w, PyObject *o, number *n) {
     if (!is_lazy(o))
         return 0;
     lazy *l = (lazy *)o;
-    if (l->inside != NULL)
+    if (l->inside)
         return 0;
     if (!l->is_number)
-        return w->terms.symbolic != NULL || w->terms.symbolic_all ? keep_open(w, l, n) : 0;
+        return w->terms.symbolic || w->terms.symbolic_all ? keep_open(w, l, n) : 0;
     *n = number_current(w->numbers.sizes, l->number);
     return 1;
 }
@@ -98,7 +98,7 @@ int door_number(world *w, PyObject *o, number *n) {
 
 static source *computed_source(world *w, number n) {
     uint64_t *known = map_get(&w->numbers.sources, map_key(n.e));
-    if (known != NULL)
+    if (known)
         return (source *)(uintptr_t)*known;
     PyObject *e = expression_new(n);
     source *s = e ? guard_source(w->guards, SOURCE_EXPR, NULL, e, 0) : NULL;
@@ -114,7 +114,7 @@ static bool is_symbol(number n) {
 
 source *number_source(world *w, number n) {
     n = n.e ? number_current(world_sizes(w), n) : n;
-    if (n.e != NULL)
+    if (n.e)
         return is_symbol(n) ? expr_place(n.e) : computed_source(w, n);
     PyObject *o = number_as_object(n);
     source *s = o ? guard_source(w->guards, SOURCE_FIXED, NULL, o, 0) : NULL;
@@ -125,7 +125,7 @@ source *number_source(world *w, number n) {
 static lazy *computed_lazy(world *w, source *s, number n) {
     PyObject *outside = number_as_object(n);
     lazy *l = outside ? PyObject_New(lazy, &lazy_type) : NULL;
-    if (l == NULL) {
+    if (!l) {
         Py_XDECREF(outside);
         return NULL;
     }
@@ -136,7 +136,7 @@ static lazy *computed_lazy(world *w, source *s, number n) {
                 .type_known = true,
                 .is_number = true,
                 .number = n};
-    if (world_keep(w, (PyObject *)l) == NULL || vec_push(&w->numbers.computed, l) != ST_OK)
+    if (!world_keep(w, (PyObject *)l) || vec_push(&w->numbers.computed, l) != ST_OK)
         return NULL;
     l->world = w;
     return l;
@@ -144,10 +144,10 @@ static lazy *computed_lazy(world *w, source *s, number n) {
 
 PyObject *number_object(world *w, number n) {
     n = n.e ? number_current(world_sizes(w), n) : n;
-    if (n.e == NULL)
+    if (!n.e)
         return number_as_object(n);
     source *s = number_source(w, n);
-    if (s == NULL)
+    if (!s)
         return NULL;
     uint64_t *known = is_symbol(n) ? map_get(&w->in.lazies, map_key(s)) : NULL;
     lazy *l = known ? (lazy *)(uintptr_t)*known : computed_lazy(w, s, n);
@@ -156,7 +156,7 @@ PyObject *number_object(world *w, number n) {
 
 // What an operation gives is an object of its own, also where it is equal to the number at a place.
 static PyObject *computed_object(world *w, number n) {
-    if (n.e == NULL)
+    if (!n.e)
         return number_as_object(n);
     source *s = computed_source(w, n);
     return s ? Py_XNewRef(computed_lazy(w, s, n)) : NULL;
@@ -173,7 +173,7 @@ static status guard_condition(world *w, number condition) {
 
 status numbers_guard(world *w) {
     world_numbers *k = &w->numbers;
-    if (k->sizes == NULL)
+    if (!k->sizes)
         return ST_OK;
     if (sizes_failed(k->sizes))
         return ST_ERROR;
@@ -233,7 +233,7 @@ int number_unary(world *w, number_op op, PyObject *o, PyObject **result) {
 // A known number, opened or not a lazy at all.
 static bool is_known(PyObject *o, number *n) {
     PyObject *known = is_lazy(o) ? ((lazy *)o)->inside : o;
-    return known != NULL && number_plain(known, n) && is_usable(*n);
+    return known && number_plain(known, n) && is_usable(*n);
 }
 
 int number_binary(world *w, number_op op, PyObject *a, PyObject *b, PyObject **result) {

@@ -46,7 +46,7 @@ void standin_add_kind(const standin_kind *kind);
 
 // NULL if the object is no stand-in.
 static inline const standin_kind *standin_kind_of(PyObject *o) {
-    for (const standin_kind *const *at = standin_kinds; *at != NULL; at++)
+    for (const standin_kind *const *at = standin_kinds; *at; at++)
         if (Py_TYPE(o) == (*at)->type)
             return *at;
     return NULL;
@@ -57,5 +57,5 @@ static inline bool is_standin(PyObject *o) {
 // The kind that does an operation; NULL if neither operand is a stand-in.
 static inline const standin_kind *standin_answering(PyObject *left, PyObject *right) {
     const standin_kind *a = standin_kind_of(left), *b = standin_kind_of(right);
-    return a == NULL || (b != NULL && b->rank > a->rank) ? b : a;
+    return !a || (b && b->rank > a->rank) ? b : a;
 }

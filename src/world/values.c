@@ -67,9 +67,9 @@ static bool is_descriptor(PyObject *o) {
 
 bool value_could_be_outside(const world *w, PyObject *o) {
     if (PyFunction_Check(o) || PyType_Check(o))
-        return map_get(&w->made.objects, map_key(o)) == NULL;
+        return !map_get(&w->made.objects, map_key(o));
     return PyCFunction_Check(o) || PyModule_Check(o) || is_descriptor(o) || value_immutable(o) ||
-           map_get(&w->in.fixed, map_key(o)) != NULL;
+           map_get(&w->in.fixed, map_key(o));
 }
 
 // Whether CPython has only one object of this value.
@@ -109,7 +109,7 @@ static status guard_identity_of_pair(world *w, source *a, source *b, bool same) 
 
 // `x in [y]` of NaNs asks whether they are one object: native code never shows that it asked.
 static status note_nan(world *w, source *s, PyObject *o, value *v) {
-    for (value *other = w->in.nans; other != NULL; other = other->next_nan)
+    for (value *other = w->in.nans; other; other = other->next_nan)
         TRY(guard_identity_of_pair(w, other->source, s, other->object == o));
     v->next_nan = w->in.nans;
     w->in.nans = v;
@@ -123,7 +123,7 @@ static status note_nan_items(world *w, source *s, PyObject *tuple) {
         if (!value_has_nan(item))
             continue;
         source *at = guard_source(w->guards, SOURCE_TUPLE_ITEM, s, NULL, i);
-        if (at == NULL)
+        if (!at)
             return ST_ERROR;
         TRY(value_note(w, at, item));
     }
@@ -139,7 +139,7 @@ static bool holds_items(PyObject *o) {
 static value *add_place(world *w, source *s, PyObject *o) {
     uint64_t *known = map_get(&w->in.values, map_key(o));
     value *v = arena_new(&w->arena, value);
-    if (v == NULL || world_keep(w, Py_NewRef(o)) == NULL)
+    if (!v || !world_keep(w, Py_NewRef(o)))
         return NULL;
     *v = (value){.source = s, .object = o, .next = known ? (value *)(uintptr_t)*known : NULL};
     return map_put(&w->in.values, map_key(o), map_key(v)) == ST_OK ? v : NULL;
@@ -149,7 +149,7 @@ status value_note(world *w, source *s, PyObject *o) {
     if (is_unique(o))
         return ST_OK;
     value *v = add_place(w, s, o);
-    if (v == NULL)
+    if (!v)
         return ST_ERROR;
     if (!holds_items(o))
         return is_nan(o) ? note_nan(w, s, o, v) : ST_OK;
@@ -179,7 +179,7 @@ static value *value_known(const world *w, PyObject *o) {
 
 static bool is_noted(const world *w, const source *s, PyObject *o) {
     value *v = value_known(w, o);
-    while (v != NULL && v->source != s)
+    while (v && v->source != s)
         v = v->next;
     return v != NULL;
 }
@@ -192,7 +192,7 @@ static status note_item(world *w, source *s, source_kind kind, Py_ssize_t index,
     if (item != o && !holds_items(item))
         return ST_OK;
     source *at = guard_source(w->guards, kind, s, NULL, index);
-    if (at == NULL)
+    if (!at)
         return ST_ERROR;
     if (item != o)
         return note_in(w, at, item, o);
@@ -215,7 +215,7 @@ static status note_in(world *w, source *s, PyObject *holder, PyObject *o) {
 // Where an immutable came from; NULL if it is a constant or was made inside.
 static status value_find(world *w, PyObject *o, value **found) {
     if (!is_unique(o) && value_immutable(o)) {
-        for (value *v = w->in.holders; v != NULL; v = v->next_holder)
+        for (value *v = w->in.holders; v; v = v->next_holder)
             TRY(note_in(w, v->source, v->object, o));
     }
     *found = value_known(w, o);
@@ -228,7 +228,7 @@ status value_give_out(world *w, PyObject *o, bool fixed, source **place) {
     *place = v ? v->source : NULL;
     if (v && fixed)
         TRY(guard_add(w->guards, GUARD_IS, v->source, NULL, o, 0));
-    for (value *other = v ? v->next : NULL; other != NULL; other = other->next)
+    for (value *other = v ? v->next : NULL; other; other = other->next)
         TRY(guard_identity_of_pair(w, v->source, other->source, true));
     return ST_OK;
 }
@@ -239,7 +239,7 @@ static status side_of(world *w, PyObject *o, side *found) {
     if (is_lazy(o)) {
         lazy *l = (lazy *)o;
         *found = (side){l->outside, l->source, NULL, l->type_known};
-    } else if (r != NULL) {
+    } else if (r) {
         *found = (side){r->outside, r->source, NULL, true};
     } else {
         TRY(value_find(w, o, &v));
@@ -253,26 +253,26 @@ static status guard_against_object(world *w, const side *a, PyObject *object, bo
         return ST_OK;
     guard_kind kind = same ? GUARD_IS : GUARD_IS_NOT;
     TRY(guard_add(w->guards, kind, a->source, NULL, object, 0));
-    for (value *v = a->more; v != NULL; v = v->next)
+    for (value *v = a->more; v; v = v->next)
         TRY(guard_add(w->guards, kind, v->source, NULL, object, 0));
     return ST_OK;
 }
 
 static status guard_pairs(world *w, const side *a, const side *b, bool same) {
     TRY(guard_identity_of_pair(w, a->source, b->source, same));
-    for (value *v = a->more; v != NULL; v = v->next)
+    for (value *v = a->more; v; v = v->next)
         TRY(guard_identity_of_pair(w, v->source, b->source, same));
-    for (value *v = b->more; v != NULL; v = v->next)
+    for (value *v = b->more; v; v = v->next)
         TRY(guard_identity_of_pair(w, a->source, v->source, same));
-    for (value *v = a->more; v != NULL; v = v->next)
-        for (value *u = b->more; u != NULL; u = u->next)
+    for (value *v = a->more; v; v = v->next)
+        for (value *u = b->more; u; u = u->next)
             TRY(guard_identity_of_pair(w, v->source, u->source, same));
     return ST_OK;
 }
 
 // One pointer on both sides; an opened immutable may have come from two places all the same.
 static int is_itself(world *w, const side *a) {
-    for (value *v = a->more; v != NULL; v = v->next)
+    for (value *v = a->more; v; v = v->next)
         if (guard_identity_of_pair(w, a->source, v->source, true) != ST_OK)
             return -1;
     return 1;
@@ -282,7 +282,7 @@ static int is_itself(world *w, const side *a) {
 // where two are equal that is known only of values that CPython has one object of.
 static int is_of_opened(world *w, PyObject *a, PyObject *b) {
     PyObject *left = door_open(w, a), *right = left ? door_open(w, b) : NULL;
-    if (right == NULL)
+    if (!right)
         return -1;
     if (!value_same(left, right) || is_unique(left))
         return value_same(left, right);
@@ -303,11 +303,11 @@ int door_is(world *w, PyObject *a, PyObject *b) {
     if (number_is_computed(a) || number_is_computed(b))
         return is_of_opened(w, a, b);
     status result = ST_OK;
-    if (left.source != NULL && right.source != NULL)
+    if (left.source && right.source)
         result = guard_pairs(w, &left, &right, same);
-    else if (left.source != NULL)
+    else if (left.source)
         result = guard_against_object(w, &left, right.object, same);
-    else if (right.source != NULL)
+    else if (right.source)
         result = guard_against_object(w, &right, left.object, same);
     return result == ST_OK ? same : -1;
 }

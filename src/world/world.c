@@ -16,7 +16,7 @@ const standin_kind *standin_kinds[STANDIN_MOST_KINDS];
 
 void standin_add_kind(const standin_kind *kind) {
     size_t i = 0;
-    while (standin_kinds[i] != NULL)
+    while (standin_kinds[i])
         i++;
     assert(i < STANDIN_MOST_KINDS - 1);
     standin_kinds[i] = kind;
@@ -30,22 +30,22 @@ int world_setup(PyObject *module) {
     if (PyType_Ready(&lazy_type) < 0 || PyType_Ready(&address_type) < 0 || raw_setup() < 0 ||
         checks_setup() < 0)
         return -1;
-    if (world_absent == NULL)
+    if (!world_absent)
         world_absent = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
     // Not an Exception: `except Exception` in code that is not interpreted must not stop it.
-    if (world_break_error == NULL)
+    if (!world_break_error)
         world_break_error = PyErr_NewExceptionWithDoc(
             "stator._engine.Break",
             "Unwinds native code when a trace ends; never seen by Python code.",
             PyExc_BaseException, NULL);
-    if (world_absent == NULL || world_break_error == NULL)
+    if (!world_absent || !world_break_error)
         return -1;
     return PyModule_AddObjectRef(module, "Break", world_break_error);
 }
 
 world *world_new(void) {
     world *w = PyMem_Calloc(1, sizeof(world));
-    if (w == NULL) {
+    if (!w) {
         PyErr_NoMemory();
         return NULL;
     }
@@ -54,7 +54,7 @@ world *world_new(void) {
     w->time.stop_reason = REASON_LONG;
     w->guards = guards_new();
     w->graph = w->guards ? graph_new() : NULL;
-    if (w->graph == NULL) {
+    if (!w->graph) {
         world_free(w);
         return NULL;
     }
@@ -63,17 +63,17 @@ world *world_new(void) {
 }
 
 PyObject *world_keep(world *w, PyObject *o) {
-    return o != NULL && arena_own(&w->arena, o) == ST_OK ? o : NULL;
+    return o && arena_own(&w->arena, o) == ST_OK ? o : NULL;
 }
 
 status world_hold_call(world *w, held_call c) {
     PyObject *const parts[] = {c.function, c.self, c.argument, c.made};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(parts); i++)
-        if (parts[i] != NULL && world_keep(w, Py_NewRef(parts[i])) == NULL)
+        if (parts[i] && !world_keep(w, Py_NewRef(parts[i])))
             return ST_ERROR;
     world_touch(w);
     w->held.writes++;
-    if (c.made != NULL)
+    if (c.made)
         TRY(map_put(&w->held.sealed, map_key(c.made), 1));
     c.since = w->run ? w->run->started : 0;
     return vec_push(&w->held.calls, c);
@@ -81,7 +81,7 @@ status world_hold_call(world *w, held_call c) {
 
 status world_open_body(world *w) {
     graph *body = graph_open_body(w->scope);
-    if (body == NULL)
+    if (!body)
         return ST_ERROR;
     Py_SETREF(w->scope, body);
     return ST_OK;
@@ -125,8 +125,7 @@ static bool leads_on(const world *w, PyObject *o) {
     PyTypeObject *t = Py_TYPE(o);
     bool kind = t == &PyDict_Type || t == &PyList_Type || t == &PyTuple_Type || t == &PyCell_Type ||
                 raw_is_python_class(t);
-    return kind && !PyType_Check(o) && t->tp_traverse != NULL && !is_standin(o) &&
-           record_of(w, o) == NULL;
+    return kind && !PyType_Check(o) && t->tp_traverse && !is_standin(o) && !record_of(w, o);
 }
 
 // Not 0 ends the search.
@@ -135,7 +134,7 @@ static int meet(PyObject *o, void *data) {
     s->found = o == s->wanted;
     if (s->found || s->queue.count == SEARCH_LIMIT)
         return 1;
-    if (!leads_on(s->w, o) || map_get(&s->seen, map_key(o)) != NULL)
+    if (!leads_on(s->w, o) || map_get(&s->seen, map_key(o)))
         return 0;
     return map_put(&s->seen, map_key(o), 1) != ST_OK || vec_push(&s->queue, o) != ST_OK;
 }
@@ -144,7 +143,7 @@ static int meet_locals(search *s, py_frame *f) {
     int end = 0;
     for (int i = 0; !end && i < py_frame_code(f)->co_nlocalsplus; i++) {
         PyObject *o = py_frame_get(f, i);
-        end = o != NULL && meet(o, s);
+        end = o && meet(o, s);
     }
     return end;
 }
@@ -154,7 +153,7 @@ bool world_holds(world *w, PyObject *o) {
     py_frame *root = w->root ? w->root->frame : NULL;
     py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
     int end = 0;
-    for (bool last = false; !end && !last && f != NULL; f = py_frame_caller(f)) {
+    for (bool last = false; !end && !last && f; f = py_frame_caller(f)) {
         last = f == root;
         end = !py_frame_incomplete(f) && meet_locals(&s, f);
     }
@@ -176,11 +175,10 @@ static void sever_generators(world *w) {
     bool room = vec_reserve(&held, w->made.generators.count) == ST_OK;
     for (uint32_t i = 0; i < w->made.generators.count; i++) {
         PyObject *gen = raw_weakref_get(w->made.generators.items[i]);
-        if (gen == NULL || gen == Py_None ||
-            ((PyGenObject *)gen)->gi_frame_state >= FRAME_EXECUTING)
+        if (!gen || gen == Py_None || ((PyGenObject *)gen)->gi_frame_state >= FRAME_EXECUTING)
             continue;
         PyObject *emptied = room ? (PyObject *)image_of_generator(gen) : NULL;
-        if (emptied != NULL)
+        if (emptied)
             held.items[held.count++] = emptied;
         else
             Py_INCREF(gen);
@@ -224,7 +222,7 @@ void world_free(world *w) {
     unsigned long signals = py_hold_signals();
     py_raised aside = py_put_aside();
     sever_generators(w);
-    if (world_tensors != NULL && world_tensors->sever != NULL)
+    if (world_tensors && world_tensors->sever)
         world_tensors->sever(w);
     sever_lazies(w);
     free_records(w);
@@ -248,10 +246,10 @@ void world_free(world *w) {
     if (world_here == w)
         world_here = NULL;
     arena_clear(&w->arena);
-    if (w->guards != NULL)
+    if (w->guards)
         guards_free(w->guards);
     Py_XDECREF(w->scope);
-    if (w->graph != NULL)
+    if (w->graph)
         w->graph->sizes = NULL; // it may outlive the trace
     Py_XDECREF(w->graph);
     sizes_free(w->numbers.sizes);
@@ -269,9 +267,9 @@ void world_free(world *w) {
 // --- distinctness ---
 
 bool names_written(const names *n) {
-    if (n->pending != NULL && PyDict_GET_SIZE(n->pending) > 0)
+    if (n->pending && PyDict_GET_SIZE(n->pending) > 0)
         return true;
-    if (n->twin == NULL)
+    if (!n->twin)
         return false;
     if (PyDict_GET_SIZE(n->twin) != PyDict_GET_SIZE(n->initial))
         return true;
@@ -321,7 +319,7 @@ static bool bytes_written(const record *r) {
 }
 
 bool twin_written(const record *r) {
-    if (r->inside == NULL)
+    if (!r->inside)
         return false;
     switch (r->kind) {
     case RECORD_LIST:
@@ -338,12 +336,12 @@ bool twin_written(const record *r) {
 }
 
 static bool record_written(const record *r) {
-    if (r->inside == NULL)
+    if (!r->inside)
         return false;
-    if (r->content.pending != NULL)
+    if (r->content.pending)
         return true;
     for (uint32_t i = 0; i < r->slots.count; i++)
-        if (r->slots.items[i].place.pending != NULL)
+        if (r->slots.items[i].place.pending)
             return true;
     return twin_written(r);
 }

@@ -105,7 +105,7 @@ void world_break_raised(world *w, PyObject *raised);
 // Holds a call back, and keeps its objects alive.
 status world_hold_call(world *w, held_call c);
 static inline bool world_sealed(const world *w, PyObject *o) {
-    return w->held.calls.count > 0 && map_get(&w->held.sealed, map_key(o)) != NULL;
+    return w->held.calls.count > 0 && map_get(&w->held.sealed, map_key(o));
 }
 // world_open_body: calls are recorded in a new body from now on. world_leave_body: they are
 // recorded in the graph around the body again. The body dies then, unless the caller keeps it.
@@ -174,7 +174,7 @@ PyObject *door_item(world *w, PyObject *o, Py_ssize_t index);
 // Notes that the program read something which can change: no function, class, module or value.
 void world_note_met(world *w, PyObject *value);
 static inline void world_meet(world *w, PyObject *value) {
-    if (w->time.trial != 0 && value != NULL)
+    if (w->time.trial != 0 && value)
         world_note_met(w, value);
 }
 
@@ -185,11 +185,11 @@ record *record_of(const world *w, PyObject *o);
 // change.
 static inline void record_write(world *w, PyObject *o) {
     record *r = record_of(w, o);
-    if (r == NULL)
+    if (!r)
         return;
     w->held.writes++;
     r->written = true;
-    if (r->names != NULL)
+    if (r->names)
         r->names->written = true;
 }
 // Makes a record, which both pointers lead to. `inside` may be NULL. NULL with an exception.
@@ -295,7 +295,7 @@ PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **r
 enum { MADE_CLASS = 2 }; // not 1: a dead generator may have had the same address
 static inline bool type_is_made(const world *w, const PyTypeObject *type) {
     const uint64_t *made = map_get(&w->made.objects, map_key(type));
-    return made != NULL && *made == MADE_CLASS;
+    return made && *made == MADE_CLASS;
 }
 // The source of a class that the trace met as the type of an object; NULL for builtin classes.
 source *type_source(world *w, PyTypeObject *type);
@@ -333,7 +333,7 @@ static inline type_manner world_manner(PyTypeObject *t) {
 
 // Whether an object is a tensor, or a tuple that has one in it.
 static inline bool world_has_tensor(PyObject *o) {
-    if (world_tensors == NULL)
+    if (!world_tensors)
         return false;
     for (Py_ssize_t i = 0; PyTuple_Check(o) && i < PyTuple_GET_SIZE(o); i++)
         if (world_has_tensor(PyTuple_GET_ITEM(o, i)))
