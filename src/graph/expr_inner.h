@@ -98,9 +98,6 @@ static inline const expr *factor_of(const expr *e, int i) {
 static inline const term *terms_of(const expr *e) {
     return (const term *)(const void *)e->words;
 }
-static inline bool is_atom(const expr *e) {
-    return e->form == FORM_SYMBOL || e->form == FORM_OPERATION;
-}
 static inline bool is_operation(const expr *e, number_op op) {
     return e->form == FORM_OPERATION && e->op == op;
 }
@@ -140,7 +137,6 @@ expr *find_sum(sizes *s, const term *terms, int count);
 void poly_constant(poly *p, int64_t value);
 void poly_of(poly *p, number n);
 bool poly_add(poly *p, const poly *q, int64_t coefficient); // p + q * coefficient
-bool poly_multiply(sizes *s, const poly *p, const poly *q, poly *to);
 bool poly_number(sizes *s, const poly *p, number *n);
 int64_t poly_take_constant(poly *p); // and leaves p without it
 // Divides by the greatest common divisor of all coefficients but the constant's, which is left out
@@ -161,7 +157,5 @@ bool floor_divide(int64_t a, int64_t b, int64_t *quotient);
 // --- what is known (known.c) ---
 
 interval bounds_of(number n);
-number now_of(number n); // an int, with all that is known put in
-// 1, 0 or -1 for an int: is it 0; is it at least 0?
-int known_zero(sizes *s, number n);
+// 1, 0 or -1 for an int: is it at least 0?
 int known_not_negative(sizes *s, number n);

@@ -10,6 +10,10 @@ enum { MOST_RELATIONS = 3, MOST_RELATED = 8 };
 
 static const interval everything = {INT64_MIN, INT64_MAX};
 
+static bool is_atom(const expr *e) {
+    return e->form == FORM_SYMBOL || e->form == FORM_OPERATION;
+}
+
 static interval both(interval a, interval b) {
     return (interval){Py_MAX(a.low, b.low), Py_MIN(a.high, b.high)};
 }
@@ -320,6 +324,8 @@ static interval structure_bounds(expr *e) {
     }
 }
 
+static number now_of(number n);
+
 interval bounds_of(number n) {
     expr *e = own(n.e);
     if (!e)
@@ -409,7 +415,8 @@ static number find_now(expr *e) {
     return n.e ? now_of(n) : n;
 }
 
-number now_of(number n) {
+// An int, with all that is known put in.
+static number now_of(number n) {
     expr *e = own(n.e);
     if (!e || e->busy || e->owner->failed)
         return n;
@@ -438,6 +445,8 @@ static int told_zero(sizes *s, number n) {
     return question.e ? question.e->facts.truth : (int)question.hint.i;
 }
 
+static int known_zero(sizes *s, number n);
+
 // a * b - a * c is 0 where b - c is, if a is not.
 static bool drop_factor(sizes *s, number *n) {
     poly p, rest;
@@ -448,7 +457,8 @@ static bool drop_factor(sizes *s, number *n) {
     return divide_by_atom(s, &p, atom, &rest) && poly_number(s, &rest, n);
 }
 
-int known_zero(sizes *s, number n) {
+// 1, 0 or -1 for an int: is it 0?
+static int known_zero(sizes *s, number n) {
     interval b = bounds_of(n);
     if (b.low > 0 || b.high < 0)
         return 0;

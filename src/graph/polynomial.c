@@ -192,7 +192,7 @@ bool product_without(sizes *s, const expr *product, const expr *factor, number *
     return true;
 }
 
-bool poly_multiply(sizes *s, const poly *p, const poly *q, poly *to) {
+static bool poly_multiply(sizes *s, const poly *p, const poly *q, poly *to) {
     to->count = 0;
     if (p->count == 1 && !p->terms[0].of)
         return poly_add(to, q, p->terms[0].coefficient);

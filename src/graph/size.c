@@ -82,7 +82,7 @@ bool size_decide_multiple(sizes *known, size a, size b) {
         size_settle(known, b);
         return b.hint != 0 && a.hint % b.hint == 0;
     }
-    return size_is_zero(known, size_mod(a, b));
+    return size_is_zero(known, size_apply(NUMBER_MOD, a, b));
 }
 
 void size_note(sizes *known, size a) {

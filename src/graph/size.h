@@ -72,19 +72,6 @@ static inline size size_floordiv(size a, size b) {
         return size_of(a.hint / b.hint);
     return size_apply(NUMBER_FLOORDIV, a, b);
 }
-static inline size size_mod(size a, size b) {
-    if (LIKELY(!a.e && !b.e && a.hint >= 0 && b.hint > 0))
-        return size_of(a.hint % b.hint);
-    return size_apply(NUMBER_MOD, a, b);
-}
-static inline size size_min(size a, size b) {
-    return LIKELY(!a.e && !b.e) ? size_of(a.hint < b.hint ? a.hint : b.hint)
-                                : size_apply(NUMBER_MIN, a, b);
-}
-static inline size size_max(size a, size b) {
-    return LIKELY(!a.e && !b.e) ? size_of(a.hint > b.hint ? a.hint : b.hint)
-                                : size_apply(NUMBER_MAX, a, b);
-}
 // How many pieces of size b it takes to make a; neither is negative, b is not 0.
 static inline size size_div_up(size a, size b) {
     return LIKELY(!a.e && !b.e) ? size_of(a.hint / b.hint + (a.hint % b.hint != 0))

@@ -17,7 +17,8 @@ unsigned world_symbolic(const world *w, const source *s) {
     return bits;
 }
 
-sizes *world_sizes(world *w) {
+// The expressions of this trace, made when first asked for. NULL with an exception.
+static sizes *world_sizes(world *w) {
     if (!w->numbers.sizes) {
         w->numbers.sizes = sizes_new();
         w->graph->sizes = w->scope->sizes = w->numbers.sizes;
@@ -25,7 +26,8 @@ sizes *world_sizes(world *w) {
     return w->numbers.sizes;
 }
 
-bool number_plain(PyObject *o, number *n) {
+// A plain number: an exact int of 64 bits, a float or a bool.
+static bool number_plain(PyObject *o, number *n) {
     int overflow = 0;
     if (PyLong_CheckExact(o))
         *n = number_int(PyLong_AsLongLongAndOverflow(o, &overflow));
@@ -112,7 +114,8 @@ static bool is_symbol(number n) {
     return !expr_split(n.e, &op, &a, &b);
 }
 
-source *number_source(world *w, number n) {
+// The source that gives the number in later calls; NULL with an exception.
+static source *number_source(world *w, number n) {
     n = n.e ? number_current(world_sizes(w), n) : n;
     if (n.e)
         return is_symbol(n) ? expr_place(n.e) : computed_source(w, n);

@@ -21,11 +21,6 @@ enum {
 // These bits for a place; 0: all of it is guarded as it is, or there is an exception.
 unsigned world_symbolic(const world *w, const source *s);
 
-// The trace's own, made at the first call. NULL with an exception.
-sizes *world_sizes(world *w);
-
-// A plain number: an exact int of 64 bits, a float or a bool.
-bool number_plain(PyObject *o, number *n);
 // Whether `o` is a number that is kept open: a lazy that has an expression, or an unopened lazy of
 // an exact int (of 64 bits) or float at a place that the terms want symbolic: its type is guarded
 // and it gets its symbol now. 1: *n is the number. 0: it is none, or was settled. -1: error or
@@ -36,8 +31,6 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
 // What the program sees of a number: a plain one is an int, float or bool; any other a lazy. One
 // that is computed afresh is another object each time, as in plain Python. New reference.
 PyObject *number_object(world *w, number n);
-// The source that gives it in later calls; NULL with an exception.
-source *number_source(world *w, number n);
 // Whether it is decided to be true: 1, 0, -1.
 int number_truth(world *w, number n);
 // What was decided and settled since the last call of this becomes guards, at the user's line now.
