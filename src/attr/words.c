@@ -3,13 +3,6 @@
 
 words word;
 
-static PyTypeObject *find_type(const char *module, const char *name) {
-    PyObject *from = PyImport_ImportModule(module);
-    PyObject *type = from ? PyObject_GetAttrString(from, name) : NULL;
-    Py_XDECREF(from);
-    return (PyTypeObject *)type;
-}
-
 static PyTypeObject *type_of_bound_wrapper(void) {
     PyObject *bound = PyObject_GetAttrString(Py_None, "__repr__");
     PyTypeObject *type = bound ? (PyTypeObject *)Py_NewRef(Py_TYPE(bound)) : NULL;
@@ -25,12 +18,13 @@ int words_setup(void) {
         return -1;
     WORDS(WORD)
 #undef WORD
-    if (!word.partial && !(word.partial = find_type("_functools", "partial")))
+    if (!word.partial && !(word.partial = (PyTypeObject *)py_import("_functools", "partial")))
         return -1;
-    if (!word.cached && !(word.cached = find_type("_functools", "_lru_cache_wrapper")))
+    if (!word.cached &&
+        !(word.cached = (PyTypeObject *)py_import("_functools", "_lru_cache_wrapper")))
         return -1;
     if (!word.method_wrapper && !(word.method_wrapper = type_of_bound_wrapper()))
         return -1;
-    word.tuple_getter = find_type("_collections", "_tuplegetter");
+    word.tuple_getter = (PyTypeObject *)py_import("_collections", "_tuplegetter");
     return word.tuple_getter ? 0 : -1;
 }

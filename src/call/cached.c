@@ -311,14 +311,12 @@ status cached_setup(void) {
                              .handler = handle_cached_property_get,
                              .takes = ANY,
                              .writes = W_NONE};
-    PyObject *module = PyImport_ImportModule("functools");
-    PyObject *class = module ? PyObject_GetAttrString(module, "cached_property") : NULL;
+    PyObject *class = py_import("functools", "cached_property");
     PyObject *get = class ? PyObject_GetAttrString(class, "__get__") : NULL;
     status st = get ? ST_OK : ST_ERROR;
     if (get && takes_lock(get))
         st = rules_add(get, &row);
     Py_XDECREF(get);
     Py_XDECREF(class);
-    Py_XDECREF(module);
     return st;
 }

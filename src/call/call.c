@@ -332,13 +332,13 @@ PyObject *call_any(world *w, const call *c) {
 
 // --- f(*args, **keywords) ---
 
-static PyObject *star_args(world *w, PyObject *callable, PyObject *args) {
+PyObject *call_star_args(world *w, PyObject *callable, PyObject *args) {
     PyObject *opened = door_open(w, args);
     if (!opened)
         return NULL;
     if (PyTuple_CheckExact(opened))
         return Py_NewRef(opened);
-    if (error_check_star_args(callable, opened) < 0)
+    if (!is_standin(opened) && error_check_star_args(callable, opened) < 0)
         return NULL;
     PyObject *list = PyList_New(0), *tuple = NULL;
     if (list && op_list_extend(w, list, opened) == 0)
@@ -347,7 +347,7 @@ static PyObject *star_args(world *w, PyObject *callable, PyObject *args) {
     return tuple;
 }
 
-static PyObject *star_keywords(world *w, PyObject *callable, PyObject *keywords) {
+PyObject *call_star_keywords(world *w, PyObject *callable, PyObject *keywords) {
     PyObject *opened = door_open(w, keywords);
     if (!opened)
         return NULL;
@@ -366,9 +366,9 @@ PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keyw
                     run_result result) {
     call c = {.callable = door_open(w, callable), .result = result};
     PyObject *named = NULL, *value = NULL;
-    if (!c.callable || (keywords && !(named = star_keywords(w, c.callable, keywords))))
+    if (!c.callable || (keywords && !(named = call_star_keywords(w, c.callable, keywords))))
         return NULL;
-    PyObject *tuple = star_args(w, c.callable, args);
+    PyObject *tuple = call_star_args(w, c.callable, args);
     if (tuple && named && PyDict_GET_SIZE(named) > 0)
         value = call_flat(w, &c, tuple, named);
     else if (tuple) {

@@ -17,6 +17,9 @@ static inline call call_again(const call *c, PyObject *callable) {
 }
 // Does the same call with one more argument before all others.
 PyObject *call_with_first(world *w, const call *c, PyObject *first);
+// The tuple of *args and the dict of **keywords; `callable` is for messages. New references.
+PyObject *call_star_args(world *w, PyObject *callable, PyObject *args);
+PyObject *call_star_keywords(world *w, PyObject *callable, PyObject *keywords);
 // callable(*args, **keywords); keywords may be NULL.
 PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keywords,
                     run_result result);

@@ -46,9 +46,9 @@ bool handler_missed(const world *w);
 bool handler_meets_standin(PyObject *o, int depth);
 PyObject *handler_bool(int truth); // -1: NULL
 
-// Rows that handlers_raised.c gives to Python functions.
+// Each gives rows to Python functions: handlers_raised.c, handlers_classes.c, handlers_iterate.c,
+// handlers_copy.c and handlers_text.c.
 status raised_setup(void);
-// And those that handlers_classes.c, handlers_iterate.c, handlers_copy.c and handlers_text.c do.
 status classes_setup(void);
 status manager_setup(void);
 status copy_setup(void);

@@ -198,11 +198,8 @@ typedef struct abstract_fact {
 
 static PyObject *registry_token(void) {
     static PyObject *function;
-    if (!function) {
-        PyObject *module = PyImport_ImportModule("_abc");
-        function = module ? PyObject_GetAttrString(module, "get_cache_token") : NULL;
-        Py_XDECREF(module);
-    }
+    if (!function)
+        function = py_import("_abc", "get_cache_token");
     return function ? PyObject_CallNoArgs(function) : NULL;
 }
 
@@ -307,11 +304,8 @@ static PyObject *registry_says(world *w, PyObject *of, PyObject *type) {
         return wrong(w, "an abstract class's check of", type), NULL;
     if (hook_is_known(w, (PyTypeObject *)of) < 0)
         return NULL;
-    if (!function) {
-        PyObject *module = PyImport_ImportModule("_abc");
-        function = module ? PyObject_GetAttrString(module, "_abc_subclasscheck") : NULL;
-        Py_XDECREF(module);
-    }
+    if (!function)
+        function = py_import("_abc", "_abc_subclasscheck");
     PyObject *both[] = {of, type}, *result = NULL;
     if (function) {
         w->inside.quiet++;
@@ -418,7 +412,7 @@ static status add_maker(const char *module, const char *name, const rule *row) {
 }
 
 #define MAKER(path)                                                                                \
-    {path, RULE_HANDLED, .handler = handle_class_statement, .takes = ANY, .writes = W_NONE}
+    { path, RULE_HANDLED, .handler = handle_class_statement, .takes = ANY, .writes = W_NONE }
 
 // They compile text and write to functions and classes: one break in place of one for each.
 status classes_setup(void) {

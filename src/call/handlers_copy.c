@@ -246,23 +246,13 @@ static HANDLER(deepcopy) {
 
 // --- setting up ---
 
-static PyObject *find(const char *module, const char *name) {
-    PyObject *from = PyImport_ImportModule(module);
-    PyObject *found = from ? PyObject_GetAttrString(from, name) : NULL;
-    Py_XDECREF(from);
-    return found;
-}
-
 status copy_setup(void) {
     static const rule row = {.path = "copy.deepcopy",
                              .kind = RULE_HANDLED,
                              .handler = handle_deepcopy,
                              .takes = ANY,
                              .writes = W_NONE};
-    if (!new_object && !(new_object = find("copyreg", "__newobj__")))
+    if (!new_object && !(new_object = py_import("copyreg", "__newobj__")))
         return ST_ERROR;
-    PyObject *function = find("copy", "deepcopy");
-    status st = function ? rules_add(function, &row) : ST_ERROR;
-    Py_XDECREF(function);
-    return st;
+    return rules_add_named("copy", "deepcopy", &row);
 }

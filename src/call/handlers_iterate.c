@@ -458,20 +458,10 @@ static PyObject *next_by_method(world *w, PyObject *iterator) {
     return item;
 }
 
-// The next element; at the end StopIteration is set, with a generator's return value.
-static PyObject *next_or_stop(world *w, PyObject *iterator) {
-    PyObject *opened = door_open(w, iterator), *item = NULL;
-    if (!opened)
-        return NULL;
-    if (raw_is_python_class(Py_TYPE(opened)) && !is_standin(opened))
-        return next_by_method(w, opened);
-    if (!PyGen_CheckExact(opened)) {
-        item = op_next(w, opened);
-        if (!item && !went_wrong(w))
-            PyErr_SetNone(PyExc_StopIteration);
-        return item;
-    }
-    PySendResult how = op_send(w, opened, Py_None, &item);
+// What a generator yields for `value`; at the end StopIteration is set, with its return value.
+static PyObject *send_or_stop(world *w, PyObject *generator, PyObject *value) {
+    PyObject *item = NULL;
+    PySendResult how = op_send(w, generator, value, &item);
     if (how != PYGEN_RETURN)
         return how == PYGEN_NEXT ? item : NULL;
     if (item == Py_None)
@@ -480,6 +470,21 @@ static PyObject *next_or_stop(world *w, PyObject *iterator) {
         _PyGen_SetStopIterationValue(item);
     Py_DECREF(item);
     return NULL;
+}
+
+// The next element; at the end StopIteration is set.
+static PyObject *next_or_stop(world *w, PyObject *iterator) {
+    PyObject *opened = door_open(w, iterator);
+    if (!opened)
+        return NULL;
+    if (raw_is_python_class(Py_TYPE(opened)) && !is_standin(opened))
+        return next_by_method(w, opened);
+    if (PyGen_CheckExact(opened))
+        return send_or_stop(w, opened, Py_None);
+    PyObject *item = op_next(w, opened);
+    if (!item && !went_wrong(w))
+        PyErr_SetNone(PyExc_StopIteration);
+    return item;
 }
 
 HANDLER(next) {
@@ -495,16 +500,7 @@ HANDLER(iterator_next) {
 }
 
 HANDLER(generator_send) {
-    PyObject *item = NULL;
-    PySendResult how = op_send(w, c->args[0], c->args[1], &item);
-    if (how != PYGEN_RETURN)
-        return how == PYGEN_NEXT ? item : NULL;
-    if (item == Py_None)
-        PyErr_SetNone(PyExc_StopIteration);
-    else
-        _PyGen_SetStopIterationValue(item);
-    Py_DECREF(item);
-    return NULL;
+    return send_or_stop(w, c->args[0], c->args[1]);
 }
 
 // What is thrown gets a traceback, so it must not be an outside object.
@@ -565,15 +561,13 @@ static const rule manager_row = {.path = "contextlib._GeneratorContextManager",
                                  .applies = moves_outside};
 
 status manager_setup(void) {
-    PyObject *from = PyImport_ImportModule("contextlib");
-    PyObject *type = from ? PyObject_GetAttrString(from, "_GeneratorContextManager") : NULL;
+    PyObject *type = py_import("contextlib", "_GeneratorContextManager");
     PyObject *enter = type ? PyObject_GetAttrString(type, "__enter__") : NULL;
     PyObject *exit = enter ? PyObject_GetAttrString(type, "__exit__") : NULL;
     status st = exit ? rules_add(enter, &manager_row) : ST_ERROR;
     if (st == ST_OK)
         st = rules_add(exit, &manager_row);
     manager_type = (PyTypeObject *)type; // for good
-    Py_XDECREF(from);
     Py_XDECREF(enter);
     Py_XDECREF(exit);
     return st;

@@ -92,10 +92,5 @@ status raised_setup(void) {
                              .handler = handle_clear_frames,
                              .takes = ARGS(1, 1),
                              .writes = W_NONE};
-    PyObject *module = PyImport_ImportModule("traceback");
-    PyObject *function = module ? PyObject_GetAttrString(module, "clear_frames") : NULL;
-    status st = function ? rules_add(function, &row) : ST_ERROR;
-    Py_XDECREF(function);
-    Py_XDECREF(module);
-    return st;
+    return rules_add_named("traceback", "clear_frames", &row);
 }

@@ -229,10 +229,5 @@ status text_setup(void) {
                              .handler = handle_re_compile,
                              .takes = ANY,
                              .writes = W_NONE};
-    PyObject *module = PyImport_ImportModule("re");
-    PyObject *function = module ? PyObject_GetAttrString(module, "_compile") : NULL;
-    status st = function ? rules_add(function, &row) : ST_ERROR;
-    Py_XDECREF(function);
-    Py_XDECREF(module);
-    return st;
+    return rules_add_named("re", "_compile", &row);
 }

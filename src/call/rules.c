@@ -220,6 +220,13 @@ status rules_add(PyObject *callable, const rule *row) {
     return ST_OK;
 }
 
+status rules_add_named(const char *module, const char *name, const rule *row) {
+    PyObject *callable = py_import(module, name);
+    status st = callable ? rules_add(callable, row) : ST_ERROR;
+    Py_XDECREF(callable);
+    return st;
+}
+
 status rules_add_definition(PyMethodDef *method, const rule *row) {
     TRY(check_said(row));
     return map_put(&table.functions, map_key(method), map_key(row));
@@ -233,9 +240,9 @@ status rules_add_instances(PyTypeObject *type, const rule *row) {
 }
 
 const char *rule_writes_name(rule_writes writes) {
-    static const char *const names[] = {[W_UNSAID] = "unsaid", [W_NONE] = "none",
-                                        [W_SELF] = "self",     [W_FIRST] = "first",
-                                        [W_INSIDE] = "inside", [W_HANDLER] = "handler"};
+    static const char *const names[] = {
+        [W_UNSAID] = "unsaid", [W_NONE] = "none",     [W_SELF] = "self",
+        [W_FIRST] = "first",   [W_INSIDE] = "inside", [W_HANDLER] = "handler"};
     return names[writes];
 }
 
@@ -490,6 +497,8 @@ static status learn_kinds(void) {
 }
 
 int rules_setup(void) {
+    static status (*const more[])(void) = {raised_setup, classes_setup, manager_setup,
+                                           copy_setup,   cached_setup,  text_setup};
     if (table.ready)
         return 0;
     bool ready = learn_kinds() == ST_OK && import_modules() == ST_OK;
@@ -498,18 +507,8 @@ int rules_setup(void) {
     for (size_t i = 0; end == ST_OK && i < Py_ARRAY_LENGTH(lines); i++)
         end = add_line(&lines[i], by_name);
     Py_XDECREF(by_name);
-    if (end == ST_OK)
-        end = raised_setup();
-    if (end == ST_OK)
-        end = classes_setup();
-    if (end == ST_OK)
-        end = manager_setup();
-    if (end == ST_OK)
-        end = copy_setup();
-    if (end == ST_OK)
-        end = cached_setup();
-    if (end == ST_OK)
-        end = text_setup();
+    for (size_t i = 0; end == ST_OK && i < Py_ARRAY_LENGTH(more); i++)
+        end = more[i]();
     if (end == ST_OK)
         states_setup();
     table.ready = end == ST_OK;

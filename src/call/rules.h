@@ -45,7 +45,7 @@ enum {
     R_FEW = 1 << 28,      // that of all sets matters, but only if more than one element comes out
     R_MOVED = 1 << 29,    // of the first argument: its elements are only moved
     R_FLAGS = R_FROZEN | R_FEED | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED |
-        R_FEW | R_MOVED | R_SHOWN | R_TEXT | R_ITEMS,
+              R_FEW | R_MOVED | R_SHOWN | R_TEXT | R_ITEMS,
 };
 
 // What is known of the elements that an __iter__ goes through.
@@ -63,8 +63,10 @@ typedef struct rule_takes {
 } rule_takes;
 
 #define MANY UINT_MAX
-#define ARGS(least, most) {least, most, TAKES_PLACES} // and no keywords
-#define NAMED(least, most) {least, most, TAKES_NAMES} // and keywords, which the handler looks at
+#define ARGS(least, most)                                                                          \
+    { least, most, TAKES_PLACES } // and no keywords
+#define NAMED(least, most)                                                                         \
+    { least, most, TAKES_NAMES } // and keywords, which the handler looks at
 #define ANY NAMED(0, MANY)
 
 // What the C function changes by itself: an outside object that was written to is guarded to be no
@@ -148,9 +150,10 @@ rule_gives rule_of_iterating(PyTypeObject *type);
 // W_NONE, W_SELF, … and the names of a set of states, as rules.def has them without the prefix.
 const char *rule_writes_name(rule_writes writes);
 PyObject *rule_state_names(unsigned state); // a new tuple of str
-// Rows that are not in rules.def: by object, by the definition of a C function, and of all objects
-// of a type. All are kept as long as the process lives.
+// Rows that are not in rules.def: by object, by the name of an object in a module, by the definition
+// of a C function, and of all objects of a type. All are kept as long as the process lives.
 status rules_add(PyObject *callable, const rule *row);
+status rules_add_named(const char *module, const char *name, const rule *row);
 status rules_add_definition(PyMethodDef *method, const rule *row);
 status rules_add_instances(PyTypeObject *type, const rule *row);
 // The row that this call goes by: `row`, or what stands behind it; NULL: none, or with an exception

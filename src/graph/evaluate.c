@@ -392,19 +392,6 @@ PyObject *expr_to_object(number n, expr_name name, void *data) {
     return result;
 }
 
-static bool plain_number(PyObject *o, number *n) {
-    int overflow = 0;
-    if (PyBool_Check(o))
-        *n = number_bool(o == Py_True);
-    else if (PyFloat_CheckExact(o))
-        *n = number_float(PyFloat_AS_DOUBLE(o));
-    else if (PyLong_CheckExact(o))
-        *n = number_int(PyLong_AsLongLongAndOverflow(o, &overflow));
-    else
-        return false;
-    return overflow == 0;
-}
-
 static int find_op(PyObject *text) {
     for (int op = 0; PyUnicode_Check(text) && op < NUMBER_OPS; op++)
         if (PyUnicode_CompareWithASCIIString(text, number_op_names[op]) == 0)
@@ -426,7 +413,7 @@ static bool read_operation(sizes *s, PyObject *o, expr_named named, void *data, 
 
 bool expr_from_object(sizes *s, PyObject *o, expr_named named, void *data, number *n) {
     if (!PyTuple_CheckExact(o))
-        return plain_number(o, n);
+        return number_from_object(o, n);
     if (PyTuple_GET_SIZE(o) < 2 || !PyUnicode_Check(PyTuple_GET_ITEM(o, 0)))
         return false;
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(o, 0), "symbol") == 0)

@@ -146,6 +146,20 @@ int expr_setup(PyObject *module); // adds the type `Sizes`, for tests and tools
 
 // The value of a plain number, or the hint of another: an int, float or bool. New reference.
 PyObject *number_as_object(number n);
+// The number that an object is: an exact int of 64 bits, an exact float or a bool. False: none of
+// these. Raises nothing.
+static inline bool number_from_object(PyObject *o, number *n) {
+    int overflow = 0;
+    if (PyLong_CheckExact(o))
+        *n = number_int(PyLong_AsLongLongAndOverflow(o, &overflow));
+    else if (PyFloat_CheckExact(o))
+        *n = number_float(PyFloat_AS_DOUBLE(o));
+    else if (PyBool_Check(o))
+        *n = number_bool(o == Py_True);
+    else
+        return false;
+    return overflow == 0;
+}
 // A plain number is an int, float or bool; a symbol ("symbol", what the callback gives); anything
 // else (text of the operation, operand[, operand]). New reference, NULL with an exception.
 typedef PyObject *(*expr_name)(void *data, void *place); // new reference

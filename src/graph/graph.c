@@ -598,10 +598,8 @@ Py_ssize_t graph_operations(const graph *g) {
 static PyObject *reserved_names(void) {
     static const char *const others[] = {"inf",    "nan",       "NoneType", "torch",
                                          "device", "fx_pytree", "pytree"};
-    PyObject *keyword = PyImport_ImportModule("keyword");
-    PyObject *names = keyword ? PyObject_GetAttrString(keyword, "kwlist") : NULL;
+    PyObject *names = py_import("keyword", "kwlist");
     PyObject *set = names ? PySet_New(names) : NULL;
-    Py_XDECREF(keyword);
     Py_XDECREF(names);
     if (set && _PySet_Update(set, PyEval_GetBuiltins()) < 0)
         Py_CLEAR(set);
@@ -615,9 +613,7 @@ static PyObject *reserved_names(void) {
 }
 
 int graph_setup(PyObject *module) {
-    PyObject *operator = PyImport_ImportModule("operator");
-    getitem = operator ? PyObject_GetAttrString(operator, "getitem") : NULL;
-    Py_XDECREF(operator);
+    getitem = py_import("operator", "getitem");
     reserved = getitem ? reserved_names() : NULL;
     if (!reserved || PyModule_AddType(module, &node_type) < 0 || expr_setup(module) < 0)
         return -1;

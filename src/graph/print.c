@@ -6,19 +6,25 @@
 
 static PyObject *argument_text(PyObject *argument);
 
+// "a, b". Steals `parts`, which may be NULL.
+static PyObject *joined(PyObject *parts) {
+    PyObject *comma = parts ? PyUnicode_FromString(", ") : NULL;
+    PyObject *result = comma ? PyUnicode_Join(comma, parts) : NULL;
+    Py_XDECREF(parts);
+    Py_XDECREF(comma);
+    return result;
+}
+
 // "a, b" of a sequence's items.
 static PyObject *items_text(PyObject *sequence, Py_ssize_t from) {
-    PyObject *parts = PyList_New(0), *comma = PyUnicode_FromString(", ");
+    PyObject *parts = PyList_New(0);
     for (Py_ssize_t i = from; parts && i < PySequence_Fast_GET_SIZE(sequence); i++) {
         PyObject *part = argument_text(PySequence_Fast_GET_ITEM(sequence, i));
         if (!part || PyList_Append(parts, part) < 0)
             Py_CLEAR(parts);
         Py_XDECREF(part);
     }
-    PyObject *result = parts && comma ? PyUnicode_Join(comma, parts) : NULL;
-    Py_XDECREF(parts);
-    Py_XDECREF(comma);
-    return result;
+    return joined(parts);
 }
 
 static PyObject *wrapped(const char *format, PyObject *inner) {
@@ -36,7 +42,7 @@ static PyObject *slice_text(PySliceObject *s) {
 
 // "k=v, …" of keywords; "'k': v, …" of a dict.
 static PyObject *pairs_text(PyObject *dict, const char *format) {
-    PyObject *parts = PyList_New(0), *comma = PyUnicode_FromString(", "), *key, *value;
+    PyObject *parts = PyList_New(0), *key, *value;
     Py_ssize_t at = 0;
     while (parts && PyDict_Next(dict, &at, &key, &value)) {
         PyObject *text = argument_text(value);
@@ -46,10 +52,7 @@ static PyObject *pairs_text(PyObject *dict, const char *format) {
             Py_CLEAR(parts);
         Py_XDECREF(part);
     }
-    PyObject *result = parts && comma ? PyUnicode_Join(comma, parts) : NULL;
-    Py_XDECREF(parts);
-    Py_XDECREF(comma);
-    return result;
+    return joined(parts);
 }
 
 // A __repr__ of the user's is not called.

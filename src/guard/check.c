@@ -332,10 +332,8 @@ bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *f
 
 // An int of 64 bits or a float, and no object of a subclass.
 static bool is_number(PyObject *o) {
-    int overflow = 0;
-    if (PyLong_CheckExact(o))
-        PyLong_AsLongLongAndOverflow(o, &overflow);
-    return PyFloat_CheckExact(o) || (PyLong_CheckExact(o) && !overflow);
+    number n;
+    return number_from_object(o, &n) && n.kind != NUMBER_BOOL;
 }
 
 // Whether a check fails, and which numbers of what it looks at make it fail.

@@ -91,25 +91,8 @@ bool dimension_read(source_kind kind, PyObject *tensor, Py_ssize_t dim, number *
     return true;
 }
 
-static bool read_int(PyObject *o, number *value) {
-    int overflow;
-    long long i = PyLong_AsLongLongAndOverflow(o, &overflow); // of an exact int: raises nothing
-    *value = number_int(i);
-    return overflow == 0;
-}
-
 static bool read_object(const leaf *l, PyObject *o, number *value) {
-    switch (l->kind) {
-    case NUMBER_INT:
-        return PyLong_CheckExact(o) && read_int(o, value);
-    case NUMBER_FLOAT:
-        *value = number_float(PyFloat_CheckExact(o) ? PyFloat_AS_DOUBLE(o) : 0);
-        return PyFloat_CheckExact(o);
-    case NUMBER_BOOL:
-        *value = number_bool(o == Py_True);
-        return PyBool_Check(o);
-    }
-    Py_UNREACHABLE();
+    return number_from_object(o, value) && value->kind == l->kind;
 }
 
 static bool read_leaf(const leaf *l, PyObject *const *regs, number *value) {

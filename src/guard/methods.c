@@ -64,9 +64,8 @@ typedef struct naming {
 } naming;
 
 static bool plain_number(PyObject *o, number *n) {
-    *n = PyBool_Check(o)    ? number_bool(o == Py_True)
-         : PyFloat_Check(o) ? number_float(PyFloat_AS_DOUBLE(o))
-                            : number_int(PyLong_AsLongLong(o));
+    if (!number_from_object(o, n))
+        PyErr_SetString(PyExc_TypeError, "a symbol has an int of 64 bits, a float or a bool");
     return !PyErr_Occurred();
 }
 

@@ -6,13 +6,6 @@
 
 plan_types plan_type;
 
-static PyObject *attribute_of(const char *module, const char *name) {
-    PyObject *m = PyImport_ImportModule(module);
-    PyObject *found = m ? PyObject_GetAttrString(m, name) : NULL;
-    Py_XDECREF(m);
-    return found;
-}
-
 static int deque_method(PyObject **to, const char *name) {
     *to = PyObject_GetAttrString((PyObject *)plan_type.deque, name);
     return *to ? 0 : -1;
@@ -22,10 +15,10 @@ static int plan_setup_types(void) {
     plan_types *t = &plan_type;
     if (t->maxlen)
         return 0;
-    if (!(t->deque = (PyTypeObject *)attribute_of("_collections", "deque")) ||
-        !(t->defaultdict = (PyTypeObject *)attribute_of("_collections", "defaultdict")) ||
-        !(t->partial = (PyTypeObject *)attribute_of("_functools", "partial")) ||
-        !(t->namespace = (PyTypeObject *)attribute_of("types", "SimpleNamespace")))
+    if (!(t->deque = (PyTypeObject *)py_import("_collections", "deque")) ||
+        !(t->defaultdict = (PyTypeObject *)py_import("_collections", "defaultdict")) ||
+        !(t->partial = (PyTypeObject *)py_import("_functools", "partial")) ||
+        !(t->namespace = (PyTypeObject *)py_import("types", "SimpleNamespace")))
         return -1;
     return deque_method(&t->append, "append") || deque_method(&t->appendleft, "appendleft") ||
                    deque_method(&t->pop, "pop") || deque_method(&t->popleft, "popleft") ||

@@ -263,9 +263,7 @@ static status rebuild_union(builder *b, PyObject *o, operand *out) {
         if (!number || number->nb_or != PyType_Type.tp_as_number->nb_or)
             return rebuild_refuse(b, o);
     }
-    PyObject *module = PyImport_ImportModule("_operator");
-    make = module ? PyObject_GetAttrString(module, "or_") : NULL;
-    Py_XDECREF(module);
+    make = py_import("_operator", "or_");
     if (!make)
         return ST_ERROR;
     status done = rebuild_call(b, o, make, PySequence_Fast_ITEMS(args), 2, out);

@@ -32,6 +32,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// module.name. New reference, or NULL with an exception.
+static inline PyObject *py_import(const char *module, const char *name) {
+    PyObject *from = PyImport_ImportModule(module);
+    PyObject *found = from ? PyObject_GetAttrString(from, name) : NULL;
+    Py_XDECREF(from);
+    return found;
+}
+
 // Which of the two slots under a call's arguments holds the callable when there is no bound self:
 // 3.11 and 3.12 have NULL, callable; 3.13 has callable, NULL.
 #define PY_CALLABLE_FIRST (PY_VERSION_HEX >= 0x030d0000)

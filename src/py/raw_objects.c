@@ -193,9 +193,7 @@ void raw_cached_hit(PyObject *o, PyObject *link) {
 
 // A type from a module, for good.
 static PyTypeObject *take_type(const char *module, const char *name) {
-    PyObject *m = PyImport_ImportModule(module);
-    PyObject *type = m ? PyObject_GetAttrString(m, name) : NULL;
-    Py_XDECREF(m);
+    PyObject *type = py_import(module, name);
     if (type && !PyType_Check(type)) {
         PyErr_Format(PyExc_SystemError, "%s.%s is not a type", module, name);
         Py_CLEAR(type);

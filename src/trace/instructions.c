@@ -366,46 +366,15 @@ int do_set_function_attribute(world *w, py_slot *sp) {
     return open_slot(w, sp - 2);
 }
 
-static int star_tuple(world *w, PyObject *callable, py_slot *slot) {
-    if (open_slot(w, slot) < 0)
-        return -1;
-    PyObject *args = py_slot_get(slot);
-    if (PyTuple_CheckExact(args))
-        return 0;
-    if (!is_standin(args) && error_check_star_args(callable, args) < 0)
-        return -1;
-    PyObject *list = PyList_New(0);
-    PyObject *tuple = NULL;
-    if (list && op_list_extend(w, list, args) == 0)
-        tuple = PyList_AsTuple(list);
-    Py_XDECREF(list);
+int do_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *keywords) {
+    PyObject *tuple = call_star_args(w, callable, py_slot_get(args));
     if (!tuple)
         return -1;
-    py_slot_set(slot, tuple);
-    return 0;
-}
-
-int do_prepare_star(world *w, PyObject *callable, py_slot *args, py_slot *slot) {
-    if (star_tuple(w, callable, args) < 0)
-        return -1;
-    if (!slot)
-        return 0;
-    if (open_slot(w, slot) < 0)
-        return -1;
-    PyObject *keywords = py_slot_get(slot);
-    if (PyDict_CheckExact(keywords))
-        return 0;
-    PyObject *dict = PyDict_New();
-    if (!dict)
-        return -1;
-    if (op_dict_update(w, dict, keywords, true) < 0) {
-        if (!w->stop.broken)
-            error_dict_merge(callable, keywords);
-        Py_DECREF(dict);
-        return -1;
-    }
-    py_slot_set(slot, dict);
-    return 0;
+    py_slot_set(args, tuple);
+    PyObject *dict = keywords ? call_star_keywords(w, callable, py_slot_get(keywords)) : NULL;
+    if (dict)
+        py_slot_set(keywords, dict);
+    return !keywords || dict ? 0 : -1;
 }
 
 PyObject *do_super_attr(world *w, PyObject *super, PyObject *type, PyObject *self, PyObject *name,
@@ -607,10 +576,8 @@ int poll_signals(run *r) {
 static PyObject *getsignal; // strong, for good
 
 int instructions_setup(void) {
-    PyObject *module = PyImport_ImportModule("_signal");
-    if (module && !getsignal)
-        getsignal = PyObject_GetAttrString(module, "getsignal");
-    Py_XDECREF(module);
+    if (!getsignal)
+        getsignal = py_import("_signal", "getsignal");
     return getsignal ? 0 : -1;
 }
 

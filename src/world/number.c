@@ -26,20 +26,6 @@ static sizes *world_sizes(world *w) {
     return w->numbers.sizes;
 }
 
-// A plain number: an exact int of 64 bits, a float or a bool.
-static bool number_plain(PyObject *o, number *n) {
-    int overflow = 0;
-    if (PyLong_CheckExact(o))
-        *n = number_int(PyLong_AsLongLongAndOverflow(o, &overflow));
-    else if (PyFloat_CheckExact(o))
-        *n = number_float(PyFloat_AS_DOUBLE(o));
-    else if (PyBool_Check(o))
-        *n = number_bool(o == Py_True);
-    else
-        return false;
-    return overflow == 0;
-}
-
 // Ints beyond these are settled. Expressions take the least and the largest int of 64 bits for "no
 // bound", and differences and negatives of what they are made of must not come near them.
 static const int64_t most = INT64_C(1) << 61;
@@ -73,7 +59,7 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
 // A lazy of a number whose place is wanted symbolic gets its symbol.
 static int keep_open(world *w, lazy *l, number *n) {
     number hint;
-    int wanted = number_plain(l->outside, &hint) ? is_wanted(w, l, hint) : 0;
+    int wanted = number_from_object(l->outside, &hint) ? is_wanted(w, l, hint) : 0;
     if (wanted <= 0)
         return wanted;
     if (!door_type(w, (PyObject *)l) ||
@@ -236,7 +222,7 @@ int number_unary(world *w, number_op op, PyObject *o, PyObject **result) {
 // A known number, opened or not a lazy at all.
 static bool is_known(PyObject *o, number *n) {
     PyObject *known = is_lazy(o) ? ((lazy *)o)->inside : o;
-    return known && number_plain(known, n) && is_usable(*n);
+    return known && number_from_object(known, n) && is_usable(*n);
 }
 
 int number_binary(world *w, number_op op, PyObject *a, PyObject *b, PyObject **result) {

@@ -7,15 +7,9 @@
 PyTypeObject *type_deque, *type_defaultdict, *type_partial, *type_enum;
 
 static int import_type(PyTypeObject **type, const char *module, const char *name) {
-    if (*type)
-        return 0;
-    PyObject *from = PyImport_ImportModule(module);
-    PyObject *found = from ? PyObject_GetAttrString(from, name) : NULL;
-    Py_XDECREF(from);
-    if (!found)
-        return -1;
-    *type = (PyTypeObject *)found;
-    return 0;
+    if (!*type)
+        *type = (PyTypeObject *)py_import(module, name);
+    return *type ? 0 : -1;
 }
 
 int types_setup(void) {
