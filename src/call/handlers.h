@@ -11,8 +11,9 @@
 
 // --- what handlers share (handlers_common.c) ---
 
-// The callable does not take these arguments: the native function says so itself. (A handler is
-// not asked for more or fewer than its row takes.)
+// The callable does not take these arguments: the native function is called and raises the error. A
+// function of torch's is not called: the trace breaks. (A handler is never called with more or
+// fewer arguments than its row takes.)
 PyObject *handler_misuse(world *w, const call *c);
 // A call's arguments while they are made ready: strong references, those by position first.
 typedef struct arg_room {

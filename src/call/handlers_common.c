@@ -7,14 +7,17 @@
 #include "src/call/native.h"
 
 PyObject *handler_misuse(world *w, const call *c) {
+    static const char says[] = " with these arguments";
+    if (c->rule && c->rule->weak) // torch might take them all the same, and change its state
+        return world_break_at(w, REASON_TENSOR_OPERATION, c->callable, says);
     if (native_has_lazy(c))
-        return world_break_at(w, REASON_NATIVE_CALL, c->callable, " with these arguments");
+        return world_break_at(w, REASON_NATIVE_CALL, c->callable, says);
     PyObject *result = PyObject_Vectorcall(c->callable, c->args, c->given, c->keywords);
     if (!result)
         return NULL;
     // It took them after all: what it did with unopened arguments is not believed.
     Py_DECREF(result);
-    return world_break_at(w, REASON_NATIVE_CALL, c->callable, " with these arguments");
+    return world_break_at(w, REASON_NATIVE_CALL, c->callable, says);
 }
 
 PyObject **room_open(arg_room *r, PyObject *self, const call *c) {

@@ -100,11 +100,10 @@ PyObject *hook_call(world *w, const call *c) {
     const rule *r = c->rule;
     bool makes = r->extra != Py_False;
     PyObject *hook = c->given > 1 ? c->args[1] : handler_keyword(c, "hook");
-    size_t count = call_count(c);
-    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
-    if (c->given > 0 && !self)
+    PyObject *self = door_open(w, c->args[0]);
+    if (!self)
         return NULL;
-    if (!self || !is_tensor_standin(self) || makes != (hook != NULL) || count != 1u + makes)
+    if (!is_tensor_standin(self) || makes != (hook != NULL) || call_count(c) != 1u + makes)
         return refuse(w, r);
     standin *s = (standin *)self;
     int taken = takes_hook(w, r, s);
@@ -159,10 +158,10 @@ status hooks_end(world *w) {
 
 // A tensor that is an input leaves its place for good, which a compiled graph would not do.
 PyObject *hook_detach(world *w, const call *c) {
-    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
-    if (c->given > 0 && !self)
+    PyObject *self = door_open(w, c->args[0]);
+    if (!self)
         return NULL;
-    if (self && is_tensor_standin(self) && (((standin *)self)->input || w->held.calls.count > 0))
+    if (is_tensor_standin(self) && (((standin *)self)->input || w->held.calls.count > 0))
         return world_break(w, REASON_HOOK, "detach_");
     return record_call(w, NODE_CALL_METHOD, c->rule->extra, c);
 }

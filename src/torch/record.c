@@ -185,8 +185,7 @@ PyObject *plain_value(world *w, PyObject *argument) {
     Py_DECREF(plain);
     if (!settled || !has_node(settled))
         return settled;
-    plain = settled;
-    Py_DECREF(plain);
+    Py_DECREF(settled);
     return world_break(w, REASON_TENSOR_OPERATION, "a tensor where a plain value was expected");
 }
 

@@ -13,7 +13,7 @@
 #include "src/torch/torch.h"
 
 // The handlers of its rows.
-#define KIND(name, handler) PyObject *handler(world *w, const call *c);
+#define KIND(name, handler, takes) PyObject *handler(world *w, const call *c);
 #include "src/torch/kinds.def"
 #undef KIND
 

@@ -122,8 +122,6 @@ PyObject *settings_set(world *w, const call *c) {
     torch_trace *t = trace_of(w);
     if (!t || state_save(t) != ST_OK)
         return NULL;
-    if (c->given != 1 || c->keywords)
-        return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->object);
     PyObject *value = plain_value(w, c->args[0]);
     PyObject *args = value ? PyTuple_Pack(1, value) : NULL;
     status done = args ? set(w, t, r, args) : ST_ERROR;

@@ -327,8 +327,6 @@ PyObject *state_set(world *w, const call *c) {
         return NULL;
     if (r->object != facts.set_grad && fakes_settle(w) != ST_OK)
         return NULL;
-    if (c->keywords)
-        return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->object);
     w->held.writes++;
     t->effects++;
     PyObject *args = plain_tuple(w, c->args, c->given);
@@ -510,9 +508,6 @@ static PyObject *give_answer(world *w, PyObject *call, PyObject *answer) {
 }
 
 PyObject *state_asked(world *w, const call *c) {
-    const rule *r = c->rule;
-    if (c->keywords)
-        return world_break(w, REASON_TORCH_STATE, "%R with keywords", r->object);
     PyObject *call = question_of(w, c);
     PyObject *answer = call ? Py_XNewRef(answer_to(w, call)) : NULL;
     PyObject *given = answer ? give_answer(w, call, answer) : NULL;
@@ -579,7 +574,7 @@ static PyObject *guard_autocast_dtype(world *w, PyObject *device) {
 // As it is now, which the trace itself may have made it.
 PyObject *autocast_dtype(world *w, const call *c) {
     const rule *r = c->rule;
-    if (c->keywords || c->given != (r->extra == Py_None))
+    if (c->given != (r->extra == Py_None))
         return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->object);
     PyObject *device = c->given ? plain_value(w, c->args[0]) : Py_NewRef(r->extra);
     PyObject *before = device ? guard_autocast_dtype(w, device) : NULL;
@@ -663,7 +658,7 @@ static status enter(world *w, torch_trace *t, PyObject *function, PyObject *self
 PyObject *autocast_enter(world *w, const call *c) {
     const rule *r = c->rule;
     torch_trace *t = trace_of(w);
-    PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
+    PyObject *self = t ? door_open(w, c->args[0]) : NULL;
     if (self && fakes_settle(w) != ST_OK)
         return NULL;
     PyObject *values = self && state_save(t) == ST_OK ? autocast_values(w, self) : NULL;
@@ -739,7 +734,7 @@ static status leave(world *w, torch_trace *t, PyObject *function, PyObject *self
 PyObject *autocast_exit(world *w, const call *c) {
     const rule *r = c->rule;
     torch_trace *t = trace_of(w);
-    PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
+    PyObject *self = t ? door_open(w, c->args[0]) : NULL;
     if (self && fakes_settle(w) != ST_OK)
         return NULL;
     PyObject *before = self && state_save(t) == ST_OK ? read_fields(w, self, put_aside, 3) : NULL;
@@ -791,7 +786,7 @@ PyObject *inference_enter(world *w, const call *c) {
     const rule *r = c->rule;
     static const char *const names[] = {"mode"};
     torch_trace *t = trace_of(w);
-    PyObject *self = t && c->given == 1 ? door_open(w, c->args[0]) : NULL;
+    PyObject *self = t ? door_open(w, c->args[0]) : NULL;
     if (self && fakes_settle(w) != ST_OK)
         return NULL;
     PyObject *mode = self && state_save(t) == ST_OK ? read_fields(w, self, names, 1) : NULL;
@@ -806,7 +801,7 @@ PyObject *inference_enter(world *w, const call *c) {
 PyObject *inference_exit(world *w, const call *c) {
     const rule *r = c->rule;
     torch_trace *t = trace_of(w);
-    PyObject *self = t && c->given > 0 ? door_open(w, c->args[0]) : NULL;
+    PyObject *self = t ? door_open(w, c->args[0]) : NULL;
     PyObject *top = self ? inference_top(t) : NULL;
     if (self && (!top || PyTuple_GET_ITEM(top, 0) != self))
         return world_break(w, REASON_TORCH_STATE, "torch.inference_mode.__exit__");

@@ -9,8 +9,9 @@
 static const struct kind {
     const char *name;
     rule_handler handler;
+    rule_takes takes;
 } kinds[] = {
-#define KIND(name, handler) {#name, handler},
+#define KIND(name, handler, takes) {#name, handler, takes},
 #include "src/torch/kinds.def"
 #undef KIND
 };
@@ -47,7 +48,7 @@ static int add_row(PyObject *callable, const char *path, PyObject *value) {
     *r = (rule){.path = path,
                 .kind = RULE_HANDLED,
                 .handler = kind->handler,
-                .takes = ANY,
+                .takes = kind->takes,
                 .writes = W_HANDLER,
                 .weak = true,
                 .object = Py_NewRef(callable),
@@ -226,10 +227,10 @@ static PyObject *ask_itself(world *w, const call *c) {
 
 // Where fakes do not know the strides, the tensor itself is asked, behind a break.
 PyObject *call_laid_out(world *w, const call *c) {
-    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
-    if (c->given > 0 && !self)
+    PyObject *self = door_open(w, c->args[0]);
+    if (!self)
         return NULL;
-    return self && has_odd_strides(w, self) ? ask_itself(w, c) : call_method(w, c);
+    return has_odd_strides(w, self) ? ask_itself(w, c) : call_method(w, c);
 }
 
 // As a node `contiguous` is right in any case; what it gives is said to be another object.
@@ -240,7 +241,7 @@ PyObject *call_contiguous(world *w, const call *c) {
 // A kernel may give a dimension of one element any stride, and torch's fakes and our rules do not
 // always say which. The tensor itself is asked, behind a break.
 PyObject *call_stride(world *w, const call *c) {
-    PyObject *self = c->given > 0 ? door_open(w, c->args[0]) : NULL;
+    PyObject *self = door_open(w, c->args[0]);
     if (!self || !is_tensor_standin(self) || is_as_it_came((standin *)self) ||
         is_made_of_sizes(((standin *)self)->node))
         return self ? call_method(w, c) : NULL;
@@ -261,7 +262,7 @@ PyObject *call_stride(world *w, const call *c) {
 }
 
 PyObject *call_iterate(world *w, const call *c) {
-    PyObject *self = c->given == 1 ? door_open(w, c->args[0]) : NULL;
+    PyObject *self = door_open(w, c->args[0]);
     if (self && is_tensor_standin(self))
         return operator_iterate(w, self);
     return PyErr_Occurred() ? NULL
