@@ -403,10 +403,10 @@ static PyObject *method_ask(sizes_object *o, PyObject *args) {
     graph *g = rule ? graph_new() : NULL;
     PyObject *positional = g ? as_argument(o, g, given) : NULL;
     PyObject *named = positional ? as_named(o, g, keywords) : NULL;
-    meta_asked asked = {(meta_way)way, true, usual_dtype, dtype_of, no_device, fused_attention};
+    meta_context context = {(meta_way)way, true, usual_dtype, dtype_of, no_device, fused_attention};
     meta_call c;
     if (named) {
-        meta_answer found = meta_infer(rule, &asked, o->sizes, positional, named, &c);
+        meta_answer found = meta_infer(rule, &context, o->sizes, positional, named, &c);
         answer = finish(o, give_answer(o, found, &c));
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_ValueError, "no such rule");

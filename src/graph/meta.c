@@ -59,7 +59,7 @@ static bool takes_rest(char mark) {
 static bool bind_positional(const meta_rule *r, PyObject *args, meta_call *c) {
     Py_ssize_t given = PyTuple_GET_SIZE(args), i = 0;
     const char *p = r->parameters;
-    bool method = c->asked->way == META_METHOD;
+    bool method = c->context->way == META_METHOD;
     if (method && given == 0)
         return false;
     for (; p && i < given && !takes_rest(*p) && *p != '='; p = next_parameter(p), i++)
@@ -100,7 +100,7 @@ static bool bind_all(const meta_rule *r, PyObject *args, PyObject *kwargs, meta_
         return false;
     Py_ssize_t at = 0;
     PyObject *key, *value;
-    bool named = c->asked->way != META_OPERATOR;
+    bool named = c->context->way != META_OPERATOR;
     while (kwargs && PyDict_Next(kwargs, &at, &key, &value))
         if (!named || !PyUnicode_Check(key) || !bind_keyword(r, key, value, c))
             return false;
@@ -148,9 +148,9 @@ static meta_answer distort(meta_call *c, meta_answer answer, int change) {
     return answer;
 }
 
-meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known, PyObject *args,
-                       PyObject *kwargs, meta_call *c) {
-    c->asked = asked;
+meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *known,
+                       PyObject *args, PyObject *kwargs, meta_call *c) {
+    c->context = context;
     c->sizes = known;
     memset(c->args, 0, sizeof(c->args));
     c->rest = NULL;
@@ -233,7 +233,7 @@ bool flag_at(const meta_call *c, int i, bool *value) {
 bool dtype_at(const meta_call *c, int i, int32_t *dtype) {
     if (!is_given(c, i))
         return true;
-    *dtype = c->asked->dtype_of(c->args[i]);
+    *dtype = c->context->dtype_of(c->args[i]);
     return dtype_is_known(*dtype);
 }
 
@@ -399,7 +399,7 @@ meta *meta_result(meta_call *c, const meta *like) {
 
 void meta_set_grad(meta_call *c, meta *m, bool any) {
     m->requires_grad =
-        any && c->asked->grad && (dtype_is_float(m->dtype) || dtype_is_complex(m->dtype));
+        any && c->context->grad && (dtype_is_float(m->dtype) || dtype_is_complex(m->dtype));
 }
 
 // --- dtypes ---

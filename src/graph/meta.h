@@ -20,19 +20,19 @@ enum { META_MOST_ARGS = 8, META_MOST_RESULTS = 16 };
 // How a call is written decides what arguments it takes.
 typedef enum meta_way { META_FUNCTION, META_METHOD, META_OPERATOR } meta_way;
 
-// What rules ask of whoever knows torch.
-typedef struct meta_asked {
+// How the call is written, and what the caller, who knows torch, can tell rules about torch.
+typedef struct meta_context {
     meta_way way;
     bool grad;                                                     // whether grad mode is on
     int32_t (*default_dtype)(void);                                // of floating point
     int32_t (*dtype_of)(PyObject *o);                              // -1: o is no dtype
     bool (*device_of)(PyObject *o, int32_t *type, int32_t *index); // false: o is no device
     bool (*fused_attention)(void); // whether attention may use the CPU's kernel for it
-} meta_asked;
+} meta_context;
 
 // A call as a rule sees it.
 typedef struct meta_call {
-    const meta_asked *asked;
+    const meta_context *context;
     sizes *sizes;                   // what is known of sizes
     PyObject *args[META_MOST_ARGS]; // borrowed, by parameter; NULL: not given. Tensors are nodes
     Py_ssize_t given;               // how many of them by position
@@ -54,7 +54,7 @@ const meta_rule *meta_find(const char *name);
 PyObject *meta_names(void); // new tuple of str
 // `args` and `kwargs` as a node has them; kwargs may be NULL. Fails only as arithmetic on sizes does:
 // sizes_failed(known) says so then.
-meta_answer meta_infer(const meta_rule *r, const meta_asked *asked, sizes *known, PyObject *args,
-                       PyObject *kwargs, meta_call *c);
+meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *known,
+                       PyObject *args, PyObject *kwargs, meta_call *c);
 // Whether a tensor is known to lie in memory row by row, without gaps.
 bool meta_lies_plainly(sizes *known, const meta *m);

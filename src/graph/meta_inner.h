@@ -79,7 +79,7 @@ static inline const meta *usual_at(const meta_call *c, int i) {
 // and loses it in copies: whether it is one or the other is torch's to say.
 static inline const meta *viewed_at(const meta_call *c, int i) {
     const meta *m = tensor_at(c, i);
-    return m && m->requires_grad && !c->asked->grad ? NULL : m;
+    return m && m->requires_grad && !c->context->grad ? NULL : m;
 }
 // A number that is exactly int, float or bool; false if it is something else. Where nothing was
 // given the value stays as it is.

@@ -69,7 +69,7 @@ meta_answer meta_attention(meta_call *c) {
     if (!has_rows(c, q) || !has_rows(c, k) || !has_rows(c, v) || !are_floats_alike(q, k) ||
         !are_floats_alike(q, v) || q->device_type != DEVICE_CPU || drops ||
         !flag_at(c, 5, &causal) || (causal && is_given(c, 3)) ||
-        (is_given(c, 6) && !number_is(c->args[6], &kind)) || !c->asked->fused_attention())
+        (is_given(c, 6) && !number_is(c->args[6], &kind)) || !c->context->fused_attention())
         return META_UNKNOWN;
     if (!size_is(c->sizes, q->sizes[0], k->sizes[0]) || !heads_fit(c, q, k) ||
         !size_is(c->sizes, q->sizes[3], k->sizes[3]) || !meta_same_sizes(c, k, v) ||

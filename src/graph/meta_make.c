@@ -10,7 +10,8 @@ enum { DEVICE_CPU = 0 }; // c10::DeviceType
 static bool device_at(const meta_call *c, int i, const meta *like, meta *to) {
     to->device_type = like ? like->device_type : DEVICE_CPU;
     to->device_index = like ? like->device_index : -1;
-    return !is_given(c, i) || c->asked->device_of(c->args[i], &to->device_type, &to->device_index);
+    return !is_given(c, i) ||
+           c->context->device_of(c->args[i], &to->device_type, &to->device_index);
 }
 
 // Keywords dtype, device and requires_grad at the places from `first` on.
@@ -44,7 +45,7 @@ meta_answer meta_zeros(meta_call *c) {
     if (!sizes_at(c, 0, sizes, &count))
         return META_UNKNOWN;
     c->effects = c->data;
-    int32_t dtype = c->asked->default_dtype();
+    int32_t dtype = c->context->default_dtype();
     meta *to = make(c, 1, NULL, dtype);
     // random numbers are floats
     return to && c->data && !dtype_is_float(to->dtype) ? META_UNKNOWN : give(c, to, sizes, count);
@@ -55,7 +56,7 @@ static int32_t dtype_of_number(const meta_call *c, PyObject *o) {
     size ignored;
     return PyBool_Check(o)            ? DTYPE_BOOL
            : size_of_int(o, &ignored) ? DTYPE_INT64
-           : PyFloat_CheckExact(o)    ? c->asked->default_dtype()
+           : PyFloat_CheckExact(o)    ? c->context->default_dtype()
                                       : DTYPE_NONE;
 }
 

@@ -43,7 +43,7 @@ static bool add_number(const meta_call *c, operands *o, PyObject *number) {
         return false;
     int32_t dtype = kind == NUMBER_BOOL  ? DTYPE_BOOL
                     : kind == NUMBER_INT ? DTYPE_INT64
-                                         : c->asked->default_dtype();
+                                         : c->context->default_dtype();
     o->numbers = true;
     o->booleans = o->booleans || dtype == DTYPE_BOOL;
     o->number_dtype = dtype_promote(o->number_dtype, dtype);
@@ -256,7 +256,7 @@ meta_answer meta_unary(meta_call *c) {
     if (d == DTYPE_BOOL && !(c->data & (GIVES_FLOAT | GIVES_BOOL)))
         return META_UNKNOWN;
     if (c->data & GIVES_FLOAT && kind == OF_INTEGERS)
-        return finish(c, &o, c->asked->default_dtype());
+        return finish(c, &o, c->context->default_dtype());
     if (c->data & GIVES_BOOL)
         return finish(c, &o, DTYPE_BOOL);
     return c->data & kind ? finish(c, &o, d) : META_UNKNOWN;
@@ -304,7 +304,7 @@ static int32_t binary_dtype(const meta_call *c, int32_t common) {
     if (c->data & GIVES_BOOL)
         return DTYPE_BOOL;
     if (c->data & GIVES_FLOAT && !dtype_is_float(common) && !dtype_is_complex(common))
-        return c->asked->default_dtype();
+        return c->context->default_dtype();
     return common;
 }
 
@@ -324,7 +324,7 @@ static bool is_odd(const meta_call *c, const operands *o, int32_t common) {
 
 meta_answer meta_binary(meta_call *c) {
     operands o = no_operands();
-    bool numbers_first = c->asked->way == META_OPERATOR;
+    bool numbers_first = c->context->way == META_OPERATOR;
     if (is_given(c, 2) || (!numbers_first && !tensor_at(c, 0)) || !add_operand(c, &o, c->args[0]) ||
         !add_operand(c, &o, c->args[1]) || o.count == 0)
         return META_UNKNOWN;
@@ -336,7 +336,7 @@ meta_answer meta_binary(meta_call *c) {
 
 // The method has its condition behind the tensor.
 meta_answer meta_where(meta_call *c) {
-    bool method = c->asked->way == META_METHOD;
+    bool method = c->context->way == META_METHOD;
     const meta *condition = tensor_at(c, method);
     operands o = no_operands();
     if (!condition || condition->dtype != DTYPE_BOOL || !add_operand(c, &o, c->args[!method]) ||
@@ -407,19 +407,19 @@ static bool read_target(const meta_call *c, PyObject *o, const meta *m, int32_t 
         *dtype = other->dtype;
         return meta_same_device(m, other);
     }
-    int32_t type, index, asked = c->asked->dtype_of(o);
+    int32_t type, index, asked = c->context->dtype_of(o);
     if (asked >= 0) {
         *dtype = asked;
         return true;
     }
-    return c->asked->device_of(o, &type, &index) && type == m->device_type &&
+    return c->context->device_of(o, &type, &index) && type == m->device_type &&
            index == m->device_index;
 }
 
 // By position: a dtype, a device, a tensor; or a device and a dtype.
 static bool read_targets(const meta_call *c, const meta *m, int32_t *dtype) {
-    if (c->rest_count == 2 && (c->asked->dtype_of(c->rest[0]) >= 0 || meta_at(c, c->rest[0]) ||
-                               c->asked->dtype_of(c->rest[1]) < 0))
+    if (c->rest_count == 2 && (c->context->dtype_of(c->rest[0]) >= 0 || meta_at(c, c->rest[0]) ||
+                               c->context->dtype_of(c->rest[1]) < 0))
         return false;
     for (Py_ssize_t i = 0; i < c->rest_count; i++)
         if (!read_target(c, c->rest[i], m, dtype))
@@ -435,7 +435,7 @@ meta_answer meta_to(meta_call *c) {
     if (!m || c->args[1] || (named && c->rest_count > 0) || !read_targets(c, m, &dtype) ||
         !dtype_at(c, 2, &dtype))
         return META_UNKNOWN;
-    if (is_given(c, 3) && (!c->asked->device_of(c->args[3], &type, &index) ||
+    if (is_given(c, 3) && (!c->context->device_of(c->args[3], &type, &index) ||
                            type != m->device_type || index != m->device_index))
         return META_UNKNOWN;
     return cast(c, m, dtype);

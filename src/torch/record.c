@@ -765,10 +765,10 @@ static meta_answer infer(sizes *known, const entering *c, meta_call *m) {
     uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
     if (!rule)
         return META_UNKNOWN;
-    meta_asked asked = {way_of(c),  facts.grad_enabled(), default_dtype,
-                        rule_dtype, rule_device,          fused_attention};
+    meta_context context = {way_of(c),  facts.grad_enabled(), default_dtype,
+                            rule_dtype, rule_device,          fused_attention};
     const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
-    meta_answer answer = meta_infer(r, &asked, known, c->given.args, c->given.kwargs, m);
+    meta_answer answer = meta_infer(r, &context, known, c->given.args, c->given.kwargs, m);
     for (int i = 0; i < m->count; i++)
         if (!device_object(&m->results[i])) // of which no tensor was seen yet
             return META_UNKNOWN;
