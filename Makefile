@@ -138,12 +138,13 @@ regen: ## rewrite the golden dumps of tests/stage on every supported Python; rea
 
 PYTHON_DIRS := $(wildcard python tools tests bench)
 
-check: $(VENV)/.tools ## ruff, mypy, clang-format, order of rooms
+check: $(VENV)/.tools ## ruff, mypy, clang-format, order of rooms, names in the docs
 	$(PY) -m ruff check $(PYTHON_DIRS)
 	$(PY) -m ruff format --check $(PYTHON_DIRS)
 	$(PY) -m mypy
 	clang-format --dry-run -Werror $(C_FILES)
 	$(PY) tools/check_includes.py
+	$(PY) tools/check_docs.py
 
 lint: check ## check, and warnings of gcc and clang
 	@for cc in gcc clang; do command -v $$cc >/dev/null || { echo "$$cc: not here"; continue; }; \
