@@ -34,8 +34,10 @@ def code_words(files: list[str]) -> set[str]:
 
 
 def check_page(page: str, files: list[str], words: set[str]) -> Iterator[str]:
+    sample = False  # what programs print, and programs
     for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
-        for text in QUOTED.findall(line):
+        sample ^= line.startswith("```")
+        for text in () if sample else QUOTED.findall(line):
             name = NAME.fullmatch(text)
             if FILE.fullmatch(text):
                 found = any(f"/{file}".endswith(f"/{text}") for file in files)
