@@ -412,7 +412,7 @@ static status add_maker(const char *module, const char *name, const rule *row) {
 }
 
 #define MAKER(path)                                                                                \
-    { path, RULE_HANDLED, .handler = handle_class_statement, .takes = ANY, .writes = W_NONE }
+    {path, RULE_HANDLED, .handler = handle_class_statement, .takes = ANY, .writes = W_NONE}
 
 // They compile text and write to functions and classes: one break in place of one for each.
 status classes_setup(void) {

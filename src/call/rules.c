@@ -240,9 +240,9 @@ status rules_add_instances(PyTypeObject *type, const rule *row) {
 }
 
 const char *rule_writes_name(rule_writes writes) {
-    static const char *const names[] = {
-        [W_UNSAID] = "unsaid", [W_NONE] = "none",     [W_SELF] = "self",
-        [W_FIRST] = "first",   [W_INSIDE] = "inside", [W_HANDLER] = "handler"};
+    static const char *const names[] = {[W_UNSAID] = "unsaid", [W_NONE] = "none",
+                                        [W_SELF] = "self",     [W_FIRST] = "first",
+                                        [W_INSIDE] = "inside", [W_HANDLER] = "handler"};
     return names[writes];
 }
 

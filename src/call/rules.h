@@ -45,7 +45,7 @@ enum {
     R_FEW = 1 << 28,      // that of all sets matters, but only if more than one element comes out
     R_MOVED = 1 << 29,    // of the first argument: its elements are only moved
     R_FLAGS = R_FROZEN | R_FEED | R_KEYWORDS | R_OPEN | R_PLAIN | R_SELF | R_SPREAD | R_ORDERED |
-              R_FEW | R_MOVED | R_SHOWN | R_TEXT | R_ITEMS,
+        R_FEW | R_MOVED | R_SHOWN | R_TEXT | R_ITEMS,
 };
 
 // What is known of the elements that an __iter__ goes through.
@@ -63,10 +63,8 @@ typedef struct rule_takes {
 } rule_takes;
 
 #define MANY UINT_MAX
-#define ARGS(least, most)                                                                          \
-    { least, most, TAKES_PLACES } // and no keywords
-#define NAMED(least, most)                                                                         \
-    { least, most, TAKES_NAMES } // and keywords, which the handler looks at
+#define ARGS(least, most) {least, most, TAKES_PLACES} // and no keywords
+#define NAMED(least, most) {least, most, TAKES_NAMES} // and keywords, which the handler looks at
 #define ANY NAMED(0, MANY)
 
 // What the C function changes by itself: an outside object that was written to is guarded to be no
