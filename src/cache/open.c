@@ -1,5 +1,5 @@
-// A frame that no entry fits into the numbers that the next trace leaves open: those that alone keep
-// the best of the entries from fitting.
+// Finds the numbers that the next trace leaves open, from a frame that fits no entry: the numbers
+// that alone keep the nearest entry from fitting.
 #include "src/cache/cache.h"
 
 static status put_bits(PyObject **places, PyObject *place, unsigned bits) {
@@ -16,7 +16,7 @@ status cache_settle(cache *c, PyObject *place, unsigned bits) {
 
 // --- the entry that fits best ---
 
-// Whether no other kind of number differs than those that may be left open.
+// Whether all numbers that differ are of kinds that may be left open.
 static bool is_allowed(PyObject *places, unsigned allowed) {
     PyObject *place, *bits;
     Py_ssize_t at = 0;
@@ -31,9 +31,10 @@ static bool is_allowed(PyObject *places, unsigned allowed) {
     return true;
 }
 
-// Takes the place of `best` if numbers alone keep the entry from fitting, and fewer than there. An
-// entry that anything else keeps from fitting may be nearer in count: a cache that was empty then
-// counts once, and each layer of one that has grown counts twice. Takes the reference of `found`.
+// Puts `found` in the place of `best` if only numbers keep the entry from fitting, and fewer numbers
+// than in `best`. An entry that fails for other reasons too is no candidate, even if it has fewer
+// failures: an empty key-value cache is one failure, one that has grown is two for each layer.
+// Takes the reference of `found`.
 static void keep_better(guard_misfits *best, guard_misfits found, unsigned allowed) {
     bool numbers = found.count > 0 && found.numbers && is_allowed(found.places, allowed);
     if (!numbers || (best->places && best->count <= found.count)) {
@@ -44,7 +45,7 @@ static void keep_better(guard_misfits *best, guard_misfits found, unsigned allow
     best->count = found.count;
 }
 
-// The entries are few, and finding out about them runs no code that could take them out.
+// There are few entries, and the check runs no code that could remove one.
 static status find_best(cache *c, guard_frame *f, unsigned allowed, guard_misfits *best) {
     PyObject **regs = PyMem_New(PyObject *, (size_t)c->registers + 1);
     status done = regs ? ST_OK : ST_ERROR;

@@ -1,5 +1,5 @@
-// Gives a graph with numbers that differ from call to call to a backend. The backend decides more
-// about them than the trace did: that becomes guards, before these are sealed.
+// Gives a graph with open numbers to a backend. The backend decides more about these numbers than
+// the trace did. Its decisions become guards before the guards are sealed.
 #include "src/py/evalhook.h"
 
 #include "src/graph/given.h"
@@ -28,7 +28,7 @@ static PyObject *ask_backend(compiler *c, product *made, PyObject *const *regs, 
     return answer;
 }
 
-// The guards with all that was added, in the place of those for trial. The trace is done then.
+// Seals the guards again, with those that the backend added. The trace is done then.
 static int seal(product *made) {
     if (numbers_guard(made->trace) != ST_OK || numbers_end(made->trace, made) < 0)
         return -1;

@@ -1,5 +1,5 @@
-// Which numbers a trace leaves open: the settings and what was seen to change, into the terms of the
-// trace and words for people.
+// Which numbers a trace leaves open: turns the settings, and the numbers that were seen to change,
+// into the terms of the trace and into texts for people.
 #include "src/py/evalhook.h"
 
 #include "src/world/number.h"
@@ -10,7 +10,7 @@ static_assert((int)SYMBOLIC_VALUE == (int)GUARD_OPEN_VALUE, "the guards' bits ar
 
 // --- settings ---
 
-// An attribute of the policy, read anew each time: torch's settings may change.
+// An attribute of the policy. Each call reads it again, since torch's settings may change.
 static int settings_of(const compiler *c) {
     if (!policy_is_there(c))
         return c->numbers;
@@ -33,7 +33,7 @@ static unsigned allowed_by(int settings) {
            (settings & NUMBERS_FLOATS ? GUARD_OPEN_FLOAT : 0);
 }
 
-// --- words ---
+// --- texts ---
 
 static PyObject *add_words(PyObject *text, const char *format, PyObject *place, int dim) {
     PyObject *words = PyUnicode_FromFormat(format, place, dim);
@@ -92,7 +92,7 @@ int numbers_learn(compiler *c, cache *k, guard_frame *f, PyObject *reasons) {
     return done;
 }
 
-// A copy: another thread may learn more while this one traces.
+// A copy, since another thread may add to the set while this one traces.
 int numbers_terms(const compiler *c, const cache *k, product *out) {
     int settings = settings_of(c);
     if (settings < 0)
@@ -104,9 +104,9 @@ int numbers_terms(const compiler *c, const cache *k, product *out) {
     return 0;
 }
 
-// --- what came of it ---
+// --- which numbers stayed open ---
 
-// The place that a symbol's number belongs to, with the bit that says which of its numbers it is.
+// The place of a symbol, and the bit (number.h) of its number at that place.
 static const source *owner_of(const source *place, unsigned *bit) {
     bool size = place->kind == SOURCE_SIZE;
     *bit = SYMBOLIC_VALUE;

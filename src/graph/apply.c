@@ -1,5 +1,5 @@
-// What an operation on symbolic numbers gives, by the kinds of its operands; and what must hold of
-// the symbols so that Python gives a number of the same kind there, and does not raise.
+// Computes operations on symbolic numbers, by the kinds of the operands. Adds the conditions under
+// which Python gives a number of the same kind and does not raise.
 #include "src/graph/expr_inner.h"
 
 #include <float.h>
@@ -7,7 +7,8 @@
 
 static const number nothing = {0};
 
-// Decides what is true of the hints; else there is no expression.
+// Adds the condition a op b, which must hold for the hints. False: it does not, or there is no
+// such expression.
 static bool require(sizes *s, number_op op, number a, number b) {
     number truth;
     return number_apply(s, op, a, b, &truth) && truth.hint.i != 0 && number_decide(s, truth) &&
@@ -27,7 +28,7 @@ static bool count(sizes *s, number *n) {
     return operation(s, NUMBER_TO_INT, *n, nothing, n);
 }
 
-// Of an int: some double is equal to it, and so are those around it.
+// Requires that an int, and the ints around it, are equal to a double.
 static bool require_exact(sizes *s, number n) {
     const int64_t most = (int64_t)1 << 53;
     return n.kind != NUMBER_INT || (require(s, NUMBER_LE, n, number_int(most)) &&
@@ -66,7 +67,7 @@ static bool to_bool(sizes *s, number a, number *n) {
 
 // --- bools ---
 
-// Of a question whether p >= 0: whether -p - 1 >= 0.
+// Negates p >= 0: -p - 1 >= 0.
 static bool turn_question(sizes *s, number p, number *n) {
     number turned;
     return int_add(s, number_int(-1), p, -1, &turned) && int_question(s, NUMBER_GE, turned, n);
@@ -177,7 +178,7 @@ static bool float_binary(sizes *s, number_op op, number a, number b, number *n) 
     if (divides && !require(s, NUMBER_NE, b, zero))
         return false;
     bool choice = op == NUMBER_MIN || op == NUMBER_MAX;
-    if (choice && a.kind != b.kind) // which of them comes out decides the kind
+    if (choice && a.kind != b.kind) // the kind of the result depends on which operand is taken
         return false;
     if (!require_exact(s, a) || !require_exact(s, b) || !operation(s, op, a, b, n))
         return false;
@@ -212,7 +213,7 @@ static bool compare_ints(sizes *s, number_op op, number a, number b, number *n) 
     return int_question(s, op == NUMBER_EQ || op == NUMBER_NE ? op : NUMBER_GE, difference, n);
 }
 
-// Of an int and a plain float, as ints: n < 2.5 is n < 3. False: only as they are.
+// Compares an int with a plain float as ints: n < 2.5 is n < 3. False: no such comparison of ints.
 static bool compare_rounded(sizes *s, number_op op, number a, double d, number *n) {
     if (!(fabs(d) <= 9007199254740992.0))
         return false;
@@ -312,7 +313,7 @@ bool number_apply(sizes *s, number_op op, number a, number b, number *result) {
     bool fine = unary ? apply_unary(s, op, a, result) : apply_binary(s, op, a, b, result);
     assert(!fine || (result->kind == hint.kind && bits_of(*result) == bits_of(hint)));
     if (!fine)
-        sizes_rollback(s, mark); // what was required for nothing
+        sizes_rollback(s, mark); // the requirements are not needed: there is no result
     else if (result->kind == NUMBER_BOOL)
         *result = number_current(s, *result);
     return fine && !s->failed;

@@ -36,7 +36,7 @@ static int order_doubles(double a, double b) {
     return a < b ? LESS : a > b ? MORE : a == b ? SAME : UNORDERED;
 }
 
-// An int and a float, without rounding either.
+// Compares an int with a float, and rounds neither.
 static int order_mixed(int64_t a, double b) {
     const double limit = 9223372036854775808.0;
     if (isnan(b))
@@ -85,7 +85,7 @@ static bool compare(number_op op, number a, number b) {
 
 // --- floats ---
 
-// As CPython computes it, on its own objects.
+// CPython computes the result, on its own objects.
 static bool ask_python(number_op op, double a, double b, number *r) {
     PyObject *left = PyFloat_FromDouble(a), *right = PyFloat_FromDouble(b), *result = NULL;
     if (left && right)
@@ -338,7 +338,7 @@ PyObject *number_as_object(number n) {
                                    : PyLong_FromLongLong(n.hint.i);
 }
 
-// `done` has the objects of expressions, so that common parts are one object.
+// `done` has the objects made so far, so that a part that occurs twice is one object.
 typedef struct writer {
     expr_name name;
     void *data;

@@ -1,5 +1,5 @@
-// Expressions: each is made once, found by its hash, and lives as long as its `sizes`. Reading them
-// takes sums and products apart into operations of two.
+// Expressions: each is made once, found by its hash, and lives as long as its `sizes`. Readers get
+// sums and products as operations with two operands.
 #include "src/graph/expr_inner.h"
 
 const char *const number_op_names[NUMBER_OPS] = {
@@ -51,7 +51,7 @@ static bool is_like(const expr *e, const expr *like, const uint64_t *words) {
            e->count == like->count && memcmp(e->words, words, like->count * sizeof(*words)) == 0;
 }
 
-// Where it is, or would be.
+// The slot of the table that has the expression, or where it belongs.
 static expr **slot_of(const sizes *s, const expr *like, const uint64_t *words) {
     uint32_t at = like->hash & (s->room - 1);
     while (s->table[at] && !is_like(s->table[at], like, words))
@@ -200,7 +200,7 @@ void expr_bounds(const expr *e, int64_t *low, int64_t *high) {
     *high = b.high;
 }
 
-// A product: all atoms but the last, and that.
+// A product: all atoms but the last, times the last.
 static bool split_product(const expr *e, number *a, number *b) {
     number first = whole(factor_of(e, 0));
     const expr *last = factor_of(e, e->count - 1);
@@ -217,9 +217,9 @@ static bool split_term(term t, number_op *op, number *a, number *b) {
     return true;
 }
 
-// Of several terms, one goes to the end: the constant, or the last of those with a negative
-// coefficient, or the last. So a - b and a + 1 read as they are written. poly_number has made sure
-// that each part's hint fits.
+// A sum of several terms: one term is the right operand: the constant, else the last term with a
+// negative coefficient, else the last term. So a - b and a + 1 read as the program wrote them.
+// poly_number made sure that the hint of each part fits 64 bits.
 static bool split_sum(const expr *e, number_op *op, number *a, number *b) {
     const term *terms = terms_of(e);
     int count = e->count / 2, last = -1;
@@ -243,7 +243,7 @@ static bool split_sum(const expr *e, number_op *op, number *a, number *b) {
     return poly_number(e->owner, &rest, a) && poly_number(e->owner, &end, b);
 }
 
-// p == 0 and p >= 0 with the positive terms on the left, the others on the right.
+// p == 0 and p >= 0: the positive terms go to the left side, the others to the right.
 static bool split_question(const expr *e, number_op *op, number *a, number *b) {
     poly p, left = {0}, right = {0};
     poly_of(&p, operand_of(e, 0));

@@ -1,11 +1,11 @@
 // Numbers that differ from call to call: expressions over symbols. A symbol stands for an int or a
 // float that was read from a place outside (a size of an input, an argument); its value in the
-// traced call is its hint. Arithmetic on such numbers makes expressions. A question about them (is
-// it equal, is it less) is answered by what is known of the symbols, or by the hints; in the second
-// case the answer is noted as a condition, which guards check in later calls.
+// traced call is its hint. Arithmetic on such numbers makes expressions. A question about them (are
+// two equal, is one less) is answered by the facts that are known about the symbols, or else by the
+// hints. In the second case the answer is noted as a condition, which guards check in later calls.
 //
-// A `sizes` has the symbols of one trace, what is known of them, and the conditions. Expressions
-// are hash-consed in it: the same expression is the same pointer. They die with it.
+// A `sizes` has the symbols of one trace, the facts that are known about them, and the conditions.
+// It also owns the expressions, and keeps one pointer for equal expressions (hash-consing).
 //
 // Integers are polynomials in a canonical form, so that a + b and b + a are one expression. Floats
 // and bools are trees as the program wrote them: rounding, -0.0 and NaN forbid algebra.
@@ -61,24 +61,24 @@ static inline bool number_is_unary(number_op op) {
 sizes *sizes_new(void); // NULL with an exception
 void sizes_free(sizes *s);
 
-// The symbol of a place, which is made at the first time. `place` is whatever the caller finds it
-// by. low and high (INT) are what the caller guarantees of it: sizes are not negative. False with
-// an exception.
+// The symbol of a place; the first call for a place makes the symbol. `place` is a pointer of the
+// caller's, equal for the same place. low and high (INT) are bounds that the caller guarantees:
+// sizes are not negative. False with an exception.
 bool sizes_symbol(sizes *s, void *place, number hint, int64_t low, int64_t high, number *symbol);
 
-// What a op b is. False, without an exception: there is no expression for it (the hint overflows 64
-// bits, it would raise, or Python's result is of a kind that is none of these); or with one. The
-// caller then settles its operands and computes as Python does. Where another value of the symbols
-// would raise, or would give a result of another kind (a divisor of 0, an int too large to be a
-// float), that it does not is decided: a condition is noted.
+// *result = a op b. False without an exception: the result has no expression (the hint overflows 64
+// bits, the operation would raise, or Python's result is no int, float or bool). The caller then
+// settles the operands and computes as Python does. False with an exception: no memory. Where other
+// values of the symbols would raise or give a result of another kind (a divisor of 0, an int too
+// large to be a float), a condition excludes these values.
 bool number_apply(sizes *s, number_op op, number a, number b, number *result);
 
-// Whether a bool is true for all values that the symbols can have: 1; for none: 0; -1: it depends.
+// 1: the bool is true for all values that the symbols can have; 0: for none; -1: for some.
 int number_known(sizes *s, number truth);
-// The same; where it depends the hint answers, and that is noted as a condition. An int or float is
-// true if it is not zero.
+// The same, but where the values of symbols matter, the hint answers and a condition notes the
+// answer. An int or float is true if it is not zero.
 bool number_decide(sizes *s, number truth);
-// Its value from now on is its hint, on condition that it is.
+// Adds the condition that the number is equal to its hint. From now on the number is plain.
 void number_settle(sizes *s, number n);
 // The number as it is known now: plain, if its symbols have been settled meanwhile.
 number number_current(sizes *s, number n);
@@ -86,14 +86,14 @@ number number_current(sizes *s, number n);
 // Conditions in the order in which they were noted: each is a bool that must be true.
 int sizes_conditions(const sizes *s);
 number sizes_condition(const sizes *s, int index);
-// A moment to come back to: what was decided since then is forgotten.
+// A moment of the trace. sizes_rollback forgets all decisions since that moment.
 typedef struct sizes_mark {
     int conditions, trail;
 } sizes_mark;
 sizes_mark sizes_now(const sizes *s);
 void sizes_rollback(sizes *s, sizes_mark to);
-// No memory was left at some point: what was decided since is not to be trusted. An exception is
-// set, and the trace ends.
+// Whether an allocation failed: decisions since then may be wrong. An exception is set, and the
+// trace ends.
 bool sizes_failed(const sizes *s);
 
 // --- reading ---
@@ -107,8 +107,8 @@ void expr_bounds(const expr *e, int64_t *low, int64_t *high);
 
 // --- guards ---
 
-// Expressions as a flat program: step i computes value i from the values of earlier steps. What
-// expressions have in common is computed once.
+// Expressions as a flat program: step i computes value i from the values of earlier steps. A part
+// that several expressions share is one step.
 enum { CODE_CONSTANT = NUMBER_OPS, CODE_LEAF };
 typedef struct expr_code {
     uint8_t op;      // of number_op, or one of the two above
@@ -127,15 +127,15 @@ typedef struct expr_program {
     VEC(expr_leaf) leaves; // in the order in which they were first met
     map steps;             // of an expression → the number of its step
 } expr_program;
-// Adds what computes `n` (a plain number too); *step is where its value will be. False with an
-// exception.
+// Adds the steps that compute `n`, which may be plain; *step is the step that gives its value.
+// False with an exception.
 bool expr_flatten(expr_program *p, number n, int *step);
 void expr_program_free(expr_program *p);
 
-// Runs the steps from `from` up to `to`, of a program whose earlier steps have been run: values[i]
-// is what step i gives. `leaves` are of the kinds that the program says. False, without an
-// exception: a step has no value in int64 or double: an overflow, a division by zero, an int that
-// no double is equal to, or whatever raises in Python. A guard then fails.
+// Runs the steps from `from` up to `to`; earlier steps have run already. values[i] is the value of
+// step i. `leaves` have the kinds that the program says. False without an exception: a step has no
+// value in int64 or double (an overflow, a division by zero, an int that no double is equal to), or
+// raises in Python. The guard then fails.
 bool number_evaluate(const expr_code *code, int from, int to, const number *leaves, number *values);
 // One operation on plain numbers, as above.
 bool number_compute(number_op op, number a, number b, number *result);
@@ -164,7 +164,7 @@ static inline bool number_from_object(PyObject *o, number *n) {
 // else (text of the operation, operand[, operand]). New reference, NULL with an exception.
 typedef PyObject *(*expr_name)(void *data, void *place); // new reference
 PyObject *expr_to_object(number n, expr_name name, void *data);
-// The reverse: the operations are applied anew, and so are in canonical form. False: there is no
-// such expression; or with an exception.
+// The reverse. The operations are applied again, so the number is in canonical form. False without
+// an exception: there is no such expression; or false with one.
 typedef bool (*expr_named)(void *data, PyObject *name, number *symbol); // false: no such symbol
 bool expr_from_object(sizes *s, PyObject *o, expr_named named, void *data, number *n);

@@ -1,4 +1,4 @@
-// What the files of symbolic numbers share, and nobody else uses.
+// Types and functions that only the files of symbolic numbers share.
 #pragma once
 
 #include "src/base/arena.h"
@@ -14,16 +14,18 @@ typedef struct interval {
     int64_t low, high;
 } interval;
 
-// What decisions have told about an expression; a copy of it in the trail undoes them.
+// Facts about an expression that follow from decisions. The trail keeps earlier copies of the facts,
+// by which a rollback undoes decisions.
 typedef struct expr_facts {
     interval bounds; // of an int
-    // It is equal to this, by a decision: an expression, or with NULL a plain number.
+    // A decision made the expression equal to `becomes`, or, if that is NULL, to the plain `value`.
     bool rewritten;
     const expr *becomes;
     int64_t value;
-    // An operation that stands for a part of a symbol, as a symbol does: it is not looked into.
+    // The operation counts as a symbol (it is a part of one): rewriting does not look at its
+    // operands.
     bool opaque;
-    int8_t truth; // of a bool: what was decided, or -1
+    int8_t truth; // of a bool: 1 or 0 by a decision, or -1
 } expr_facts;
 
 // A coefficient, and a product or an atom; NULL: the constant term.
@@ -35,15 +37,16 @@ typedef struct term {
 struct expr {
     sizes *owner;
     uint32_t id, hash;
-    uint32_t seen;          // by the walk of this number
+    uint32_t seen;          // the number of the last walk that came here
     uint8_t form, kind, op; // expr_form, number_kind, number_op
     uint8_t a_kind, b_kind; // of an operation: what its operands are
     bool busy;              // its current form is being made
     uint16_t depth, count;  // how deep operations are nested; how many words there are
     int64_t hint;           // or the bits of a double
     expr_facts facts;
-    // What it is by the facts of this version: an expression, or with NULL a plain number (a float
-    // or bool: its hint). And its bounds, or for a bool in `low` what number_known says.
+    // The current form by the facts of `now_version`: the expression `now`, or, if that is NULL, the
+    // plain `now_value` (a float or bool: its hint). And the bounds by the facts of
+    // `bounds_version`; for a bool `low` is the answer of number_known.
     uint32_t now_version, bounds_version;
     const expr *now;
     int64_t now_value;
@@ -66,7 +69,7 @@ struct sizes {
     map places;       // → symbol
     uint32_t version; // of the facts
     uint32_t walks;   // through expressions, so far
-    int deep;         // how many expressions are being looked into, one within the other
+    int deep;         // how many calls of bounds_of and the like are nested
     bool failed;
     bool rewrote; // a rewrite was noted, so that conditions tell more
     VEC(number) conditions;
@@ -78,7 +81,7 @@ enum {
     MOST_EXPANDED = 16, // of a product of sums that is multiplied out
     MOST_FACTORS = 32,
     MOST_DEPTH = 64, // of nested operations
-    MOST_DEEP = 250, // looked into at once: what lies deeper is taken as it is
+    MOST_DEEP = 250, // nested calls of bounds_of: deeper expressions are not simplified
 };
 
 // A sum that is being made.
@@ -120,27 +123,28 @@ static inline uint64_t bits_of(number n) {
 static inline sizes *owner_of(number a, number b) {
     return a.e ? a.e->owner : b.e ? b.e->owner : NULL;
 }
-// The one expression of this form. NULL with an exception, and then s->failed is set. Of an
-// operation: as it is written, without any simplification.
+// The one expression of this form. NULL with an exception, and then s->failed is set. An operation
+// is not simplified.
 expr *intern_operation(sizes *s, number_op op, number a, number b, number hint);
-// The same as a number, whose hint the operation gives. False if it has none, is nested too deeply,
-// or there is no memory.
+// The same as a number, whose hint is computed. False if the hint cannot be computed, the operation
+// is nested too deeply, or there is no memory.
 bool operation(sizes *s, number_op op, number a, number b, number *n);
 expr *intern_product(sizes *s, const expr *const *atoms, int count, int64_t hint);
 expr *intern_sum(sizes *s, const term *terms, int count, int64_t hint);
-// The sum if there is one already; else NULL.
+// The sum if the trace has made this sum before; else NULL.
 expr *find_sum(sizes *s, const term *terms, int count);
 
 // --- ints (polynomial.c) ---
 
-// All of these: false without an exception if there is no such expression, or with one.
+// All bool functions here: false without an exception if there is no such expression, or false
+// with one.
 void poly_constant(poly *p, int64_t value);
 void poly_of(poly *p, number n);
 bool poly_add(poly *p, const poly *q, int64_t coefficient); // p + q * coefficient
 bool poly_number(sizes *s, const poly *p, number *n);
-int64_t poly_take_constant(poly *p); // and leaves p without it
-// Divides by the greatest common divisor of all coefficients but the constant's, which is left out
-// of p; the first coefficient becomes positive. Gives by what p was divided; 0: p is constant.
+int64_t poly_take_constant(poly *p); // removes the constant term from p
+// Removes the constant term and divides p by the greatest common divisor of its coefficients; the
+// first coefficient becomes positive. Returns the divisor; 0: p was constant.
 int64_t poly_content(poly *p);
 bool int_add(sizes *s, number a, number b, int64_t coefficient, number *n); // a + b * coefficient
 bool int_multiply(sizes *s, number a, number b, number *n);
@@ -149,13 +153,13 @@ bool int_mod(sizes *s, number a, number b, number *n);
 bool int_minmax(sizes *s, number_op op, number a, number b, number *n);
 // a op 0, in the form in which equal questions are the same expression: EQ, NE or GE.
 bool int_question(sizes *s, number_op op, number a, number *truth);
-// The product without this factor, which it has.
+// The product without `factor`, which must be one of its atoms.
 bool product_without(sizes *s, const expr *product, const expr *factor, number *n);
-int factors_in(const expr *product, const expr *factor); // how often it has this atom
+int factors_in(const expr *product, const expr *factor); // how often the product has this atom
 bool floor_divide(int64_t a, int64_t b, int64_t *quotient);
 
-// --- what is known (known.c) ---
+// --- facts (known.c) ---
 
 interval bounds_of(number n);
-// 1, 0 or -1 for an int: is it at least 0?
+// Whether an int is at least 0: 1, 0, or -1 if the facts do not tell.
 int known_not_negative(sizes *s, number n);

@@ -46,10 +46,10 @@ static bool symbol_named(void *data, PyObject *name, number *symbol) {
     return PyLong_CheckExact(name) && symbol_at(data, PyLong_AsSsize_t(name), symbol);
 }
 
-// --- what is said ---
+// --- what the backend is told ---
 
-// What is settled is a plain number. Otherwise a symbol stays itself, even if it is known to be
-// equal to something else: a placeholder has its own.
+// A settled number is plain. A symbol stays the symbol even if a fact makes it equal to another
+// expression: its placeholder needs a symbol of its own.
 PyObject *given_number(given *g, number n) {
     if (n.e && !number_current(g->sizes, n).e)
         n.e = NULL;
@@ -102,7 +102,7 @@ static bool add_conditions(given *g, PyObject *list) {
     return true;
 }
 
-// INT64_MIN and INT64_MAX are no bounds.
+// INT64_MIN and INT64_MAX stand for "no bound".
 static PyObject *bound(int64_t value) {
     bool none = value == INT64_MIN || value == INT64_MAX;
     return none ? Py_NewRef(Py_None) : PyLong_FromLongLong(value);
@@ -148,10 +148,10 @@ PyObject *given_numbers(given *g, const graph *graph, given_text text) {
     return result;
 }
 
-// --- what comes back ---
+// --- what the backend answers ---
 
-// All symbols in something that has no expression here: it would overflow, or is of a kind that
-// there is none of.
+// Settles all symbols of an answer that has no expression: its value would overflow, or is no int,
+// float or bool.
 static bool settle_all(given *g, PyObject *o) {
     if (!PyTuple_CheckExact(o))
         return true;

@@ -1,11 +1,11 @@
-// What is known of the symbols: guaranteed bounds, and what decisions have told. A fact is a bound
-// of an expression, a rewrite of one into another, or the truth of a question; none is searched
-// for. All are undone by the trail.
+// Facts about symbols: guaranteed bounds, and facts that follow from decisions. A fact is a bound of
+// an expression, a rewrite of one expression into another, or the truth of a question. Each fact is
+// stored in its expression. The trail undoes facts.
 #include "src/graph/expr_inner.h"
 
 // --- bounds ---
 
-// How many relations of atoms are made use of, one within the other, in sums of how many terms.
+// How many relations of atoms a proof may combine, and how many terms its sums may have.
 enum { MOST_RELATIONS = 3, MOST_RELATED = 8 };
 
 static const interval everything = {INT64_MIN, INT64_MAX};
@@ -26,7 +26,7 @@ static bool is_endless(int64_t bound) {
     return bound == INT64_MIN || bound == INT64_MAX;
 }
 
-// Bounds that do not fit become endless.
+// A bound that does not fit 64 bits becomes endless.
 static int64_t bound_add(int64_t a, int64_t b) {
     int64_t sum;
     if (is_endless(a))
@@ -64,7 +64,7 @@ static interval interval_times(interval a, int64_t k) {
     return interval_mul(a, (interval){k, k});
 }
 
-// Where the divisor is positive.
+// The divisor is positive.
 static int64_t bound_div(int64_t a, int64_t b) {
     int64_t quotient = 0;
     if (is_endless(b))
@@ -127,7 +127,7 @@ static interval operation_bounds(const expr *e) {
         return interval_mul(x, y);
     case NUMBER_ABS:
         return interval_abs(x);
-    case NUMBER_AND: // what is masked has no more bits than the mask
+    case NUMBER_AND: // the result has no more bits than the mask
         if (x.low >= 0 || y.low >= 0)
             return (interval){0, x.low < 0 ? y.high : y.low < 0 ? x.high : Py_MIN(x.high, y.high)};
         return everything;
@@ -152,7 +152,7 @@ static interval product_bounds(const expr *e) {
     return r;
 }
 
-// What was decided about this sum, whatever its constant and sign.
+// The bounds that decisions gave this sum, with any constant and either sign.
 static interval sum_facts(sizes *s, const poly *p) {
     poly m = *p;
     int64_t constant = poly_take_constant(&m), content = poly_content(&m);
@@ -173,7 +173,7 @@ static interval terms_bounds(const poly *p) {
     return r;
 }
 
-// An atom that is in every term but the constant one; NULL: none is.
+// An atom that every term but the constant has; NULL: there is none.
 static const expr *common_atom(const poly *p) {
     int first = p->count > 0 && !p->terms[0].of;
     const expr *of = p->count - first > 1 ? p->terms[first].of : NULL;
@@ -221,7 +221,7 @@ static int64_t coefficient_in(const poly *p, const expr *of) {
     return 0;
 }
 
-// With x = k * (x // k) + rest, 0 <= rest < k: p with one of the two put in place of the other.
+// x is k * (x // k) + rest, with 0 <= rest < k: writes one for the other in p.
 static interval quotient_bounds(sizes *s, const poly *p, const expr *quotient, bool forward,
                                 int more) {
     number x = operand_of(quotient, 0), k = operand_of(quotient, 1);
@@ -257,7 +257,7 @@ static interval replaced_bounds(sizes *s, const poly *p, const expr *atom, int64
     return poly_bounds(s, &changed, more);
 }
 
-// min(x, y) is one of them, and neither is less.
+// min(x, y) is x or y, and neither is less than it.
 static interval choice_bounds(sizes *s, const poly *p, const expr *choice, int64_t coefficient,
                               int more) {
     interval found[2];
@@ -282,7 +282,7 @@ static interval rest_bounds(sizes *s, const poly *p, const expr *rest, int64_t c
     return coefficient > 0 ? (interval){least.low, last.high} : (interval){last.low, least.high};
 }
 
-// `more`: how many relations of atoms may be made use of, one within the other.
+// `more`: how many more relations of atoms the proof may combine.
 static interval poly_bounds(sizes *s, const poly *p, int more) {
     interval r = terms_bounds(p);
     if (p->count < 2 || (p->count == 2 && !p->terms[0].of))
@@ -334,7 +334,7 @@ interval bounds_of(number n) {
         return everything;
     if (e->bounds_version == e->owner->version)
         return e->now_bounds;
-    // who comes back here meanwhile is told what the facts say
+    // a nested call for the same expression gets the bounds of its facts
     sizes *s = e->owner;
     e->bounds_version = s->version;
     e->now_bounds = e->facts.bounds;
@@ -356,7 +356,7 @@ static bool is_settled(sizes *s, number n);
 static bool rebuild_operation(sizes *s, expr *e, number *n) {
     number a = operand_of(e, 0), b = operand_of(e, 1);
     number_op op = (number_op)e->op;
-    if (a.kind != NUMBER_INT) { // made of a float or bool
+    if (a.kind != NUMBER_INT) { // an int that was made of a float or bool
         *n = number_int(e->hint);
         return is_settled(s, a);
     }
@@ -415,7 +415,7 @@ static number find_now(expr *e) {
     return n.e ? now_of(n) : n;
 }
 
-// An int, with all that is known put in.
+// An int after all rewrites that the facts allow.
 static number now_of(number n) {
     expr *e = own(n.e);
     if (!e || e->busy || e->owner->failed)
@@ -437,7 +437,7 @@ static number now_of(number n) {
 
 // --- questions ---
 
-// A truth that was decided of exactly this; the question is in the form that int_question gives.
+// The truth that a decision gave this very question, in the form of int_question.
 static int told_zero(sizes *s, number n) {
     number question;
     if (!int_question(s, NUMBER_EQ, n, &question))
@@ -447,7 +447,7 @@ static int told_zero(sizes *s, number n) {
 
 static int known_zero(sizes *s, number n);
 
-// a * b - a * c is 0 where b - c is, if a is not.
+// If a is not 0, a * b - a * c is 0 exactly where b - c is.
 static bool drop_factor(sizes *s, number *n) {
     poly p, rest;
     poly_of(&p, *n);
@@ -457,7 +457,7 @@ static bool drop_factor(sizes *s, number *n) {
     return divide_by_atom(s, &p, atom, &rest) && poly_number(s, &rest, n);
 }
 
-// 1, 0 or -1 for an int: is it 0?
+// Whether an int is 0: 1, 0, or -1 if the facts do not tell.
 static int known_zero(sizes *s, number n) {
     interval b = bounds_of(n);
     if (b.low > 0 || b.high < 0)
@@ -626,8 +626,8 @@ static void learn_not_zero(sizes *s, number n) {
         learn_not_zero(s, whole(factor_of(n.e, i)));
 }
 
-// Whether an expression has this one in it, however deep, and this walk did not yet come there; what
-// stands for a symbol hides its parts.
+// Whether an expression contains this one, at any depth. A walk visits each expression once, and
+// does not look at the parts of opaque ones.
 static bool walk(const expr *e, const expr *in, uint32_t number) {
     if (e == in || in->seen == number)
         return e == in;
@@ -647,7 +647,7 @@ static bool occurs(sizes *s, const expr *e, const expr *in) {
     return walk(e, in, ++s->walks);
 }
 
-// e is `to` from now on.
+// Notes the fact that e is equal to `to`.
 static void rewrite(sizes *s, const expr *e, number to) {
     interval bounds = e->facts.bounds;
     expr_facts *facts = change(s, e);
@@ -666,7 +666,7 @@ static void rewrite(sizes *s, const expr *e, number to) {
         learn_not_negative(s, n);
 }
 
-// Of p, which is 0, an atom that the others give: the newest symbol, or else another atom.
+// p is 0. The atom to solve p for: the newest symbol, or else another atom.
 static int solvable(sizes *s, const poly *p) {
     int best = -1;
     for (int i = 0; i < p->count; i++) {
@@ -681,7 +681,7 @@ static int solvable(sizes *s, const poly *p) {
     return best;
 }
 
-// `at` of p, which is 0, becomes the rest.
+// p is 0. Rewrites the atom of term `at` into the rest of p.
 static bool solve(sizes *s, const poly *p, int at) {
     poly rest = *p, single = {.count = 1, .terms = {p->terms[at]}}, turned = {0};
     number to;
@@ -693,8 +693,8 @@ static bool solve(sizes *s, const poly *p, int at) {
     return true;
 }
 
-// Of a term ±k * (x // k) of p: the quotient, if p is ±(x - k * (x // k)); else NULL. *equation is
-// x - k * (x // k) then.
+// The quotient of a term ±k * (x // k) of p, if p is ±(x - k * (x // k)); else NULL. *equation
+// becomes x - k * (x // k).
 static const expr *quotient_in(sizes *s, const poly *p, term t, poly *equation) {
     for (int i = 0; t.of && i < (t.of->form == FORM_PRODUCT ? t.of->count : 1); i++) {
         const expr *q = t.of->form == FORM_PRODUCT ? factor_of(t.of, i) : t.of;
@@ -712,7 +712,7 @@ static const expr *quotient_in(sizes *s, const poly *p, term t, poly *equation) 
     return NULL;
 }
 
-// x - k * (x // k) is 0: x is k times its quotient, which from now on is as good as a symbol.
+// x - k * (x // k) is 0: x is k times its quotient. The quotient counts as a symbol from now on.
 static bool learn_multiple(sizes *s, const poly *p) {
     poly x, equation;
     const expr *quotient = NULL;
@@ -786,7 +786,8 @@ static void learn(sizes *s, const expr *truth) {
         learn_not_negative(s, a);
 }
 
-// A condition is noted as it was asked; rewrites since then let older ones tell more.
+// Notes a condition and learns from it. After a rewrite older conditions may tell more: the function
+// learns from all of them again.
 static void note(sizes *s, number truth) {
     if (vec_push(&s->conditions, truth) != ST_OK) {
         s->failed = true;
@@ -805,7 +806,7 @@ static void note(sizes *s, number truth) {
 
 static void decide_truth(sizes *s, number truth, bool wanted);
 
-// What a conjunction says is noted one by one.
+// Notes the parts of a conjunction one by one.
 static bool decide_parts(sizes *s, const expr *e, bool wanted) {
     bool conjunction = e->form == FORM_OPERATION && e->op == (wanted ? NUMBER_AND : NUMBER_OR);
     if (conjunction) {
@@ -828,7 +829,7 @@ static void decide_truth(sizes *s, number truth, bool wanted) {
         const expr *e = intern_operation(s, NUMBER_NOT, truth, (number){0}, number_bool(true));
         truth = e ? whole(e) : truth;
     }
-    if (truth.e && !s->failed) // its negation may be known where it was not
+    if (truth.e && !s->failed) // plain: the facts tell the negation
         note(s, truth);
 }
 
@@ -848,7 +849,7 @@ bool number_decide(sizes *s, number truth) {
     return answer;
 }
 
-// Settles the symbols that an expression is made of.
+// Settles all symbols of an expression.
 static void settle_symbols(sizes *s, const expr *e, uint32_t number) {
     if (e->seen == number || s->failed)
         return;
@@ -870,7 +871,7 @@ void number_settle(sizes *s, number n) {
         return;
     if (n.kind != NUMBER_BOOL &&
         !number_apply(s, n.kind == NUMBER_INT ? NUMBER_EQ : NUMBER_SAME, n, value, &truth)) {
-        settle_symbols(s, n.e, ++s->walks); // the difference to its value does not fit
+        settle_symbols(s, n.e, ++s->walks); // the difference to its value does not fit 64 bits
         return;
     }
     (void)number_decide(s, truth);
@@ -879,7 +880,7 @@ void number_settle(sizes *s, number n) {
         facts->rewritten = true;
 }
 
-// Whether all that a float or bool is made of is settled.
+// Whether all symbols of a float or bool are settled.
 static bool is_settled(sizes *s, number n) {
     expr *e = own(n.e);
     if (!e)

@@ -1,5 +1,5 @@
-// Ints as sums of products of atoms, in a form in which equal polynomials are the same expression;
-// and what stays an atom: quotients, remainders, minima, products that are too large.
+// Ints as sums of products of atoms, in a form in which equal polynomials are the same expression.
+// Quotients, remainders, minima and products that are too large are atoms.
 #include "src/graph/expr_inner.h"
 
 // --- plain ints ---
@@ -15,7 +15,7 @@ static uint64_t magnitude(int64_t n) {
     return n < 0 ? -(uint64_t)n : (uint64_t)n;
 }
 
-// Not negative; INT64_MIN has none but 1 with others.
+// The divisor is not negative; of INT64_MIN and another number it is 1.
 static int64_t common_divisor(int64_t a, int64_t b) {
     uint64_t x = magnitude(a), y = magnitude(b);
     while (y) {
@@ -67,7 +67,7 @@ bool poly_add(poly *p, const poly *q, int64_t coefficient) {
         }
         if (t.coefficient == 0)
             continue;
-        if (sum.count == MOST_TERMS || t.coefficient == INT64_MIN) // that has no negative
+        if (sum.count == MOST_TERMS || t.coefficient == INT64_MIN) // INT64_MIN has no negative
             return false;
         sum.terms[sum.count++] = t;
     }
@@ -98,8 +98,9 @@ int64_t poly_content(poly *p) {
     return content;
 }
 
-// The hint, in the order in which expr_split takes the sum apart: every part of it fits then. A term
-// with a negative coefficient is taken away there, so that its negative has to fit, too.
+// Computes the hint in the order in which expr_split takes the sum apart, so that the hint of each
+// part fits 64 bits. expr_split subtracts a term with a negative coefficient: the negative of the
+// term must fit, too.
 static bool poly_hint(const poly *p, int64_t *hint) {
     *hint = 0;
     for (int round = 0; round < 3; round++) {
@@ -149,7 +150,7 @@ int factors_in(const expr *product, const expr *factor) {
     return found;
 }
 
-// Of atoms by id.
+// The atoms are sorted by id.
 static bool product_of(sizes *s, const expr *const *atoms, int count, const expr **e) {
     int64_t hint = 1;
     for (int i = 0; i < count; i++)
@@ -171,7 +172,7 @@ static bool multiply_products(sizes *s, const expr *a, const expr *b, const expr
     return product_of(s, atoms, count, e);
 }
 
-// a without the factors of b, all of which it has: *e; false if it lacks one.
+// *e = a / b, if a has all factors of b; false if one is missing.
 static bool divide_products(sizes *s, const expr *a, const expr *b, const expr **e) {
     const expr *atoms[MOST_FACTORS];
     int count = 0, j = 0, right = factor_count(b);
@@ -216,8 +217,8 @@ static bool poly_multiply(sizes *s, const poly *p, const poly *q, poly *to) {
 
 // --- the operations ---
 
-// A remainder is x - k * (x // k): where that cancels other terms, it is put in. So n + -n % 8
-// becomes a multiple of 8, and n // 8 * 8 + n % 8 becomes n.
+// Writes a remainder as x - k * (x // k) where this cancels other terms. So n + -n % 8 becomes a
+// multiple of 8, and n // 8 * 8 + n % 8 becomes n.
 static void cancel_rest(sizes *s, poly *p, int at) {
     const expr *rest = p->terms[at].of;
     number x = operand_of(rest, 0), k = operand_of(rest, 1), quotient, product;
@@ -259,7 +260,7 @@ bool int_multiply(sizes *s, number a, number b, number *n) {
     return operation(s, NUMBER_MUL, swap ? b : a, swap ? a : b, n);
 }
 
-// What divides every term of p and of q, as a product; NULL: nothing but 1.
+// The product that divides every term of p and of q; NULL: only 1 does.
 static bool common_product(sizes *s, const poly *p, const poly *q, const expr **common) {
     const expr *atoms[MOST_FACTORS];
     int count = 0;
@@ -291,8 +292,8 @@ static bool divide_terms(sizes *s, poly *p, int64_t number, const expr *product)
     return true;
 }
 
-// Takes out of p and q what divides every term of both: `content` times `common`. The quotient of
-// the two stays the same, since q is not 0.
+// Divides p and q by `content` times `common`, which divide every term of both. The quotient of p
+// and q stays the same, since q is not 0.
 static bool cancel(sizes *s, poly *p, poly *q, int64_t *content, const expr **common) {
     *content = 0;
     for (int i = 0; i < p->count; i++)
@@ -306,8 +307,8 @@ static bool cancel(sizes *s, poly *p, poly *q, int64_t *content, const expr **co
     return divide_terms(s, p, *content, *common) && divide_terms(s, q, *content, *common);
 }
 
-// Moves terms that q, a single term, divides out of p: p // q is *outside + what is left // q. Of a
-// plain divisor the coefficients that are left are as small as can be, whatever their sign.
+// q is a single term. Moves the terms that q divides from p to *outside: the old p // q is *outside
+// + p // q. If q is plain, the coefficients that stay in p are as small as possible, with any sign.
 static bool take_multiples(sizes *s, poly *p, term q, poly *outside) {
     poly left = {0};
     outside->count = 0;
@@ -325,7 +326,7 @@ static bool take_multiples(sizes *s, poly *p, term q, poly *outside) {
             return false;
         int64_t rest = divides ? t.coefficient % q.coefficient : t.coefficient;
         rest += divides && rest != 0 && (rest < 0) != (q.coefficient < 0) ? q.coefficient : 0;
-        if (q.of && rest != 0) { // all of it or nothing: smaller coefficients are not simpler
+        if (q.of && rest != 0) { // the whole term or nothing: smaller coefficients are not simpler
             rest = t.coefficient;
             times = 0;
         } else if (t.of && q.coefficient > 0 && rest > q.coefficient / 2) {
@@ -343,7 +344,7 @@ static bool take_multiples(sizes *s, poly *p, term q, poly *outside) {
     return true;
 }
 
-// floor(-x / k) is -floor((x + k - 1) / k): of the two, the one whose first term is positive.
+// floor(-x / k) is -floor((x + k - 1) / k): takes the one whose first term is positive.
 static bool turn_around(poly *p, int64_t k, poly *outside, int64_t *sign) {
     int first = p->count > 0 && !p->terms[0].of;
     poly turned = {0}, more;
@@ -424,7 +425,7 @@ bool int_floordiv(sizes *s, number a, number b, number *n) {
     return q.count > 0 && cancel(s, &p, &q, &content, &common) && quotient_of(s, &p, &q, n);
 }
 
-// Common factors come out of a remainder; multiples of the divisor leave it.
+// Takes common factors out of a remainder, and drops multiples of the divisor.
 bool int_mod(sizes *s, number a, number b, number *n) {
     poly p, q, outside = {0};
     int64_t content;
@@ -463,7 +464,7 @@ bool int_minmax(sizes *s, number_op op, number a, number b, number *n) {
         *n = op == NUMBER_MIN ? a : b;
         return true;
     }
-    bool swap = a.e && (!b.e || a.e->id > b.e->id); // one order for both
+    bool swap = a.e && (!b.e || a.e->id > b.e->id); // min(a, b) and min(b, a) are one expression
     return !s->failed && operation(s, op, swap ? b : a, swap ? a : b, n);
 }
 
@@ -484,7 +485,7 @@ static bool question(sizes *s, number_op op, const poly *p, number *truth) {
     return e != NULL;
 }
 
-// p is content * m + constant: asks about m + constant / content instead.
+// p is content * m + constant: the question becomes one about m + constant / content.
 static bool shrink(number_op op, poly *p, bool *never) {
     int64_t constant = poly_take_constant(p), content = poly_content(p), rounded;
     poly more;

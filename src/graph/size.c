@@ -1,4 +1,4 @@
-// Sizes that are expressions: the same arithmetic and questions as of plain ones.
+// Arithmetic and questions of sizes that are expressions.
 #include "src/graph/size.h"
 
 #include "src/graph/expr_inner.h"
@@ -38,7 +38,7 @@ size size_apply_div_up(size a, size b) {
     return size_sub(size_of(0), turned);
 }
 
-// What the bounds of both tell, before any expression is made.
+// The answer by the bounds of both sizes, without making an expression; -1: the bounds do not tell.
 static int ask_bounds(number_op op, interval a, interval b) {
     if (op == NUMBER_EQ)
         return a.high < b.low || b.high < a.low ? 0 : -1;

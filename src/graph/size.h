@@ -1,17 +1,17 @@
-// A size: how many elements a tensor has along a dimension, or a stride: how far apart they lie. It
-// is a plain number, or an expression over symbols (expr.h) whose value in this call is its hint.
-// It is a struct so that the compiler refuses arithmetic and comparisons that go past the functions
-// below.
+// A size: the number of elements along a dimension of a tensor, or a stride: the distance between
+// two of them. A size is a plain number, or an expression over symbols (expr.h) whose value in this
+// call is its hint. The type is a struct, so that code cannot compute or compare without the
+// functions below.
 //
-// Arithmetic needs no context: an expression knows the `sizes` that it belongs to. Nor does it
-// fail: where there is no expression (the hint overflows, the divisor is 0), the operands are
-// settled, and the result is plain.
+// Arithmetic needs no `sizes`: each expression knows its own. Arithmetic never fails: where the
+// result has no expression (the hint overflows, the divisor is 0), the operands are settled, and
+// the result is plain.
 //
-// A question does need one. Where its answer is not the same for every value the symbols may have,
-// the hint answers and a condition keeps the answer. Those conditions, and what they tell about
-// symbols, are facts of the whole trace: `sizes` has them, and every graph of the trace points to
-// it; rules get it by their call. Without a `sizes` (NULL) the hint answers and nothing is noted:
-// for texts, and for checks against fakes that have this call's sizes.
+// A question needs a `sizes`. If the answer depends on the values of the symbols, the hint answers
+// and a condition notes the answer. The conditions, and the facts that follow from them, belong to
+// the whole trace: `sizes` has them. Every graph of the trace points to the `sizes`; rules get it
+// from their call. Without a `sizes` (NULL) the hint answers and nothing is noted: texts, and checks
+// against fakes that have this call's sizes, do that.
 //
 // Strides are sizes: they are products of sizes, and rules compare the two. Storage offsets are
 // plain numbers: no rule computes with them, and their guard compares this call's value.
@@ -42,10 +42,10 @@ static inline size size_of_number(number n) { // an int
 
 size size_apply(number_op op, size a, size b);
 size size_apply_div_up(size a, size b);
-int size_ask(number_op op, size a, size b);                   // what is known
+int size_ask(number_op op, size a, size b);                   // as size_known
 bool size_decide(sizes *known, number_op op, size a, size b); // a comparison
 bool size_decide_multiple(sizes *known, size a, size b);
-void size_note(sizes *known, size a); // that it has the value of its hint
+void size_note(sizes *known, size a); // notes that the size is equal to its hint
 
 // --- arithmetic ---
 
@@ -58,7 +58,7 @@ static inline size size_sub(size a, size b) {
 static inline size size_mul(size a, size b) {
     return LIKELY(!a.e && !b.e) ? size_of(a.hint * b.hint) : size_apply(NUMBER_MUL, a, b);
 }
-// The same, or false if the product is too large for torch to count to.
+// The same, or false if the product has more than 63 bits, which torch refuses.
 static inline bool size_mul_fits(size a, size b, size *product) {
     int64_t ignored;
     if (__builtin_mul_overflow(a.hint, b.hint, &ignored))
@@ -72,16 +72,15 @@ static inline size size_floordiv(size a, size b) {
         return size_of(a.hint / b.hint);
     return size_apply(NUMBER_FLOORDIV, a, b);
 }
-// How many pieces of size b it takes to make a; neither is negative, b is not 0.
+// a / b, rounded up; neither is negative, b is not 0.
 static inline size size_div_up(size a, size b) {
     return LIKELY(!a.e && !b.e) ? size_of(a.hint / b.hint + (a.hint % b.hint != 0))
                                 : size_apply_div_up(a, b);
 }
 
-// --- what is known, without a condition ---
+// --- answers by facts, without a condition ---
 
-// Whether a op b (a comparison) is true for all values that the symbols can have: 1; for none: 0;
-// -1: it depends.
+// A comparison a op b. 1: true for all values that the symbols can have; 0: for none; -1: for some.
 static inline int size_known(number_op op, size a, size b) {
     if (LIKELY(!a.e && !b.e && op == NUMBER_EQ))
         return a.hint == b.hint;
@@ -108,7 +107,7 @@ static inline bool size_is_less(sizes *known, size a, size b) {
 static inline bool size_is_multiple(sizes *known, size a, size b) {
     return LIKELY(!a.e && !b.e) ? a.hint % b.hint == 0 : size_decide_multiple(known, a, b);
 }
-// Whether a subscript finds one of so many elements: those below 0 count from the end.
+// Whether a subscript is in range for `count` elements; a negative one counts from the end.
 static inline bool size_is_index(sizes *known, size at, size count) {
     return size_is_less(known, at, count) && !size_is_less(known, size_add(at, count), size_of(0));
 }
@@ -118,7 +117,8 @@ static inline bool sizes_are(sizes *known, const size *a, const size *b, int cou
             return false;
     return true;
 }
-// The value, which the trace relies on from now on: the number of results, of rows to iterate over.
+// The value as a plain number, on which the trace relies from now on: the number of results of an
+// operation, or of rows to iterate over.
 static inline int64_t size_settle(sizes *known, size a) {
     if (UNLIKELY(a.e))
         size_note(known, a);

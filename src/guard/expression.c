@@ -7,16 +7,16 @@
 // Where the value of a leaf is read.
 typedef struct leaf {
     number_kind kind;
-    int reg;          // of the tensor or of the number itself; -1 until it is resolved
-    source *place;    // likewise; dies with the trace
-    source_kind what; // SIZE and STRIDE are read where the tensor has them, and no int is made
+    int reg;          // the register of the tensor or of the number; -1 until it is resolved
+    source *place;    // the source of the tensor or of the number; dies with the trace
+    source_kind what; // SIZE and STRIDE are read from the tensor's memory, without making an int
     Py_ssize_t dim;
 } leaf;
 
 typedef struct expression {
     PyObject_HEAD
     expr_program program; // its last step gives the value
-    leaf *leaves;         // one a leaf of the program
+    leaf *leaves;         // one for each leaf of the program
 } expression;
 
 static void expression_dealloc(expression *e) {
@@ -116,7 +116,7 @@ static void numbers_free(number *numbers, const number *here) {
         PyMem_Free(numbers);
 }
 
-// Whether all could be computed.
+// Computes all values. False: one cannot be computed.
 static bool compute(const expression *e, PyObject *const *regs, number *numbers) {
     const expr_program *p = &e->program;
     for (uint32_t i = 0; i < p->leaves.count; i++)
@@ -168,7 +168,7 @@ static bool is_comparison(number_op op) {
     return op >= NUMBER_EQ && op <= NUMBER_SAME;
 }
 
-// What an expression has in common is written each time it is met: there is a limit.
+// A part that occurs twice is written twice, so the length of the text has a limit.
 enum { MOST_WORDS = 200 };
 
 typedef struct writer {
@@ -256,7 +256,7 @@ PyObject *expression_text(PyObject *o, leaf_text texts, void *data) {
     return step_text(&w, (int)w.e->program.code.count - 1);
 }
 
-// --- what it is now ---
+// --- current values ---
 
 static PyObject *join(PyObject *text, const char *between, PyObject *more) {
     PyObject *both = text && more ? PyUnicode_FromFormat("%U%s%U", text, between, more) : NULL;

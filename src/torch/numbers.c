@@ -1,5 +1,5 @@
-// Numbers that are left open, as arguments of calls: placeholders for what was read from outside,
-// nodes for what was computed of it. They are made where they are first used.
+// Open numbers as arguments of calls: placeholders for numbers that were read from outside, nodes
+// for computed numbers. The first use of a number makes its placeholder or node.
 #include "src/torch/room.h"
 
 PyObject *opened_or_number(world *w, PyObject *o) {
@@ -15,8 +15,8 @@ PyObject *number_value(world *w, const node *n) {
     return number_as_object(n->value);
 }
 
-// The size of a tensor stands before it, in the order of dimensions; others where they were first
-// looked at.
+// Sizes of a tensor stand before the tensor, in the order of dimensions; other numbers stand where
+// the program first looked at them.
 int number_rank(world *w, const node *n) {
     const source *place = expr_place(n->value.e);
     const source *owner =
@@ -40,10 +40,10 @@ static node *new_symbol(world *w, number n) {
     return made;
 }
 
-// What computes the operation, in words that stock's graphs use. Borrowed; NULL: none does.
+// The function that computes the operation in a graph of torch's own Dynamo. Borrowed; NULL: none.
 static PyObject *function_of(number_op op, number a, number b) {
     bool mixed = !number_is_unary(op) && a.kind != b.kind;
-    if (mixed && (op == NUMBER_MIN || op == NUMBER_MAX)) // torch's would make both floats
+    if (mixed && (op == NUMBER_MIN || op == NUMBER_MAX)) // torch's function would make both floats
         return NULL;
     PyObject *functions = PyDict_GetItemString(facts.glue, "numbers");
     return functions ? PyDict_GetItemString(functions, number_op_names[op]) : NULL;
@@ -92,7 +92,7 @@ PyObject *number_argument(world *w, number n) {
         return NULL;
     if (n.e)
         n = number_current(w->graph->sizes, n);
-    // Bodies take tensors alone from the graph around them: numbers are settled there.
+    // A body takes only tensors from the graph around it: numbers in a body are settled.
     node *made = n.e && w->scope == w->graph ? node_of_number(w, t, n) : NULL;
     if (made)
         return Py_NewRef(made);

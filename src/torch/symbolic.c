@@ -1,13 +1,13 @@
-// Operations without a rule, on sizes that are left open: torch runs them on fakes whose sizes are
-// symbols. What it decides on the way is decided here, too.
+// Operations without a rule on open sizes: torch runs them on fakes whose sizes are symbols. The
+// trace takes over the conditions that torch decides meanwhile.
 #include "src/torch/room.h"
 
-// --- what is said ---
+// --- what torch is told ---
 
 typedef struct describing {
     given *numbers;
     PyObject *nodes; // dict of a node → its description
-    bool open;       // some number in it differs from call to call
+    bool open;       // some number is open
 } describing;
 
 static PyObject *sizes_given(describing *d, const size *items, int count) {
@@ -23,7 +23,7 @@ static PyObject *sizes_given(describing *d, const size *items, int count) {
     return result;
 }
 
-// NULL, perhaps without an exception: too little is known of it.
+// NULL, perhaps without an exception: too little is known about the tensor.
 static PyObject *describe_tensor(describing *d, const meta *m) {
     PyObject *dtype = m->dims < 0 ? NULL : dtype_object(m->dtype);
     PyObject *device = dtype ? device_object(m) : NULL;
@@ -56,7 +56,7 @@ static PyObject *text_of(void *place) {
     return source_text(place);
 }
 
-// --- what comes back ---
+// --- what torch answers ---
 
 static bool take_sizes(given *g, PyObject *from, size *to, int *count) {
     *count = (int)PyTuple_GET_SIZE(from);
@@ -82,7 +82,7 @@ static bool take_tensor(given *g, PyObject *from, meta *m) {
            rule_device(device, &m->device_type, &m->device_index) && device_object(m);
 }
 
-// META_UNKNOWN without an exception, if something in it has no expression.
+// META_UNKNOWN without an exception, if a number of the answer has no expression.
 static meta_answer take_answer(given *g, PyObject *answer, meta_call *m, PyObject **whole) {
     PyObject *conditions, *pinned, *tensors;
     if (!PyArg_ParseTuple(answer, "O!O!iOO!", &PyList_Type, &conditions, &PyList_Type, &pinned,
@@ -126,7 +126,7 @@ meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObjec
         answer && answer != Py_None ? take_answer(&t->given, answer, m, &kind) : META_UNKNOWN;
     if (result == META_UNKNOWN && answer && answer != Py_None) {
         sizes_rollback(w->graph->sizes, before);
-        Py_CLEAR(t->runner); // it knows what is not decided now
+        Py_CLEAR(t->runner); // it knows decisions that were undone
     }
     *whole = result == META_TENSORS ? Py_NewRef(kind) : NULL;
     Py_XDECREF(answer);

@@ -1,5 +1,5 @@
-// Numbers that stay open: from a place to a symbol, from an expression to what the program sees of
-// it, and from what was decided to guards.
+// Open numbers: turns places into symbols, expressions into objects of the program, and conditions
+// into guards.
 #include "src/world/number.h"
 
 #include "src/guard/expression.h"
@@ -17,7 +17,7 @@ unsigned world_symbolic(const world *w, const source *s) {
     return bits;
 }
 
-// The expressions of this trace, made when first asked for. NULL with an exception.
+// The expressions of this trace; the first call makes them. NULL with an exception.
 static sizes *world_sizes(world *w) {
     if (!w->numbers.sizes) {
         w->numbers.sizes = sizes_new();
@@ -26,18 +26,18 @@ static sizes *world_sizes(world *w) {
     return w->numbers.sizes;
 }
 
-// Ints beyond these are settled. Expressions take the least and the largest int of 64 bits for "no
-// bound", and differences and negatives of what they are made of must not come near them.
+// Larger ints are settled, and so are those below -most. Expressions use the least and the largest
+// int of 64 bits for "no bound"; differences and negatives of symbols must stay far from these.
 static const int64_t most = INT64_C(1) << 61;
 
-// Whether expressions may have it. NaNs are told apart by identity, which expressions do not know.
+// Whether an expression may have the number. Python tells NaNs apart by identity; expressions cannot.
 static bool is_usable(number n) {
     return n.kind == NUMBER_FLOAT  ? n.hint.d == n.hint.d
            : n.kind == NUMBER_BOOL ? true
                                    : n.hint.i >= -most && n.hint.i <= most;
 }
 
-// Whether the terms want the number at a place symbolic: 1, 0, -1.
+// Whether the terms want the number at a place open: 1, 0, -1.
 static int is_wanted(const world *w, const lazy *l, number hint) {
     if (hint.kind == NUMBER_BOOL || !is_usable(hint))
         return 0;
@@ -56,7 +56,7 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
     return vec_push(&w->numbers.symbols, ((symbol){s, *n}));
 }
 
-// A lazy of a number whose place is wanted symbolic gets its symbol.
+// Gives the lazy of a number its symbol, if the terms want its place open.
 static int keep_open(world *w, lazy *l, number *n) {
     number hint;
     int wanted = number_from_object(l->outside, &hint) ? is_wanted(w, l, hint) : 0;
@@ -143,7 +143,7 @@ PyObject *number_object(world *w, number n) {
     return Py_XNewRef(l);
 }
 
-// What an operation gives is an object of its own, also where it is equal to the number at a place.
+// The result of an operation is a new object, even if it is equal to the number at a place.
 static PyObject *computed_object(world *w, number n) {
     if (!n.e)
         return number_as_object(n);
@@ -151,7 +151,7 @@ static PyObject *computed_object(world *w, number n) {
     return s ? Py_XNewRef(computed_lazy(w, s, n)) : NULL;
 }
 
-// --- what is decided ---
+// --- conditions ---
 
 static status guard_condition(world *w, number condition) {
     PyObject *e = expression_new(condition);
@@ -176,7 +176,7 @@ int number_truth(world *w, number n) {
     return numbers_guard(w) == ST_OK ? truth : -1;
 }
 
-// The number at a place is guarded as any value is: the condition would say it twice.
+// A settled number at a place is guarded by value: a guard for its condition would repeat this.
 static status settle_symbol(world *w, number n) {
     TRY(numbers_guard(w));
     number_settle(w->numbers.sizes, n);
@@ -195,7 +195,7 @@ status number_settled(world *w, lazy *l) {
 
 // --- operators ---
 
-// What an operation gives, as an object.
+// The result of an operation, as an object.
 static int apply(world *w, number_op op, number a, number b, PyObject **result) {
     number n;
     bool done = number_apply(world_sizes(w), op, a, b, &n);
@@ -219,7 +219,7 @@ int number_unary(world *w, number_op op, PyObject *o, PyObject **result) {
     return open > 0 ? apply(w, op, n, number_int(0), result) : open;
 }
 
-// A known number, opened or not a lazy at all.
+// Whether `o` is a plain number: an opened lazy, or no lazy.
 static bool is_known(PyObject *o, number *n) {
     PyObject *known = is_lazy(o) ? ((lazy *)o)->inside : o;
     return known && number_from_object(known, n) && is_usable(*n);
@@ -233,7 +233,7 @@ int number_binary(world *w, number_op op, PyObject *a, PyObject *b, PyObject **r
         return -1;
     if (!first && !second)
         return 0;
-    // An int that nobody has looked at is guarded by its value, as it would be without the other.
+    // An unopened int is guarded by its value, as it is where the other operand is plain.
     if (!first && is_lazy(a) && !is_known(a, &left) && !door_open(w, a))
         return -1;
     if (!second && is_lazy(b) && !is_known(b, &right) && !door_open(w, b))
