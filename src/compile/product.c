@@ -12,7 +12,8 @@
 
 #define MOST_RESTARTS 100
 
-void product_clear(product *p) {
+// What a trace has made. The numbers to leave open stay: a trace that is done again goes by them.
+static void clear_made(product *p) {
     if (p->open_end)
         guard_trial_free(p->guards);
     else
@@ -23,9 +24,14 @@ void product_clear(product *p) {
     py_put_on(aside);
     plan_free(p->plan);
     break_clear(&p->why);
+    Py_CLEAR(p->settled);
+    *p = (product){.misfits = p->misfits, .open = p->open, .open_all = p->open_all};
+}
+
+void product_clear(product *p) {
+    clear_made(p);
     Py_CLEAR(p->misfits);
     Py_CLEAR(p->open);
-    Py_CLEAR(p->settled);
     *p = (product){0};
 }
 
@@ -70,7 +76,7 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
         out->broke = true;
         out->why = break_of(w, co);
         if (PyErr_Occurred()) { // a signal came while it was put in words
-            product_clear(out);
+            clear_made(out);
             return TRACE_ERROR;
         }
         forget_break(w);
@@ -84,7 +90,7 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
             (out->open_end = has_open_end(w)) ? guard_trial(w->guards) : guard_seal(w->guards);
     if (out->guards && numbers_end(w, out) == 0)
         return TRACE_DONE;
-    product_clear(out);
+    clear_made(out);
     return w->stop.broken ? TRACE_BROKE : TRACE_ERROR;
 }
 
