@@ -85,10 +85,10 @@ def _is_read(expr: Expr) -> bool:
 class Env:
     """A ShapeEnv with symbols of the engine's. What is asked of it becomes conditions."""
 
-    def __init__(self, symbols: Sequence[Symbol]) -> None:
+    def __init__(self, symbols: Sequence[Symbol], **settings: Any) -> None:
         self._symbols = list(symbols)
         self._hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
-        self.env = private.ShapeEnv(tracked_fakes=[])
+        self.env = private.ShapeEnv(tracked_fakes=[], **settings)
         self._pinned: set[int] = set()
         self._numbers: dict[int, Any] = {}  # SymInts and SymFloats, by symbol
         self._known: dict[Any, Expr] = {}  # what sympy's symbols stand for
@@ -533,7 +533,8 @@ class Asking(Env):
     """The ShapeEnv of a trace, in which torch's operations are run on symbolic sizes."""
 
     def __init__(self) -> None:
-        super().__init__(())
+        # A number or size that depends on values is an error, as it is with plain sizes.
+        super().__init__((), allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
         self._conditions_told = 0
 
     def learn(self, rows: Sequence[Any], conditions: Sequence[Expr]) -> None:

@@ -73,11 +73,16 @@ class Runner:
         return found.conditions, sorted(found.pinned), effects, whole, tensors
 
     def run(self, function: Any, args: Any, kwargs: Any, nodes: Any, numbers: Any) -> Answer | None:
-        """None: torch is to be asked with plain sizes. What was decided is forgotten then."""
+        """None: torch is to be asked with plain sizes. What was decided is forgotten then.
+
+        Raises if torch needs values that fakes do not have."""
         self._mode.stator_effects = 0
         try:
             self._env.learn(numbers[0], numbers[2])
             return self._run(function, args, kwargs, nodes)
+        except private.data_dependent:
+            self._begin()
+            raise
         except Exception:  # eager reports what is wrong with the call
             self._begin()
             return None

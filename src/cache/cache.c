@@ -158,6 +158,7 @@ void cache_clear(cache *c) {
     c->given_up = c->off = false;
     c->varying_count = 0;
     Py_CLEAR(c->open);
+    Py_CLEAR(c->settled_once);
     Py_CLEAR(c->settled);
     drop_dead(c);
 }

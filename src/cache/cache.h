@@ -71,9 +71,10 @@ typedef struct cache {
     Py_ssize_t varying[8];
     int varying_count;
     // Numbers that the next trace leaves open: strong, dict of a place's text → bits, as
-    // guard_misfits has them; or NULL. And those that are never left open again, likewise: a trace
-    // had to settle them all the same.
-    PyObject *open, *settled;
+    // guard_misfits has them; or NULL. And those that a trace had to settle all the same, likewise.
+    // Where that happened twice, they are never left open again. (Once may be by chance: a batch as
+    // large as some other size.)
+    PyObject *open, *settled_once, *settled;
 } cache;
 
 // Visits each reference that the cache's entries have to a code object.
@@ -111,6 +112,8 @@ PyObject *cache_reasons(cache *c, guard_frame *f);
 PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed);
 // A number of a place was left open, and its value mattered all the same.
 status cache_settle(cache *c, PyObject *place, unsigned bits);
+// The piece before has left numbers of a place open: so does the next trace.
+status cache_inherit(cache *c, PyObject *place, unsigned bits);
 
 // Finds slots whose number is the reason why entries do not fit, for `varying`.
 void cache_find_varying(cache *c, guard_frame *f);

@@ -2,16 +2,18 @@
 // that alone keep the nearest entry from fitting.
 #include "src/cache/cache.h"
 
-static status put_bits(PyObject **places, PyObject *place, unsigned bits) {
-    if (!*places && !(*places = PyDict_New()))
-        return ST_ERROR;
-    return guard_open_set(*places, place, guard_open_bits(*places, place) | bits);
-}
-
 status cache_settle(cache *c, PyObject *place, unsigned bits) {
-    TRY(put_bits(&c->settled, place, bits));
+    unsigned again = bits & guard_open_bits(c->settled_once, place);
+    TRY(guard_open_add(&c->settled_once, place, bits));
+    bits = again;
+    TRY(guard_open_add(&c->settled, place, bits));
     unsigned open = guard_open_bits(c->open, place);
     return open ? guard_open_set(c->open, place, open & ~bits) : ST_OK;
+}
+
+status cache_inherit(cache *c, PyObject *place, unsigned bits) {
+    bits &= ~guard_open_bits(c->settled, place);
+    return bits ? guard_open_add(&c->open, place, bits) : ST_OK;
 }
 
 // --- the entry that fits best ---
@@ -73,8 +75,8 @@ static status open_all(cache *c, PyObject *places, PyObject **fresh) {
         open &= ~(guard_open_bits(c->settled, place) | guard_open_bits(c->open, place));
         if (!open)
             continue;
-        TRY(put_bits(&c->open, place, open));
-        TRY(put_bits(fresh, place, open));
+        TRY(guard_open_add(&c->open, place, open));
+        TRY(guard_open_add(fresh, place, open));
     }
     return ST_OK;
 }

@@ -54,6 +54,7 @@ typedef struct drive {
     bool next_is_real; // its next instruction is run for real
     bool native;       // and then CPython runs it
     long failing;      // the unit at which the current exception is to be raised, or -1
+    PyObject *open;    // strong, or NULL: see guard_frame
     PyObject *result;  // strong, once it has ended; NULL with an exception
 } drive;
 
@@ -185,7 +186,8 @@ static guard_frame view(const drive *d, uint32_t unit) {
                      .slots = py_frame_slots(d->frame),
                      .count = py_frame_stack_pointer(d->frame) - py_frame_slots(d->frame),
                      .unit = unit,
-                     .frame = d->frame};
+                     .frame = d->frame,
+                     .open = d->open};
     // What a traceback knows ends for real, and only then do those below go on.
     if (d->below && d->below->open && !root_ends_for_real(d->code, unit))
         f.below = &d->below->frame;
@@ -275,6 +277,7 @@ static void give_context(PyObject *exception) {
 // A frame that was put back: the instruction it stands before is run for real, or raises.
 static progress begin(drive *d, resume_request *q, const image_place *at) {
     d->native = at->native;
+    Py_XSETREF(d->open, Py_XNewRef(at->open));
     d->next_is_real = !at->awaiting && !at->raises;
     if (at->awaiting)
         return wait(d, q, at);
@@ -395,6 +398,7 @@ static PyObject *drive_on(drive *d, progress p) {
             : d->next_is_real ? run_instruction(d)
             : d->native       ? hand_over(d)
                               : go_on(d);
+    Py_CLEAR(d->open);
     return d->result;
 }
 

@@ -150,7 +150,7 @@ static void force_break(compiler *c, const cache *k, world *w) {
 }
 
 static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out) {
-    if (numbers_terms(c, k, out) < 0)
+    if (pieces_inherit(k, f) < 0 || numbers_terms(c, k, out) < 0)
         return OUTCOME_ERROR;
     world *w = product_world(c, out->open, out->open_all);
     if (!w)

@@ -119,15 +119,9 @@ static const source *owner_of(const source *place, unsigned *bit) {
 static int note_settled(product *out, const source *place) {
     unsigned bit;
     PyObject *text = source_text(owner_of(place, &bit));
-    if (!out->settled && !(out->settled = PyDict_New()))
-        Py_CLEAR(text);
-    PyObject *known = text ? PyDict_GetItemWithError(out->settled, text) : NULL;
-    unsigned long bits = known ? PyLong_AsUnsignedLongMask(known) : 0;
-    PyObject *all = text ? PyLong_FromUnsignedLong(bits | bit) : NULL;
-    int done = all ? PyDict_SetItem(out->settled, text, all) : -1;
+    status done = text ? guard_open_add(&out->settled, text, bit) : ST_ERROR;
     Py_XDECREF(text);
-    Py_XDECREF(all);
-    return done;
+    return done == ST_OK ? 0 : -1;
 }
 
 int numbers_end(world *w, product *out) {

@@ -80,6 +80,10 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
             return TRACE_ERROR;
         }
         forget_break(w);
+        if (pieces_note(w, w->stop.image) < 0) {
+            clear_made(out);
+            return TRACE_ERROR;
+        }
     }
     out->calls = w->graph->calls; // the end may add some
     out->depth = w->inside.deepest;

@@ -66,6 +66,13 @@ int numbers_end(world *w, product *out);
 // An entry was made of it: numbers that were settled are not left open again. -1 with an exception.
 int numbers_keep(cache *k, const product *made);
 
+// pieces.c: the trace broke. Notes in each image of the chain which numbers of its frame are open. -1
+// with an exception.
+int pieces_note(world *w, struct image *innermost);
+// No entry fits the frame, which goes on or waits: what was open in it then is left open. -1 with an
+// exception.
+int pieces_inherit(cache *k, const guard_frame *f);
+
 // run.c. Runs an entry whose guards have passed; `regs` has its registers.
 outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, PyObject **result,
                   int *reach);

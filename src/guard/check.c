@@ -336,7 +336,24 @@ static bool is_number(PyObject *o) {
     return number_from_object(o, &n) && n.kind != NUMBER_BOOL;
 }
 
-// Whether a check fails, and which numbers of what it looks at make it fail.
+guard_parts guard_parts_of(PyObject *value) {
+    if (PyTuple_CheckExact(value))
+        return (guard_parts){SOURCE_TUPLE_ITEM, &PyTuple_GET_ITEM(value, 0),
+                             PyTuple_GET_SIZE(value)};
+    if (PySlice_Check(value))
+        return (guard_parts){SOURCE_SLICE_FIELD, &((PySliceObject *)value)->start, 3};
+    return (guard_parts){0};
+}
+
+// The bits of a number that has become another one of its type; 0 for anything else.
+static unsigned number_misfit(PyObject *then, PyObject *now) {
+    if (Py_TYPE(then) != Py_TYPE(now) || !is_number(then) || !is_number(now))
+        return 0;
+    return GUARD_OPEN_VALUE | (PyFloat_CheckExact(now) ? GUARD_OPEN_FLOAT : 0);
+}
+
+// Whether a check fails, and which numbers of what it looks at make it fail. (Those in a tuple or
+// slice have places of their own.)
 static bool is_misfit(const guard_program *p, const step *s, const guard_frame *f,
                       PyObject *const *regs, unsigned *open) {
     PyObject *o = s->a >= 0 ? regs[s->a] : NULL;
@@ -345,9 +362,8 @@ static bool is_misfit(const guard_program *p, const step *s, const guard_frame *
         return s->custom->misfit(o, s->data, open);
     if (pass_check(p, s, f, regs))
         return false;
-    if (s->op == STEP_CHECK + GUARD_VALUE && Py_TYPE(o) == Py_TYPE(s->object) && is_number(o) &&
-        is_number(s->object))
-        *open = GUARD_OPEN_VALUE | (PyFloat_CheckExact(o) ? GUARD_OPEN_FLOAT : 0);
+    if (s->op == STEP_CHECK + GUARD_VALUE)
+        *open = number_misfit(s->object, o);
     return true;
 }
 
@@ -367,13 +383,54 @@ status guard_open_set(PyObject *places, PyObject *place, unsigned bits) {
     return failed < 0 ? ST_ERROR : ST_OK;
 }
 
-static status note_place(const guard_program *p, int32_t reg, unsigned open, PyObject *places) {
+status guard_open_add(PyObject **places, PyObject *place, unsigned bits) {
+    if (!*places && !(*places = PyDict_New()))
+        return ST_ERROR;
+    return guard_open_set(*places, place, guard_open_bits(*places, place) | bits);
+}
+
+static status note_place(const guard_program *p, int32_t reg, unsigned open, PyObject **places) {
     PyObject *text = register_text(p, reg);
-    status done = ST_ERROR;
-    if (text)
-        done = guard_open_set(places, text, guard_open_bits(places, text) | open);
+    status done = text ? guard_open_add(places, text, open) : ST_ERROR;
     Py_XDECREF(text);
     return done;
+}
+
+static status note_numbers(PyObject *text, PyObject *then, PyObject *now, guard_misfits *m);
+
+static status note_parts(PyObject *text, guard_parts then, guard_parts now, guard_misfits *m) {
+    for (Py_ssize_t i = 0; i < then.count; i++) {
+        PyObject *part = source_text_of(then.kind, text, NULL, i);
+        status done = part ? note_numbers(part, then.items[i], now.items[i], m) : ST_ERROR;
+        Py_XDECREF(part);
+        TRY(done);
+    }
+    return ST_OK;
+}
+
+// In which numbers a value differs from an earlier one.
+static status note_numbers(PyObject *text, PyObject *then, PyObject *now, guard_misfits *m) {
+    if (value_same(then, now))
+        return ST_OK;
+    unsigned open = number_misfit(then, now);
+    m->count += open != 0;
+    if (open)
+        return guard_open_add(&m->places, text, open);
+    guard_parts before = guard_parts_of(then), after = guard_parts_of(now);
+    bool alike = Py_TYPE(then) == Py_TYPE(now) && before.items && before.count == after.count;
+    m->numbers &= alike;
+    return alike ? note_parts(text, before, after, m) : ST_OK;
+}
+
+static status note_values(const guard_program *p, const step *s, PyObject *now, guard_misfits *m) {
+    PyObject *text = register_text(p, s->a);
+    status done = text ? note_numbers(text, s->object, now, m) : ST_ERROR;
+    Py_XDECREF(text);
+    return done;
+}
+
+static bool compares_parts(const step *s) {
+    return s->op == STEP_CHECK + GUARD_VALUE && guard_parts_of(s->object).items;
 }
 
 // A number that differs keeps no later step from being run: no place hangs from its value. Behind
@@ -385,11 +442,15 @@ static status find_misfits(const guard_program *p, guard_frame *f, PyObject **re
         bool load = step_is_load(s);
         if (load ? pass_load(p, s, f, regs) : !is_misfit(p, s, f, regs, &open))
             continue;
+        if (!load && compares_parts(s)) {
+            TRY(note_values(p, s, regs[s->a], m));
+            continue;
+        }
         int numbers = __builtin_popcount(open & ~(unsigned)GUARD_OPEN_FLOAT);
         m->count += numbers > 0 ? numbers : 1;
         m->numbers = open != 0;
         if (open)
-            TRY(note_place(p, s->a, open, m->places));
+            TRY(note_place(p, s->a, open, &m->places));
     }
     return ST_OK;
 }

@@ -25,7 +25,7 @@ PyObject *register_text(const guard_program *p, int32_t reg) {
         return NULL;
     bool died = step_rows[s->op].holds == HOLD_KEY && !s->object;
     PyObject *key = died ? Py_Ellipsis : s->object;
-    PyObject *text = place_text((source_kind)s->op, parent, key, s->index);
+    PyObject *text = source_text_of((source_kind)s->op, parent, key, s->index);
     Py_XDECREF(parent);
     return text;
 }

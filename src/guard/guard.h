@@ -92,6 +92,8 @@ PyObject *source_read(source_kind kind, PyObject *parent, PyObject *key, Py_ssiz
 
 // As Python: "L['self'].weight". New str.
 PyObject *source_text(const source *s);
+// The same of a place whose parent has this text (NULL: it has no parent).
+PyObject *source_text_of(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index);
 
 // Adds a check (BOUND has no source). A check that was added before is not added again. `object` is
 // borrowed, and kept (weakly for IS and TYPE where that is possible). The current frame tells the
@@ -133,6 +135,9 @@ typedef struct guard_frame {
     struct guard_frame *below;         // the frame that waits for its value, or NULL
     struct _PyInterpreterFrame *frame; // of a frame that waits
     PyObject *kept; // strong; objects that loads made, or NULL. The caller drops them at the end.
+    // Borrowed, or NULL: the numbers of the frame that the piece before has left open, as in `places`
+    // of guard_misfits.
+    PyObject *open;
 } guard_frame;
 
 // A slot of the frame, or of one below it: the `index` of LOCAL. 0 is the frame itself.
@@ -177,10 +182,19 @@ enum {
     GUARD_OPEN_VALUE = 1 << 30, // of an int or a float: the value itself
     GUARD_OPEN_FLOAT = 1 << 29, // with it: of a float
 };
-// The bits of a place in such a dict, 0 if it has none or `places` is NULL; and setting them: a place
-// without bits is not in the dict.
+// The values that a value is made of, if each has a place of its own; borrowed. `items` is NULL for
+// others.
+typedef struct guard_parts {
+    source_kind kind; // of those places
+    PyObject *const *items;
+    Py_ssize_t count;
+} guard_parts;
+guard_parts guard_parts_of(PyObject *value);
+// The bits of a place in such a dict, 0 if it has none or `places` is NULL; setting them: a place
+// without bits is not in the dict; and adding some: the dict is made if it is NULL.
 unsigned guard_open_bits(PyObject *places, PyObject *place);
 status guard_open_set(PyObject *places, PyObject *place, unsigned bits);
+status guard_open_add(PyObject **places, PyObject *place, unsigned bits);
 // Runs the steps up to one that fails for another reason. `regs` has room for the program's registers. ST_ERROR with an exception.
 status guard_find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
                           guard_misfits *found);

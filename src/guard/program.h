@@ -144,9 +144,6 @@ PyObject *source_keep_number(number n, PyObject **kept);
 // Does one load. NULL without an exception if there is no such place.
 PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs);
 
-// `parent` is the parent's text, or NULL. New str.
-PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index);
-
 // The text of the place that a register is loaded from. New str.
 PyObject *register_text(const guard_program *p, int32_t reg);
 

@@ -333,7 +333,7 @@ static PyObject *text_of_place(void *data, source *place, int reg) {
     return source_text(place);
 }
 
-PyObject *place_text(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index) {
+PyObject *source_text_of(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index) {
     PyObject *object = key ? object_text(key) : NULL;
     if (key && !object)
         return NULL;
@@ -353,7 +353,7 @@ PyObject *source_text(const source *s) {
     PyObject *parent = s->parent ? source_text(s->parent) : NULL;
     if (s->parent && !parent)
         return NULL;
-    PyObject *text = place_text(s->kind, parent, s->key, s->index);
+    PyObject *text = source_text_of(s->kind, parent, s->key, s->index);
     Py_XDECREF(parent);
     return text;
 }

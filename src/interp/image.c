@@ -24,7 +24,7 @@ static image *image_new(PyCodeObject *code, Py_ssize_t slots) {
     i->caller = NULL;
     i->unit = 0;
     i->awaiting = i->spent = i->init = i->by_operator = i->native = false;
-    i->raises = NULL;
+    i->raises = i->open = NULL;
     i->outer_handled = -1;
     memset(i->slots, 0, (size_t)slots * sizeof(PyObject *));
     return i;
@@ -45,6 +45,7 @@ image *image_template(const image *i) {
     if (!t)
         return NULL;
     copy_plain(t, i);
+    t->open = Py_XNewRef(i->open);
     PyObject_GC_Track(t);
     return t;
 }
@@ -55,6 +56,7 @@ image *image_from_template(image *t, PyObject *function, PyObject *const *slots,
     if (!i)
         return NULL;
     copy_plain(i, t);
+    i->open = Py_XNewRef(t->open);
     i->function = Py_NewRef(function);
     for (Py_ssize_t n = 0; n < Py_SIZE(t); n++)
         i->slots[n] = Py_XNewRef(slots[n]);

@@ -30,6 +30,8 @@ struct image {
     bool native;           // CPython runs it from the next instruction on
     PyObject *raises;      // strong: the next instruction raises this exception instead of running;
                            // or NULL
+    PyObject *open;        // strong: the numbers of the frame that the trace left open, a dict (see
+                           // guard_misfits); or NULL
     int8_t state;          // of a generator: created, or how it is suspended
     int outer_handled;     // stack slot that gets the exception which the new caller handles, or -1
     PyObject *slots[1]; // strong; locals, cells and free variables, then the stack. NULL: unbound
@@ -58,10 +60,10 @@ typedef struct resume_request {
 typedef struct image_place {
     uint32_t unit;
     bool awaiting, init, by_operator, native; // see image
-    PyObject *raises;                         // borrowed from the image
+    PyObject *raises, *open;                  // borrowed from the image
 } image_place;
 static inline image_place image_place_of(const image *i) {
-    return (image_place){i->unit, i->awaiting, i->init, i->by_operator, i->native, i->raises};
+    return (image_place){i->unit, i->awaiting, i->init, i->by_operator, i->native, i->raises, i->open};
 }
 
 extern PyTypeObject image_type;

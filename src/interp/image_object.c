@@ -7,6 +7,7 @@ static int traverse(image *i, visitproc visit, void *arg) {
     Py_VISIT(i->locals);
     Py_VISIT(i->handled);
     Py_VISIT(i->raises);
+    Py_VISIT(i->open);
     Py_VISIT(i->object);
     Py_VISIT(i->generator);
     Py_VISIT(i->caller);
@@ -20,6 +21,7 @@ static int clear(image *i) {
     Py_CLEAR(i->locals);
     Py_CLEAR(i->handled);
     Py_CLEAR(i->raises);
+    Py_CLEAR(i->open);
     Py_CLEAR(i->object);
     Py_CLEAR(i->generator);
     Py_CLEAR(i->caller);

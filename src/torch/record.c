@@ -831,6 +831,30 @@ static PyObject *items_in(PyObject *items, PyObject *whole) {
     return result;
 }
 
+static node *first_node(PyObject *args) {
+    PyObject *first = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
+    return first && Py_IS_TYPE(first, &node_type) ? (node *)first : NULL;
+}
+
+// Whether the first argument was made of an input: its values are not known here. (Those of a tensor
+// that was made of numbers may be.)
+static bool is_of_input(PyObject *args) {
+    const node *n = first_node(args);
+    while (n && n->op != NODE_PLACEHOLDER)
+        n = first_node(n->args);
+    return n != NULL;
+}
+
+// Torch needs values. Known to be in vain, asking with plain sizes would only settle sizes.
+static bool is_refused(world *w, const entering *c) {
+    bool refused = PyErr_ExceptionMatches(facts.data_dependent) && is_of_input(c->given.args);
+    if (refused)
+        fake_failed(w, c->target);
+    else if (PyErr_ExceptionMatches(facts.data_dependent))
+        PyErr_Clear();
+    return refused;
+}
+
 // The same, where no rule does and sizes are left open.
 static bool by_symbols(world *w, const entering *c, PyObject **result) {
     meta_call m;
@@ -839,8 +863,10 @@ static bool by_symbols(world *w, const entering *c, PyObject **result) {
     *result = NULL;
     if (state_is_plain() && !asks_for_memory(name_of(c->callable)))
         answer = symbolic_infer(w, c->callable, c->given.args, c->given.kwargs, &m, &whole);
+    if (answer == META_UNKNOWN && PyErr_Occurred())
+        return is_refused(w, c) || PyErr_Occurred();
     if (answer == META_UNKNOWN)
-        return PyErr_Occurred() != NULL;
+        return false;
     if (!sizes_failed(w->graph->sizes)) {
         add_effects(w, w->torch, m.effects);
         *result =

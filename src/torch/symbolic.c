@@ -120,7 +120,9 @@ meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObjec
     describing d = {&t->given, PyDict_New(), false};
     bool fine = d.nodes && node_walk(args, describe_node, &d) == ST_OK &&
                 (!kwargs || node_walk(kwargs, describe_node, &d) == ST_OK);
-    PyObject *answer = fine && d.open ? ask(t, callable, args, kwargs, d.nodes) : NULL;
+    // Plain sizes may be those of what was made of open ones: torch's own fakes would settle these.
+    bool asked = fine && (d.open || numbers_are_open(w));
+    PyObject *answer = asked ? ask(t, callable, args, kwargs, d.nodes) : NULL;
     sizes_mark before = sizes_now(w->graph->sizes);
     meta_answer result =
         answer && answer != Py_None ? take_answer(&t->given, answer, m, &kind) : META_UNKNOWN;

@@ -27,7 +27,7 @@ static bool is_constant(PyCodeObject *co, PyObject *o) {
 }
 
 // Two sources never look the same.
-static PyObject *slot_name(PyCodeObject *co, int level, Py_ssize_t i) {
+PyObject *root_slot_name(PyCodeObject *co, int level, Py_ssize_t i) {
     PyObject *name = i < co->co_nlocalsplus
                          ? Py_NewRef(PyTuple_GET_ITEM(co->co_localsplusnames, i))
                          : PyUnicode_FromFormat("___stack%zd", i - co->co_nlocalsplus);
@@ -37,7 +37,7 @@ static PyObject *slot_name(PyCodeObject *co, int level, Py_ssize_t i) {
 }
 
 static source *slot_source(world *w, PyCodeObject *co, int level, Py_ssize_t i) {
-    PyObject *name = slot_name(co, level, i);
+    PyObject *name = root_slot_name(co, level, i);
     source *s =
         name ? guard_source(w->guards, SOURCE_LOCAL, NULL, name, guard_slot(level, i)) : NULL;
     Py_XDECREF(name);

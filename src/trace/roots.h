@@ -13,6 +13,8 @@ status roots_look(world *w, int below);
 // Makes the frame of a level, runs it, and returns its value. Frames are made outermost first, and
 // each calls the next one.
 PyObject *root_call(world *w, int level, run_result result);
+// How sources call a slot of a frame that is `level` frames below the first one: new str.
+PyObject *root_slot_name(PyCodeObject *co, int level, Py_ssize_t i);
 // Fills the first frame: its bound arguments, or all its slots and the instruction at which it goes
 // on.
 status root_begin(world *w, PyThreadState *ts, py_frame *f);

@@ -309,6 +309,20 @@ static PyObject *open_partial(world *w, source *s, PyObject *o) {
     return record_made(w, s, o, partial_of(function, args, keywords));
 }
 
+// Whether the terms want a number open that lies in a value: 1, 0, -1.
+static int holds_wanted(world *w, source *s, PyObject *o) {
+    guard_parts parts = guard_parts_of(o);
+    for (Py_ssize_t i = 0; w->terms.symbolic && i < parts.count; i++) {
+        source *at = guard_source(w->guards, parts.kind, s, NULL, i);
+        if (!at || world_symbolic(w, at))
+            return at ? 1 : -1;
+        int inside = holds_wanted(w, at, parts.items[i]);
+        if (inside)
+            return inside;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static PyObject *open_slice(world *w, source *s, PyObject *o) {
     PySliceObject *slice = (PySliceObject *)o;
     PyObject *const outside[] = {slice->start, slice->stop, slice->step};
@@ -317,7 +331,7 @@ static PyObject *open_slice(world *w, source *s, PyObject *o) {
         return NULL;
     for (int i = 0; i < 3; i++) {
         source *at = guard_source(w->guards, SOURCE_SLICE_FIELD, s, NULL, i);
-        inside[i] = at ? door_bring(w, at, outside[i]) : NULL;
+        inside[i] = at ? door_bring_number(w, at, outside[i]) : NULL;
         if (!inside[i])
             return NULL;
     }
@@ -430,7 +444,10 @@ static PyObject *open_callable(world *w, source *s, PyObject *o, bool pinned, bo
 static PyObject *open_fresh(world *w, source *s, PyObject *o, bool pinned) {
     record_kind kind;
     bool other = false;
-    if (value_immutable(o))
+    int parts = value_immutable(o) ? holds_wanted(w, s, o) : 0;
+    if (parts < 0)
+        return NULL;
+    if (!parts && value_immutable(o))
         return open_value(w, s, o) == ST_OK ? o : NULL;
     if (world_tensors && world_tensors->is_tensor(o))
         return open_tensor(w, s, o);
@@ -528,6 +545,14 @@ static PyObject *bring(world *w, source *s, PyObject *object, bool pinned) {
 
 PyObject *door_bring(world *w, source *s, PyObject *object) {
     return bring(w, s, object, false);
+}
+
+PyObject *door_bring_number(world *w, source *s, PyObject *object) {
+    number n;
+    PyObject *l = door_load(w, s, object);
+    int open = l ? door_number(w, l, &n) : -1;
+    Py_XDECREF(l); // the arena has it
+    return open < 0 ? NULL : open > 0 ? l : door_open(w, l);
 }
 
 PyObject *door_bring_pinned(world *w, source *s, PyObject *object) {

@@ -42,6 +42,8 @@ status door_keep_items(world *w, PyObject *tuple);
 bool door_pinned(const world *w, const source *s);
 // Opens an object that is known to be the same in every call (found on a type, imported).
 PyObject *door_bring_pinned(world *w, source *s, PyObject *object);
+// The same, but a number that is kept open (door_number) stays a lazy.
+PyObject *door_bring_number(world *w, source *s, PyObject *object);
 
 // --- twins ---
 

@@ -171,6 +171,13 @@ status numbers_guard(world *w) {
     return ST_OK;
 }
 
+bool numbers_are_open(world *w) {
+    for (uint32_t i = 0; i < w->numbers.symbols.count; i++)
+        if (number_current(w->numbers.sizes, w->numbers.symbols.items[i].number).e != NULL)
+            return true;
+    return false;
+}
+
 int number_truth(world *w, number n) {
     bool truth = number_decide(world_sizes(w), n);
     return numbers_guard(w) == ST_OK ? truth : -1;

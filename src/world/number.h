@@ -33,6 +33,8 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
 PyObject *number_object(world *w, number n);
 // Decides whether the number is true (number_decide): 1, 0, -1.
 int number_truth(world *w, number n);
+// Whether any number of the trace is open.
+bool numbers_are_open(world *w);
 // Makes guards of all conditions since its last call, with the line that the program is in now.
 status numbers_guard(world *w);
 

@@ -145,11 +145,48 @@ static PyObject *tuple_of_class(world *w, PyTypeObject *type, PyObject *items) {
                                                : new_structseq(w, type, items);
 }
 
+// torch.Size: C code made it, and only C code could make another.
+static bool is_size(PyObject *o) {
+    bool ints = !PyDict_GetItemString(raw_type_dict(Py_TYPE(o)), "n_fields");
+    for (Py_ssize_t i = 0; ints && i < PyTuple_GET_SIZE(o); i++)
+        ints = PyLong_CheckExact(PyTuple_GET_ITEM(o, i));
+    return ints;
+}
+
+// Its items, each of which is left open or opened: a new tuple. *open: one is left open.
+static PyObject *ints_of_size(world *w, record *r, bool *open) {
+    Py_ssize_t count = PyTuple_GET_SIZE(r->outside);
+    PyTypeObject *type = Py_TYPE(r->outside);
+    PyObject *made = type->tp_alloc(type, count);
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        source *at = guard_source(w->guards, SOURCE_TUPLE_ITEM, r->source, NULL, i);
+        PyObject *item = at ? door_bring_number(w, at, PyTuple_GET_ITEM(r->outside, i)) : NULL;
+        *open |= item && is_lazy(item);
+        if (item)
+            PyTuple_SET_ITEM(made, i, Py_NewRef(item));
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+static status open_size(world *w, record *r) {
+    bool open = false;
+    TRY(guard_length(w, r, PyTuple_GET_SIZE(r->outside)));
+    PyObject *made = ints_of_size(w, r, &open);
+    r->count = 0;
+    if (made && !open)
+        Py_SETREF(made, Py_NewRef(r->outside));
+    return finish(w, r, made);
+}
+
 static status open_tuple(world *w, record *r) {
     PyTypeObject *type = Py_TYPE(r->outside);
     TRY(room_for_initial(w, r, PyTuple_GET_SIZE(r->outside)));
-    // torch.Size: C code made it, and only C code could make another.
-    if (!is_plain_class(type, &PyTuple_Type) && items_immutable(r->outside)) {
+    bool plain = is_plain_class(type, &PyTuple_Type);
+    if (!plain && is_size(r->outside))
+        return open_size(w, r);
+    if (!plain && items_immutable(r->outside)) {
         TRY(check_base_value(w, r->source, r->outside));
         r->count = 0;
         r->inside = r->outside;
