@@ -63,7 +63,8 @@ typedef struct image_place {
     PyObject *raises, *open;                  // borrowed from the image
 } image_place;
 static inline image_place image_place_of(const image *i) {
-    return (image_place){i->unit, i->awaiting, i->init, i->by_operator, i->native, i->raises, i->open};
+    return (image_place){i->unit,   i->awaiting, i->init, i->by_operator,
+                         i->native, i->raises,   i->open};
 }
 
 extern PyTypeObject image_type;
