@@ -20,6 +20,7 @@ import time
 import types
 
 import programs
+import sizes as changing
 import tracing
 
 from stator import _engine, evaluate
@@ -218,7 +219,13 @@ def traces(options):
     return result
 
 
-PARTS = [interpreter, decode, image, hook, overhead, traces]
+def sizes(options):
+    result = changing.tables()
+    print()
+    return result
+
+
+PARTS = [interpreter, decode, image, hook, overhead, traces, sizes]
 
 
 def main():
