@@ -59,6 +59,8 @@ from torch._guards import Source as Source
 from torch._guards import TracingContext as TracingContext
 from torch._guards import compile_context as compile_context
 from torch._guards import tracing as tracing
+from torch._library.custom_ops import OPDEFS
+from torch._library.custom_ops import CustomOpDef as CustomOpDef
 from torch._logging._internal import getArtifactLogger as getArtifactLogger
 from torch._ops import OpOverload as OpOverload
 from torch._ops import OpOverloadPacket as OpOverloadPacket
@@ -461,6 +463,50 @@ def number_functions() -> dict[str, Any]:
         "round": round,
         "sqrt": sym_sqrt,
     }
+
+
+# -- operations with kernels in Python --
+
+# torch.ops, and what is found there by a namespace's name.
+OpNamespaces: tuple[Any, ...] = (type(torch.ops), type(torch.ops.aten))
+
+
+def definition_of(op: Any) -> Any:
+    """What `torch.library.custom_op` made for an operation, or None."""
+    return OPDEFS.get(op._schema.name)
+
+
+def overloads_of(packet: Any) -> list[str]:
+    return list(packet.overloads())
+
+
+def functions_of(definition: Any) -> tuple[list[Any], list[Any]]:
+    """The kernels, and the functions that autograd calls with a context."""
+    formulas = [f for f in (definition._setup_context_fn, definition._backward_fn) if f]
+    return [definition._init_fn, *definition._backend_fns.values()], formulas
+
+
+def python_keys(op: Any) -> list[str]:
+    """The dispatch keys whose kernels were registered from Python, but for those of fakes."""
+    namespace, _, name = op.name().partition("::")
+    start = f"{namespace}/{name}/"
+    found = (key[len(start) :] for key in torch.library._impls if key.startswith(start))
+    return [key for key in found if key != "Meta"]
+
+
+# Keys that stand for several, each with one of them.
+_ONE_OF = {"": "CPU", "CompositeImplicitAutograd": "CPU", "CompositeExplicitAutograd": "CPU",
+           "CompositeExplicitAutogradNonFunctional": "CPU", "Autograd": "AutogradCPU"}  # fmt: skip
+_kernel = find("torch._C._dispatch_get_computed_kernel_for_dispatch_key")
+
+
+def kernel_of(op: Any, key: str) -> Any:
+    """What calls the kernel of a key with plain arguments; None if there is no telling."""
+    one = _ONE_OF.get(key, key)
+    if _kernel is None or (one != key and _C._dispatch_has_kernel_for_dispatch_key(op.name(), one)):
+        return None
+    keys = DispatchKeySet(getattr(DispatchKey, one))
+    return functools.partial(_kernel(op.name(), one).call_boxed, keys)
 
 
 # -- what `install` puts its own functions in the place of --

@@ -10,7 +10,17 @@ from typing import Any
 
 import torch
 
-from stator import _callables, _engine, _fakes, _policy, _state, _symbolic, _undo, _versions
+from stator import (
+    _bodies,
+    _callables,
+    _engine,
+    _fakes,
+    _policy,
+    _state,
+    _symbolic,
+    _undo,
+    _versions,
+)
 from stator._rows import words
 from stator._versions import private
 
@@ -103,7 +113,14 @@ def _device_words() -> list[tuple[torch.device, str]]:
 
 def _glue() -> dict[str, Any]:
     """What the engine calls or compares with, by name."""
-    functions = (*_fakes.GLUE, *_state.GLUE, *_symbolic.GLUE, _callables.by_schema, _undo.witness)
+    functions = (
+        *_bodies.GLUE,
+        *_fakes.GLUE,
+        *_state.GLUE,
+        *_symbolic.GLUE,
+        _callables.by_schema,
+        _undo.witness,
+    )
     for function in (*functions, *_state.HELPERS):
         _engine.skip_code(function.__code__)  # never compiled themselves
     return {

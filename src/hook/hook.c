@@ -97,7 +97,34 @@ static bool traced(py_frame *f) {
            !py_is_native_helper(py_frame_code(f));
 }
 
+static _Thread_local PyObject *caught; // strong: the function of the first frame, or NULL
+
+static PyObject *catch_frame(PyThreadState *ts, py_frame *f) {
+    if (!caught)
+        caught = Py_NewRef(py_frame_function(f));
+    py_discard(ts, f);
+    PyErr_SetString(PyExc_RuntimeError, "only the function was looked for");
+    return NULL;
+}
+
+PyObject *hook_first_function(PyObject *callable, PyObject *args, PyObject *kwargs) {
+    hook_scope before;
+    hook_enter(&before, HOOK_CATCH);
+    PyObject *result = PyObject_Call(callable, args, kwargs);
+    hook_leave(&before);
+    PyObject *function = caught;
+    caught = NULL;
+    if (function)
+        PyErr_Clear();
+    else if (result)
+        function = Py_NewRef(Py_None);
+    Py_XDECREF(result);
+    return function;
+}
+
 static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
+    if (UNLIKELY(hook_here == HOOK_CATCH) && !py_is_native_helper(py_frame_code(f)))
+        return catch_frame(ts, f);
     if (traced(f))
         return trace_eval(ts, f, throwing);
     int reach = hook_here == HOOK_COMPILE && !throwing ? reach_of(ts, f) : HOOK_FRAME;

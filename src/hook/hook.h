@@ -14,3 +14,8 @@ typedef enum hook_reach {
 
 // Lets CPython run the frames of this code from now on. 0, or -1 with an exception.
 int hook_skip(PyCodeObject *code, hook_reach reach);
+
+// Calls a callable up to the first Python frame, which does not run. Gives the function of that
+// frame, or None if there was none: then the callable was native code, and has run. New reference,
+// or NULL with an exception.
+PyObject *hook_first_function(PyObject *callable, PyObject *args, PyObject *kwargs);

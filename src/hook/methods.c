@@ -256,6 +256,15 @@ static PyObject *hook_cycle(PyObject *self, PyObject *object) {
     Py_RETURN_NONE;
 }
 
+static PyObject *first_function(PyObject *self, PyObject *args) {
+    PyObject *callable, *its_args, *its_kwargs;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OO!O!:first_function", &callable, &PyTuple_Type, &its_args,
+                          &PyDict_Type, &its_kwargs))
+        return NULL;
+    return hook_first_function(callable, its_args, its_kwargs);
+}
+
 #define FAST(function) ((PyCFunction)(void (*)(void))(function))
 
 PyMethodDef hook_methods[] = {
@@ -279,6 +288,9 @@ PyMethodDef hook_methods[] = {
      "The image of a generator at rest, which is severed."},
     {"put_generator", put_generator, METH_O, "A new generator that stands where the image's did."},
     {"skip_code", skip_code, METH_VARARGS, "Let CPython run frames of this code from now on."},
+    {"first_function", first_function, METH_VARARGS,
+     "first_function(callable, args, kwargs): the function of the first Python frame that the call "
+     "makes,\nwhich does not run; None if there is none."},
     {"hook_installed", is_installed, METH_NOARGS, "Whether the eval hook is on."},
     {"hook_cycle", hook_cycle, METH_O, "Install and remove the hook n times."},
     {NULL, NULL, 0, NULL},

@@ -371,10 +371,10 @@ static PyObject *set_items(PyObject *set) {
 
 static status change_of(const record *r, set_change *c) {
     c->record = r;
-    c->layout_then = py_set_layout(r->outside);
+    c->layout_then = Py_NewRef(r->layout);
     c->layout_now = py_set_layout(r->inside);
     c->now = set_items(r->inside);
-    if (!c->layout_then || !c->layout_now || !c->now)
+    if (!c->layout_now || !c->now)
         return ST_ERROR;
     for (Py_ssize_t i = 0; i < r->count; i++)
         TRY(map_put(&c->before, map_key(r->initial[i]), 1));

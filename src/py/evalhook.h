@@ -11,6 +11,7 @@ typedef enum hook_mode {
     HOOK_EVALUATE, // frames go to the interpreter
     HOOK_TRACE,    // frames go to the trace of this thread
     HOOK_COMPILE,  // frames may run as compiled entries; CPython runs the others
+    HOOK_CATCH,    // the first frame is looked for, and no frame runs
 } hook_mode;
 
 // The mode of a thread before a scope; hook_leave restores it.

@@ -139,6 +139,13 @@ typedef struct moved {
     node *was;               // strong
 } moved;
 
+// Python code behind a node, see bodies.c.
+typedef struct body {
+    PyObject *name;   // borrowed from the arena
+    PyObject *places; // borrowed from the arena: tuple of what it may touch
+    uint64_t since;   // when the instruction began that calls it
+} body;
+
 // An operation that was not run on fakes, or on fakes without history.
 typedef struct late_call {
     node *n;            // borrowed from the graph
@@ -181,6 +188,7 @@ typedef struct torch_trace {
     int inference_effects;        // effects of the calls in that graph since then
     PyObject *device;             // strong: the default device that is on, or NULL
     struct settings *settings;    // what the program has set for all threads, or NULL
+    VEC(body) bodies;             // that write to something outside
 } torch_trace;
 
 // The torch part of a trace. The first call makes it, and the guard of torch's state. NULL with an
@@ -368,6 +376,15 @@ status hook_derive(world *w, const call *c);
 status hook_place(world *w, standin *s);
 // Checks that the program did not look at the dicts that held-back hooks will change; else ST_BREAK.
 status hooks_end(world *w);
+
+// --- Python code behind nodes (bodies.c) ---
+
+// A callable with Python code that will run when the graph does is about to become a node. Breaks
+// if that code may see or undo what is held back. `faked`: it runs on fakes, too.
+status body_enters(world *w, PyObject *callable, bool faked);
+// The trace has not read or written what such code writes; else the trace is done again, and breaks
+// before it.
+status bodies_end(world *w);
 
 // --- autograd.Function (functions.c) ---
 

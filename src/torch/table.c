@@ -371,7 +371,9 @@ static int is_torchs_own(PyObject *operation) {
     return known ? known == Py_True : -1;
 }
 
-static PyObject *call_unseen(world *w, const call *c, bool known) {
+static PyObject *call_unseen(world *w, const call *c, bool known, bool faked) {
+    if (!known && body_enters(w, c->callable, faked) != ST_OK)
+        return NULL;
     ((torch_trace *)w->torch)->pending = known ? 0 : EFFECT_UNKNOWN;
     return record_call(w, NODE_CALL_FUNCTION, c->callable, c);
 }
@@ -379,12 +381,12 @@ static PyObject *call_unseen(world *w, const call *c, bool known) {
 // An operation of torch.ops, an instance of a Python class.
 static PyObject *call_overload(world *w, const call *c) {
     int known = trace_of(w) ? is_torchs_own(c->callable) : -1;
-    return known < 0 ? NULL : call_unseen(w, c, known);
+    return known < 0 ? NULL : call_unseen(w, c, known, false);
 }
 
 // What a user wants in the graph.
 static PyObject *call_allowed(world *w, const call *c) {
-    return trace_of(w) ? call_unseen(w, c, false) : NULL;
+    return trace_of(w) ? call_unseen(w, c, false, true) : NULL;
 }
 
 // int(x), float(x), …: the method of that name, which knows the values of constants.

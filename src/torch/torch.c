@@ -35,6 +35,7 @@ static void sever(world *w) {
     given_clear(&t->given);
     Py_XDECREF(t->runner);
     vec_free(&t->looks);
+    vec_free(&t->bodies);
     Py_XDECREF(t->asked);
     Py_XDECREF(t->contexts);
     Py_XDECREF(t->inference);
@@ -112,6 +113,7 @@ static status end(world *w) {
     if (!t)
         return ST_OK;
     TRY(function_end(w));
+    TRY(bodies_end(w));
     TRY(operator_checked(w, t));
     TRY(check_bytes(w, t));
     TRY(hooks_end(w));

@@ -276,10 +276,8 @@ static status open_elements(world *w, record *r, PyObject *items) {
 static PyObject *new_set(world *w, record *r) {
     PyTypeObject *base = PyFrozenSet_Check(r->outside) ? &PyFrozenSet_Type : &PySet_Type;
     PyObject *twin = new_instance(w, base, Py_TYPE(r->outside), NULL);
-    PyObject *layout = twin ? py_set_layout(r->outside) : NULL;
-    if (twin && (!layout || py_set_lay_out(twin, layout, r->initial) < 0))
+    if (twin && py_set_lay_out(twin, r->layout, r->initial) < 0)
         Py_CLEAR(twin);
-    Py_XDECREF(layout);
     return twin;
 }
 
@@ -297,6 +295,9 @@ static status open_set_of(world *w, record *r, PyObject *items) {
 
 static status open_set(world *w, record *r) {
     PyObject *items = world_keep(w, items_of_set(r->outside));
+    r->layout = items ? world_keep(w, py_set_layout(r->outside)) : NULL;
+    if (items && !r->layout)
+        return ST_ERROR;
     if (items && world_has_tensor(items))
         return world_break_status(w, REASON_PROTOCOL, "a set of tensors");
     if (items && key_hashed_otherwise(items))

@@ -427,6 +427,34 @@ bool world_wrote(const world *w) {
     return false;
 }
 
+static const names *names_at(const world *w, PyObject *owner, const record *r) {
+    const uint64_t *joined = map_get(&w->in.dicts, map_key(owner));
+    return joined ? (const names *)(uintptr_t)*joined : r ? r->names : NULL;
+}
+
+static bool has_key(PyObject *dict, PyObject *key) {
+    return dict && PyDict_Contains(dict, key) > 0;
+}
+
+bool world_holds_back(const world *w, PyObject *owner, PyObject *key) {
+    const record *r = record_of(w, owner);
+    const names *n = names_at(w, owner, r);
+    if (n && key && !n->twin)
+        return has_key(n->pending, key);
+    return (n && names_written(n)) || (r && record_written(r)) ||
+           (r && r->attributes && names_written(r->attributes));
+}
+
+bool world_touched(const world *w, PyObject *owner, PyObject *key) {
+    const record *r = record_of(w, owner);
+    const names *n = names_at(w, owner, r);
+    if (r && r->kind == RECORD_CELL)
+        return r->content.looked || r->content.pending;
+    if (n && key && !n->twin)
+        return has_key(n->known, key) || has_key(n->pending, key);
+    return n || r;
+}
+
 status world_finish(world *w) {
     map types = {0};
     TRY(numbers_guard(w));

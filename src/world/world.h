@@ -68,6 +68,10 @@ void world_free(world *w);
 status world_finish(world *w);
 // Whether the program has written to anything outside. Such writes are held back.
 bool world_wrote(const world *w);
+// Whether a write to a place is held back: an entry of a dict, or, without a key, all of an object.
+bool world_holds_back(const world *w, PyObject *owner, PyObject *key);
+// Whether the program has read or written the place.
+bool world_touched(const world *w, PyObject *owner, PyObject *key);
 
 // Breaks the trace: sets the reason (the first one stays) and the exception that unwinds. Always
 // NULL, so that callers can return it; world_break_status is for functions that return a status.

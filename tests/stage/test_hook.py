@@ -522,3 +522,25 @@ def test_importing_installs_nothing():
     print(stator._engine.hook_installed())
     """
     assert child(code) == ["False"]
+
+
+def test_the_first_function_is_found_and_not_run():
+    ran = []
+
+    def f(x, *, y=1):
+        ran.append(x)
+
+    def made():
+        return [ran.append(2)]
+
+    find = _engine.first_function
+    assert find(f, (1,), {"y": 2}) is f
+    assert find(map(f, [1]).__next__, (), {}) is f
+    assert find(sorted, ([2, 1],), {"key": f}) is f
+    assert find(len, ("ab",), {}) is None
+    assert find(made, (), {}) is made
+    with pytest.raises(TypeError):
+        find(f, (), {})
+    assert ran == []
+    assert not _engine.hook_installed()
+    assert made() == [None]

@@ -1,0 +1,102 @@
+// Python code of the program's behind a node: that of a custom operation, or of a function that
+// allow_in_graph has marked. It runs when the graph does: after all that the trace has read, and
+// before all that the trace holds back. The glue says which places the code may touch (_bodies.py).
+// If the program itself touches one of them, the trace breaks before the call, and CPython makes it.
+#include "src/interp/run.h"
+
+#include "src/torch/room.h"
+
+// A place is (owner, written) or (owner, written, key).
+static PyObject *owner_of(PyObject *place) {
+    return PyTuple_GET_ITEM(place, 0);
+}
+
+static bool is_written(PyObject *place) {
+    return PyTuple_GET_ITEM(place, 1) == Py_True;
+}
+
+static PyObject *key_of(PyObject *place) {
+    return PyTuple_GET_SIZE(place) > 2 ? PyTuple_GET_ITEM(place, 2) : NULL;
+}
+
+static status refuse(world *w, PyObject *name, const char *why) {
+    return world_break_status(w, REASON_BODY, "%U, which %s", name, why);
+}
+
+// What the glue says of the callable: (name, what cannot be looked through or
+// None, places), or None.
+static PyObject *ask(world *w, PyObject *callable) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *said = PyObject_CallOneArg(glue_function("body_of"), callable);
+    quiet_end(&q);
+    return world_keep(w, said);
+}
+
+static bool writes_any(PyObject *places) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(places); i++)
+        if (is_written(PyTuple_GET_ITEM(places, i)))
+            return true;
+    return false;
+}
+
+static bool sees_held_back(const world *w, PyObject *places) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(places); i++) {
+        PyObject *place = PyTuple_GET_ITEM(places, i);
+        if (world_holds_back(w, owner_of(place), key_of(place)))
+            return true;
+    }
+    return false;
+}
+
+// Code that writes somewhere must run as often as the program calls it, and on tensors only: a
+// backend that compiles the graph as a whole may drop a call, or make one of two. Who asks for one
+// whole graph has said that this does not matter.
+static bool must_be_called(const world *w, bool faked) {
+    return !w->terms.whole && (faked || !w->terms.replayed);
+}
+
+status body_enters(world *w, PyObject *callable, bool faked) {
+    torch_trace *t = w->torch;
+    PyObject *said = ask(w, callable);
+    if (!said || said == Py_None)
+        return said ? ST_OK : ST_ERROR;
+    PyObject *name = PyTuple_GET_ITEM(said, 0), *unknown = PyTuple_GET_ITEM(said, 1);
+    PyObject *places = PyTuple_GET_ITEM(said, 2);
+    if (unknown != Py_None)
+        return w->terms.whole ? ST_OK : refuse(w, name, PyUnicode_AsUTF8(unknown));
+    if (sees_held_back(w, places))
+        return refuse(w, name, "may see what was written before");
+    if (!writes_any(places))
+        return ST_OK;
+    if (must_be_called(w, faked))
+        return refuse(w, name, "writes to what is outside of it");
+    body b = {.name = name,
+              .places = places,
+              .since = w->time.trial ? w->time.trial
+                       : w->run      ? w->run->started
+                                     : 0};
+    return vec_push(&t->bodies, b);
+}
+
+static bool conflicts(const world *w, const body *b) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(b->places); i++) {
+        PyObject *place = PyTuple_GET_ITEM(b->places, i);
+        if (is_written(place) && world_touched(w, owner_of(place), key_of(place)))
+            return true;
+    }
+    return false;
+}
+
+status bodies_end(world *w) {
+    const torch_trace *t = w->torch;
+    for (uint32_t i = 0; i < t->bodies.count; i++) {
+        const body *b = &t->bodies.items[i];
+        if (!conflicts(w, b))
+            continue;
+        refuse(w, b->name, "writes to what the program reads or writes");
+        world_break_earlier(w, b->since);
+        return ST_BREAK;
+    }
+    return ST_OK;
+}
