@@ -4,9 +4,9 @@ A custom operation is one node. Its Python code runs when the graph does: after 
 reads, and before all that the trace holds back. `body_of` looks through that code for the *places*
 that it may touch; the engine compares them with what the trace has read and written.
 
-The look follows instructions without running them. Code of torch, numpy, triton, einops (which torch
-itself allows in graphs) and the standard library is taken to touch only what it is given; so is
-native code.
+The look follows instructions without running them. Code of torch, numpy, triton, einops (which
+torch itself allows in graphs) and the standard library is taken to touch only what it is given; so
+is native code.
 """
 
 from __future__ import annotations
@@ -304,9 +304,16 @@ def _has_plain(o: Any, name: str) -> bool:
 # -- from an operation to its kernels --
 
 
-_DUMMIES: dict[str, Any] = {"TensorType": lambda: torch.empty(0), "IntType": lambda: 1, "FloatType": lambda: 1.5,
-            "BoolType": lambda: True, "StringType": lambda: "cpu", "OptionalType": lambda: None,
-            "ListType": list, "NumberType": lambda: 1}  # fmt: skip
+_DUMMIES: dict[str, Any] = {
+    "TensorType": lambda: torch.empty(0),
+    "IntType": lambda: 1,
+    "FloatType": lambda: 1.5,
+    "NumberType": lambda: 1,
+    "BoolType": lambda: True,
+    "StringType": lambda: "cpu",
+    "OptionalType": lambda: None,
+    "ListType": list,
+}
 
 
 def _kernel(op: Any, key: str) -> Any:
