@@ -1,7 +1,7 @@
-"""Numbers that differ from call to call, as nested tuples: what the engine gives and takes.
+"""Open numbers as nested tuples, which the engine gives and takes.
 
 A plain number is itself, a symbol is ("symbol", index), anything else ("add", a, b) or ("neg", a),
-with the operators of src/graph/numbers.def. Backends speak of such numbers in sympy.
+with the operators of src/graph/numbers.def. Torch's backends use sympy for such numbers.
 """
 
 import functools
@@ -22,7 +22,7 @@ def _same(a: float, b: float) -> bool:
     return struct.pack("d", a) == struct.pack("d", b)
 
 
-# What each operator means; on numbers of Python, and on torch's SymInts and SymFloats.
+# The function of each operator, for Python's numbers and for torch's SymInts and SymFloats.
 OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -64,7 +64,7 @@ def symbol(index: int) -> Expr:
 
 
 def evaluate(expr: Expr, values: Mapping[int, Any]) -> Any:
-    """Its value, where the symbols have these values."""
+    """The value of an expression, with these values of the symbols."""
     if type(expr) is not tuple:
         return expr
     if expr[0] == "symbol":
@@ -98,7 +98,7 @@ def _neg(a: Bounds) -> Bounds:
 
 
 def _mul(a: Bounds, b: Bounds) -> Bounds:
-    """Where no factor is negative, or one of them is a number."""
+    """Bounds of a product, if no factor is negative or one of them is a number; else any."""
     for one, other in ((a, b), (b, a)):
         if one[0] is not None and one[0] == one[1]:
             factor = one[0]
@@ -130,7 +130,7 @@ _BOUNDS: dict[str, Callable[..., Bounds]] = {
 
 
 def bounds(expr: Expr, ranges: Mapping[int, Bounds]) -> Bounds:
-    """Of an int, where the symbols are within these ranges."""
+    """Bounds of an int, with the symbols within these ranges."""
     if type(expr) is int:
         return expr, expr
     if type(expr) is not tuple:
@@ -225,7 +225,7 @@ _KINDS: dict[str, Callable[..., Expr]] = {
 
 
 def from_sympy(found: Any, known: Mapping[Any, Expr]) -> Expr:
-    """The same as a tuple; `known`: what stands for each symbol of sympy's."""
+    """sympy's expression as a tuple; `known` has the expression of each symbol of sympy's."""
     if found.is_Symbol:
         if found not in known:
             raise Unknown(str(found))

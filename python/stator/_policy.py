@@ -1,7 +1,6 @@
-"""What happens around a trace: whether a call may be compiled, and who learns how it went.
+"""Policies: whether a call may be compiled, and who is told how the compilation went.
 
-The engine asks and tells these objects on its cold paths only; a call that an entry fits passes
-none of them.
+The engine calls a policy only on its cold paths, never for a call that an entry fits.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ Stack = tuple[tuple[str, int, str], ...] | None
 RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
 
 
-# Bits of compiler_numbers: numbers that changed, all from the start; ints may be, floats.
+# Bits of compiler_numbers: leave open numbers that changed; all from the start; ints; floats.
 CHANGED, ALL, INTS, FLOATS = 1, 2, 4, 8
 
-AUTOMATIC = True  # numbers that change are left open where nobody says anything about it
+AUTOMATIC = True  # leaves numbers that change open if `dynamic` is None
 
 
 def numbers_left_open(
@@ -48,10 +47,10 @@ def numbers_left_open(
 
 
 class Unsupported(RuntimeError):
-    """Something cannot be traced, and `fullgraph=True` asked to be told."""
+    """The function cannot be traced in one piece, as `fullgraph=True` demands."""
 
 
-# Why this thread's latest trace ended, until someone asks; nothing if it returned.
+# Why this thread's latest trace ended; nothing if the trace returned, or after a read.
 _ended = threading.local()
 
 
@@ -62,7 +61,7 @@ def end_of_trace() -> tuple[str, Stack] | None:
 
 
 def other_tracer() -> bool:
-    """Whether another tracer is on; torch's, once it is attached."""
+    """Whether another tracer is on; torch's own function, once torch is attached."""
     return False
 
 
@@ -70,7 +69,7 @@ _joined: dict[type, type] = {}
 
 
 def unsupported(text: str, reason: str = "") -> Exception:
-    """The error for a break; one of torch's as well, where torch's Dynamo is loaded."""
+    """The error for a break; also an instance of torch's class if torch's Dynamo is loaded."""
     exc = sys.modules.get("torch._dynamo.exc")
     if exc is None:
         return Unsupported(text)
@@ -87,14 +86,14 @@ def _where(code: CodeType) -> str:
 
 
 class Policy:
-    """That of `stator.compile`."""
+    """The policy of `stator.compile`."""
 
     def __init__(self, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         self.fullgraph = fullgraph
         self.dynamic = dynamic
         self._warned = False
         self._reasons: list[str] = []  # why there were recompiles
-        # left to CPython behind a break
+        # functions that CPython runs to their end behind a break
         self._stepped: weakref.WeakSet[CodeType] = weakref.WeakSet()
 
     @property
@@ -104,7 +103,7 @@ class Policy:
             return 0
         return numbers_left_open(self.dynamic)
 
-    # A call that no entry fits: false leaves it to CPython this time, None until all is forgotten;
+    # No entry fits a call. False: CPython runs this call; None: CPython runs all calls until a reset;
     # an error goes to the caller.
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _ended.why = None
@@ -147,7 +146,7 @@ class Policy:
         _ended.why = text, stack
 
     def made(self, code: CodeType, offset: int, graph: Any) -> None:
-        """An entry is there."""
+        """An entry was made."""
 
     # A debugger, profiler or monitor is on. Told once in a process.
     def watched(self, code: CodeType) -> None:
@@ -182,5 +181,5 @@ class Policy:
 
 
 def forget() -> None:
-    """Nothing was compiled yet."""
+    """Resets the state of this module to that before any compilation."""
     _stance.forget()

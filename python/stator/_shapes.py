@@ -1,8 +1,8 @@
-"""Graphs with numbers that differ from call to call: told to a backend, and what it made of them.
+"""Graphs with open numbers: what a backend is told about the numbers, and what it relied on.
 
 The engine has symbols and expressions of its own (`_expressions`). Torch's backends want SymInts of
-a ShapeEnv. One is made here for each graph, late: when the graph goes to a backend. What the
-backend asks of it is answered by this call's values, and comes back as conditions for guards.
+a ShapeEnv. This module makes one for each graph that goes to a backend. This call's values answer
+the backend's questions, and the answers become conditions for guards.
 """
 
 import contextlib
@@ -19,35 +19,35 @@ from stator._versions import private
 
 
 class Symbol(NamedTuple):
-    """A number from outside. Conditions and sizes name it by its place in the list of symbols."""
+    """A number from outside. Conditions and sizes name it by its index in the list of symbols."""
 
     hint: int | float  # its value in this call
-    text: str  # where it comes from, as Python
-    low: int | None = None  # guarded already
+    text: str  # its place, as Python text
+    low: int | None = None  # bounds that are guarded already
     high: int | None = None
 
 
 class Sizes(NamedTuple):
-    """Of an input that is a tensor: plain numbers, or expressions over symbols."""
+    """Sizes and strides of a tensor: plain numbers, or expressions over symbols."""
 
     sizes: Sequence[Expr]
     strides: Sequence[Expr]
 
 
-# What an input of a graph is: a tensor; None: a tensor that is the same in every call but for its
-# values; or a number.
+# An input of a graph: a tensor with open sizes; None, a tensor that differs only in its values; or a
+# number.
 Input = Sizes | Expr | None
 
 
 class Found(NamedTuple):
-    """What the compiled graph relies on, beside the conditions that were told."""
+    """What the compiled graph relies on, other than the conditions that the backend was told."""
 
     conditions: list[Expr]  # each is true in this call, and must be in others
     pinned: frozenset[int]  # symbols that must have the values of this call, bit for bit
 
 
 class Restart(Exception):
-    """The backend cannot take some floats as symbols: they have to be plain numbers."""
+    """The backend cannot take some floats as symbols: the graph must have them as plain numbers."""
 
     def __init__(self, symbols: frozenset[int]) -> None:
         super().__init__(f"these symbols must be plain numbers: {sorted(symbols)}")
@@ -67,14 +67,14 @@ _ENDLESS = 1 << 62
 
 
 def _bound(found: Any) -> int | None:
-    """An end of a range of sympy's; None: there is none."""
+    """An end of a range of sympy's; None: the range is endless there."""
     if not found.is_Integer:
         return None
     return int(found) if abs(int(found)) < _ENDLESS else None
 
 
 def _is_read(expr: Expr) -> bool:
-    """Whether a condition over floats means the same in sympy: it computes nothing."""
+    """Whether a condition over floats computes nothing, so that it means the same in sympy."""
     return (
         type(expr) is tuple
         and expr[0] in ("ne", "lt", "le", "gt", "ge")
@@ -83,7 +83,7 @@ def _is_read(expr: Expr) -> bool:
 
 
 class Env:
-    """A ShapeEnv with symbols of the engine's. What is asked of it becomes conditions."""
+    """A ShapeEnv with symbols of the engine's. Torch's questions to it become conditions."""
 
     def __init__(self, symbols: Sequence[Symbol], **settings: Any) -> None:
         self._symbols = list(symbols)
@@ -91,9 +91,9 @@ class Env:
         self.env = private.ShapeEnv(tracked_fakes=[], **settings)
         self._pinned: set[int] = set()
         self._numbers: dict[int, Any] = {}  # SymInts and SymFloats, by symbol
-        self._known: dict[Any, Expr] = {}  # what sympy's symbols stand for
+        self._known: dict[Any, Expr] = {}  # sympy's symbol → the engine's expression
         self._own: dict[int, Any] = {}  # sympy's symbols of ints, by symbol
-        # What was known before something is asked: first, and after conditions were told.
+        # What torch knew at first, and after it was told the conditions: questions come later.
         self._first_ranges: dict[int, _expressions.Bounds] = {}
         self._told_ranges: dict[int, _expressions.Bounds] = {}
         self._told_guards = 0
@@ -124,7 +124,7 @@ class Env:
         return isinstance(self._hints[index], float)
 
     def _tell(self, conditions: Sequence[Expr]) -> None:
-        """Guarded already, so the backend may use it."""
+        """Tells torch the bounds and conditions that are guarded already."""
         for i in self._own:
             number, symbol = self._numbers[i], self._symbols[i]
             bool(symbol.low is None or number >= symbol.low)
@@ -134,7 +134,7 @@ class Env:
                 bool(_expressions.evaluate(condition, self._numbers))
 
     def _pin_known(self, found: Any) -> None:
-        """All symbols in an expression that cannot be put in other words."""
+        """Pins all symbols of an expression that the engine has no expression for."""
         for part in found.free_symbols:
             known = self._known.get(part)
             self._pinned |= (
@@ -148,7 +148,7 @@ class Env:
             return False
 
     def _conditions(self) -> Iterator[Expr]:
-        """Those that can be put in words. The symbols of the others are pinned."""
+        """The conditions that the engine has expressions for. The symbols of others are pinned."""
         guards = [
             part for guard in self.env.guards[self._told_guards :] for part in _parts(guard.expr)
         ]
@@ -176,7 +176,7 @@ class Env:
             yield condition
 
     def _ranges(self) -> dict[int, _expressions.Bounds]:
-        """What torch knows of the ints, by symbol."""
+        """Torch's ranges of the ints, by symbol."""
         ranges = {}
         for index, made in self._own.items():
             found = self.env.var_to_range[made]
@@ -184,7 +184,8 @@ class Env:
         return ranges
 
     def _range_conditions(self, ranges: dict[int, _expressions.Bounds]) -> Iterator[Expr]:
-        """Torch takes sizes for 2 or more, and keeps what is decided of one symbol as a range."""
+        """Conditions from ranges: torch takes sizes for 2 or more, and keeps decisions about one
+        symbol as its range."""
         for index, found in ranges.items():
             first, told = self._first_ranges[index], self._told_ranges[index]
             guarded = self._symbols[index].low, self._symbols[index].high
@@ -196,7 +197,7 @@ class Env:
                     yield (op, _expressions.symbol(index), bound)
 
     def _remember(self) -> None:
-        """What is asked from now on is new."""
+        """Notes the current state: later guards and ranges are the backend's."""
         self._told_ranges = self._ranges()
         self._told_guards = len(self.env.guards)
         self._told_replacements = dict(self.env.replacements)
@@ -255,7 +256,7 @@ class Shapes(Env):
     # -- symbols --
 
     def _find_homes(self) -> Iterator[tuple[int, private.Source]]:
-        """Symbols that are a size or a stride of a tensor, with that place; best in an input."""
+        """Symbols that are a size or a stride of a tensor, with that place; the last place counts."""
         for index, symbol in enumerate(self._symbols):
             if found := _SIZE.fullmatch(symbol.text):
                 kind = private.TensorProperty[found[2].upper()]
@@ -270,7 +271,7 @@ class Shapes(Env):
                         yield expr[1], private.TensorPropertySource(source, kind, d)
 
     def _source_of(self, index: int) -> private.Source:
-        """Where a symbol comes from; one that no input shows has a place of its own."""
+        """The source of a symbol; a symbol that no input has gets a source of its own."""
         if index in self._homes:
             return self._homes[index]
         text = self._symbols[index].text
@@ -287,7 +288,7 @@ class Shapes(Env):
         return make(hint, source)
 
     def _make_float(self, index: int, hint: float, source: private.Source) -> Any:
-        """Backends take floats as tensors of one number, and know them by their `item()`."""
+        """A float as backends take it: the `item()` of a tensor of one number."""
         tensor = torch.tensor(hint, dtype=torch.float64, device="cpu")
         place = private.FloatTensorSource(source)
         context = _static_context(tensor, place)
@@ -310,7 +311,8 @@ class Shapes(Env):
         return private.to_sympy(_expressions.evaluate(expr, self._numbers))
 
     def _names(self, source: private.Source, given: Sizes, offset: Any) -> dict[str, Any]:
-        """What torch finds in place of making symbols: sizes and so on, by the names of places."""
+        """Sizes, strides and offset by the names of their places: torch takes these and makes no
+        symbols."""
         kinds = private.TensorProperty
         names = {}
         for kind, exprs in ((kinds.SIZE, given.sizes), (kinds.STRIDE, given.strides)):
@@ -337,7 +339,7 @@ class Shapes(Env):
         )
 
     def _base_context(self, tensor: torch.Tensor, source: private.Source) -> Any:
-        """Of the tensor that an input is a view of: nobody guards its sizes."""
+        """The context of the tensor that an input is a view of: no guard compares its sizes."""
         base = private.base_of(tensor)
         if base is None:
             return None
@@ -367,7 +369,7 @@ class Shapes(Env):
             self._adopt(gradient, Sizes(given.sizes, ()))
 
     def _adopt(self, fake: torch.Tensor, given: Sizes) -> None:
-        """What torch made symbols of, or plain numbers, where the engine has expressions."""
+        """Notes where torch made symbols or plain numbers although the engine has expressions."""
         found = zip((fake.shape, fake.stride()), given, strict=True)
         for number, expr in ((n, e) for numbers, exprs in found
                              for n, e in zip(numbers, exprs, strict=False)):  # fmt: skip
@@ -377,7 +379,7 @@ class Shapes(Env):
                 self._known.setdefault(number.node.expr, expr)
 
     def _make_tensors(self) -> None:
-        """Bases come before their views: else a fake is made of the base without its symbols."""
+        """Makes bases before their views: else torch makes a fake of the base without symbols."""
         rows = [(i, given) for i, given in enumerate(self._inputs) if isinstance(given, Sizes)]
         for i, given in sorted(rows, key=lambda row: private.base_of(self.examples[row[0]]) is None,
                                reverse=True):  # fmt: skip
@@ -398,25 +400,25 @@ class Shapes(Env):
         self._remember()
 
     def name_of(self, i: int) -> str | None:
-        """What torch calls an input that is a size or stride of another one."""
+        """Torch's name of an input that is a size or stride of another input; else None."""
         given: Any = self._inputs[i]
         return str(self._own[given[1]]) if is_symbol(given) and given[1] in self._named else None
 
     def value_of(self, i: int) -> Any:
-        """What stands for an input while a backend looks at the graph: a fake, or a SymInt."""
+        """The fake or SymInt that stands for an input while a backend looks at the graph."""
         fake = self._fakes[i]
         return self.examples[i] if fake is None else fake
 
     def run(self, module: torch.fx.GraphModule) -> None:
-        """Gives each node an example of its value. The backend's fakes are not touched: an
-        operation may change the sizes of what it is given."""
+        """Gives each node an example of its value. Runs on further fakes, since an operation may
+        change the sizes of its arguments."""
         mode = private.forgetful_mode(shape_env=self.env)
         given = [self._another(mode, i) for i in range(len(self.examples))]
         with mode, private.decomposing(), contextlib.suppress(*private.fake_errors):
             _Run(module).run(*given)
 
     def _another(self, mode: private.FakeTensorMode, i: int) -> Any:
-        """A fake of an input of its own, with the same sizes."""
+        """Another fake of an input, with the same sizes."""
         example = self.examples[i]
         if not isinstance(example, torch.Tensor):
             return example
@@ -572,5 +574,5 @@ class Asking(Env):
         return self._found()
 
 
-# Torch takes sizes for this or more. Those that are less are no symbols of the engine's.
+# Torch takes sizes for this or more. The engine makes no symbols of smaller sizes.
 _LEAST_SIZE = 2

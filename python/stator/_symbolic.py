@@ -8,9 +8,9 @@ import torch
 from stator import _engine, _fakes, _shapes
 from stator._versions import private
 
-# What an operation gives: sizes, strides, dtype, device, requires_grad.
+# A tensor of a result: sizes, strides, dtype, device, requires_grad.
 Tensor = tuple[Any, Any, Any, Any, bool]
-# Conditions, pinned symbols, effects, None or what the tensors are the items of, tensors.
+# Conditions, pinned symbols, effects, the type of the container of the tensors or None, tensors.
 Answer = tuple[list[Any], list[int], int, Any, list[Tensor]]
 
 
@@ -73,7 +73,7 @@ class Runner:
         return found.conditions, sorted(found.pinned), effects, whole, tensors
 
     def run(self, function: Any, args: Any, kwargs: Any, nodes: Any, numbers: Any) -> Answer | None:
-        """None: torch is to be asked with plain sizes. What was decided is forgotten then.
+        """None: the caller uses plain sizes, and the decisions are forgotten.
 
         Raises if torch needs values that fakes do not have."""
         self._mode.stator_effects = 0

@@ -22,7 +22,7 @@ typedef struct compiler {
     uint32_t sweep_at; // at this number of caches, code objects that only compilers hold are let go
     bool fullgraph, keep_empty;
     int limit;   // the most entries that a code object may have
-    int numbers; // of compiler_numbers: which numbers are left open if there is no policy
+    int numbers; // of compiler_numbers: which numbers are left open without a policy
     bool warned;
     long traces, restarts, hits, compiled;
     long longest; // the number of instructions of the longest trace of a call
@@ -34,8 +34,8 @@ typedef struct compiler {
     PyObject *dropped;                     // strong, list of dict: the texts of `drops`, in parts
 } compiler;
 
-// Which numbers are left open, so that an entry fits whatever they are. Those of an attribute
-// `numbers` of the policy.
+// Which numbers are left open, so that one entry fits all their values. The attribute `numbers` of
+// the policy has these bits.
 typedef enum compiler_numbers {
     NUMBERS_CHANGED = 1, // those that were seen to change
     NUMBERS_ALL = 2,     // sizes and ints of all inputs but parameters, from the start

@@ -1,5 +1,5 @@
-// Tensors from outside: what is guarded of them, read from torch's memory without running anything,
-// and the graph input that stands for each.
+// Turns a tensor from outside into a guard and a graph input. The guard reads torch's memory, and runs
+// no Python code.
 #include "src/torch/room.h"
 
 PyObject *int_tuple(const int64_t *items, int64_t count) {
@@ -17,19 +17,19 @@ PyObject *int_tuple(const int64_t *items, int64_t count) {
 // --- which inputs share memory ---
 
 typedef struct member {
-    extent now;  // of the current pass
+    extent now;  // its memory in the current pass
     int first;   // the first input that had the same storage
-    bool shared; // others had it, too
+    bool shared; // other inputs had the same storage
 } member;
 
-// One guard pass notes here where each input's memory lies, so that later ones can compare with
-// earlier ones. Written only while the GIL is held and a pass runs.
+// A guard pass notes here where the memory of each input lies; the guard of an input compares it with
+// those of earlier inputs. Written only while the GIL is held and a pass runs.
 struct alias_group {
     int references;
-    bool matters;     // some input is written to: sharing must be as it was
-    bool overlaps;    // two inputs have one memory, but not one storage
-    bool passed;      // the last pass came to the end
-    bool moved;       // an input of the current pass lies elsewhere than in the last
+    bool matters;     // an input is written to: inputs must share memory as when they were traced
+    bool overlaps;    // two inputs share memory, but not a storage
+    bool passed;      // the last pass reached the last input
+    bool moved;       // an input has other memory than in the last pass
     VEC(member) each; // by input
 };
 typedef struct alias_group alias_group;
@@ -59,7 +59,7 @@ static status alias_group_add(alias_group *g, extent e) {
     return vec_push(&g->each, added);
 }
 
-// Whether inputs `i` and `j`, the first of its storage, share as they did when they were traced.
+// Whether inputs `i` and `j` share memory as when they were traced; `j` is the first of its storage.
 static bool share_as_before(const alias_group *g, int i, int j) {
     const extent *a = &g->each.items[i].now, *b = &g->each.items[j].now;
     if (g->each.items[i].first == j)
@@ -75,8 +75,8 @@ static bool alias_group_compare(const alias_group *g, int i) {
     return true;
 }
 
-// Whether input `i` shares with earlier ones as it did when it was traced. Inputs that have not
-// moved since they all were as they should need not be compared with each other: they may be many.
+// Whether input `i` shares memory with earlier inputs as when it was traced. If no input has moved
+// since a pass that compared all, none is compared again: there may be many.
 static bool alias_group_check(alias_group *g, int i, PyObject *tensor) {
     if (!g->matters)
         return true;
@@ -95,20 +95,19 @@ static bool alias_group_check(alias_group *g, int i, PyObject *tensor) {
 
 // --- the guard ---
 
-// Numbers of a tensor that its guard leaves open: an entry fits whatever they are.
+// The numbers of a tensor that its guard does not compare.
 typedef struct open_dims {
     uint32_t sizes, strides; // bit d: the size, the stride of dimension d is not compared
-    // Of a stride that is not compared: the dimension whose size times stride it is; -1: any stride
-    // will do.
+    // For an open stride: the dimension whose size times stride it must be; -1: any stride fits.
     int8_t within[META_MOST_DIMS];
 } open_dims;
 
-// Sizes 0 and 1 are never left open: what torch does with them is too special.
+// Sizes 0 and 1 are never left open, since torch treats them specially.
 enum { LEAST_OPEN_SIZE = 2 };
 
 typedef struct tensor_guard {
     PyTypeObject *type; // strong
-    PyObject *text;     // strong: what is asked, behind the source
+    PyObject *text;     // strong: the text of the guard behind the source
     alias_group *group; // one reference
     int index;          // in the group
     seen expected;      // its arrays are `numbers`
@@ -202,7 +201,7 @@ static bool guard_check_tensor(PyObject *o, void *data) {
     return !g->leaf_matters || read_leaf(o) == g->leaf;
 }
 
-// Whether a stride follows from the sizes, then as now: left open, these leave it open.
+// Whether a stride follows from the sizes, in the trace and now: open sizes leave it open.
 static bool follows_sizes(const seen *then, const seen *now, int64_t dim) {
     for (int64_t inner = 0; inner < now->dims; inner++)
         if (inner != dim && is_around(then, dim, inner) && is_around(now, dim, inner))
@@ -210,8 +209,8 @@ static bool follows_sizes(const seen *then, const seen *now, int64_t dim) {
     return false;
 }
 
-// Whether two tensors have their dimensions in the same order in memory: none has changed places,
-// become the innermost one, or is repeated in one of them only.
+// Whether two tensors have their dimensions in the same order in memory: no dimension has another
+// place, is the innermost in only one of them, or is repeated (stride 0) in only one.
 static bool same_order(const seen *then, const seen *now) {
     for (int64_t i = 0; i < now->dims; i++) {
         bool small = then->strides[i] <= 1 || now->strides[i] <= 1;
@@ -224,7 +223,7 @@ static bool same_order(const seen *then, const seen *now) {
     return true;
 }
 
-// Which sizes and strides do not fit: bits of number.h. 0: they are of another layout.
+// Which sizes and strides do not fit: bits of number.h. 0: the tensor has another layout.
 static unsigned misfit_dims(const tensor_guard *g, const seen *now) {
     unsigned bits = 0;
     for (int64_t d = 0; d < now->dims; d++) {
@@ -239,7 +238,7 @@ static unsigned misfit_dims(const tensor_guard *g, const seen *now) {
     return bits;
 }
 
-// Which inputs share memory is left out: the guard pass keeps notes of that.
+// Compares all but the sharing of memory, for which a guard pass keeps notes.
 static bool guard_misfit_tensor(PyObject *o, void *data, unsigned *open) {
     const tensor_guard *g = data;
     seen now;
@@ -259,7 +258,7 @@ static PyObject *guard_text_tensor(const char *source, void *data) {
     return PyUnicode_FromFormat("%s is %U", source, ((tensor_guard *)data)->text);
 }
 
-// Classes whose tensors are just tensors.
+// Classes whose objects behave as plain tensors.
 static bool is_known_class(PyTypeObject *type) {
     return type == facts.tensor || type == facts.parameter || type == facts.buffer;
 }
@@ -280,7 +279,7 @@ static PyObject *device_text(const seen *s) {
     return text;
 }
 
-// "(3, 4)"; numbers that are left open are "any". New str.
+// "(3, 4)"; an open number is "any". New str.
 static PyObject *numbers_text(const int64_t *items, int64_t count, uint32_t open) {
     PyObject *numbers = int_tuple(items, count), *text = NULL;
     for (int64_t i = 0; numbers && open && i < count; i++) {
@@ -299,7 +298,7 @@ static PyObject *numbers_text(const int64_t *items, int64_t count, uint32_t open
     return text;
 }
 
-// ", size (3, 4), stride (4, 1)"; others than dense tensors keep them elsewhere.
+// ", size (3, 4), stride (4, 1)"; only a dense tensor has these in its memory.
 static PyObject *sizes_text(const seen *s, const open_dims *open) {
     if (!(s->keys & facts.dense_keys))
         return PyUnicode_FromString("");
@@ -312,7 +311,7 @@ static PyObject *sizes_text(const seen *s, const open_dims *open) {
     return text;
 }
 
-// ", requires_grad, conj": what else is worth saying.
+// ", requires_grad, conj": the other properties that the guard compares.
 static PyObject *flags_text(const seen *s) {
     PyObject *text = PyUnicode_FromString(s->requires_grad ? ", requires_grad" : "");
     Py_ssize_t count = facts.key_words ? PyList_GET_SIZE(facts.key_words) : 0;
@@ -328,8 +327,8 @@ static PyObject *flags_text(const seen *s) {
 }
 
 // "a Tensor of torch.float32 on cpu, size (3, 4), stride (4, 1)", from raw reads: torch's getters
-// ask a subclass's __torch_function__ and modes, which are the user's code. Of a subclass only the
-// name is said, since it may keep its sizes anywhere.
+// call a subclass's __torch_function__ and modes, which are the user's code. The text of a subclass
+// is only its name, since it may keep its sizes anywhere.
 static PyObject *describe(PyObject *tensor, const open_dims *open) {
     const char *path = Py_TYPE(tensor)->tp_name, *dot = strrchr(path, '.');
     const char *name = dot ? dot + 1 : path;
@@ -416,15 +415,15 @@ static tensor_guard *guard_of(torch_trace *t, PyObject *tensor, const open_dims 
     return NULL;
 }
 
-// --- order: as in Dynamo, inputs stand as they were first looked at, be it by `x is None` ---
+// --- order: inputs stand in the order of first looks (`x is None` is one), as in Dynamo ---
 
-// Of what was read by key the register only says that it was there.
+// A register of a place that was read by key only says that the key was there.
 static bool register_tells(const source *s) {
     return s->reg >= 0 &&
            (s->kind == SOURCE_LOCAL || s->kind == SOURCE_LIST_ITEM || s->kind == SOURCE_TUPLE_ITEM);
 }
 
-// Of a place that is opened now.
+// The rank of a place that is opened now.
 static int rank_of(world *w, torch_trace *t, const source *s) {
     uint64_t *known = map_get(&t->looked, map_key(s));
     if (known)
@@ -503,7 +502,7 @@ static PyObject *with_head(PyObject *text, Py_ssize_t length, PyObject *head) {
     return result;
 }
 
-// As Dynamo names it: globals of the traced function are G, its free variables are locals.
+// Dynamo's name of a place: globals of the traced function are G, its free variables are locals.
 static PyObject *head_of(world *w, const source *root, const source *below) {
     if (root->kind == SOURCE_GLOBALS)
         return PyUnicode_FromString("G");
@@ -543,7 +542,7 @@ static PyObject *make_input(world *w, source *s, PyObject *tensor) {
     return result;
 }
 
-// Of a tensor that rules know nothing of there is a fake from the start.
+// A tensor that rules do not know gets its fake at once.
 static bool needs_fake(const torch_trace *t, const standin *s) {
     return !t->late || s->node->meta.dims < 0;
 }
@@ -561,9 +560,9 @@ static status add_guard(world *w, torch_trace *t, source *s, PyObject *tensor, P
     return result;
 }
 
-// --- numbers that are left open ---
+// --- open numbers ---
 
-// A name among those that lead to what lies there.
+// Whether the way to a place has this name as a key.
 static bool leads_by(const source *s, const char *name) {
     for (; s; s = s->parent)
         if (s->key && PyUnicode_Check(s->key) &&
@@ -572,8 +571,8 @@ static bool leads_by(const source *s, const char *name) {
     return false;
 }
 
-// Bits of number.h. Parameters have the sizes that their module was made with; of buffers the same
-// holds until they are seen to change.
+// Bits of number.h. Sizes of parameters stay as the module made them, and are not left open; sizes of
+// buffers are left open only after they were seen to change.
 static unsigned wanted(world *w, const source *s, PyObject *tensor) {
     if (Py_TYPE(tensor) == facts.parameter || leads_by(s, "_parameters"))
         return 0;
@@ -593,8 +592,8 @@ static status open_number(world *w, source *s, source_kind kind, int dim, int64_
     return ST_OK;
 }
 
-// The dimension whose size times stride the stride of `dim` is: of several the one that lies next
-// to it in memory. -1: none.
+// The dimension whose size times stride is the stride of `dim`; of several, the one nearest in
+// memory. -1: there is none.
 static int dim_within(const meta *m, int dim) {
     int found = -1;
     for (int i = 0; i < m->dims; i++) {
@@ -608,7 +607,7 @@ static int dim_within(const meta *m, int dim) {
     return found;
 }
 
-// Strides that follow from sizes that are left open, innermost first.
+// Opens the strides that follow from open sizes, innermost first.
 static status open_strides(world *w, source *s, unsigned bits, meta *m, open_dims *open) {
     uint32_t done = 0;
     for (int left = m->dims; left > 0; left--) {
@@ -677,8 +676,7 @@ PyObject *input_open(world *w, source *s, PyObject *tensor) {
 
 // --- attributes that are places ---
 
-// x.grad: torch's getter warns, which runs Python code, where x is no leaf: there is no such place
-// then.
+// x.grad is a place only if x is a leaf: else torch's getter warns, which runs Python code.
 PyObject *input_attribute(PyObject *tensor, PyObject *name) {
     if (!is_known_class(Py_TYPE(tensor)) || !read_leaf(tensor))
         return NULL;
@@ -699,7 +697,7 @@ bool input_sizes(PyObject *tensor, int64_t *dims, const int64_t **sizes, const i
     return true;
 }
 
-// --- what matters later ---
+// --- facts that are guarded later ---
 
 void inputs_guard_offsets(world *w) {
     torch_trace *t = w->torch;
