@@ -103,8 +103,8 @@ class Policy:
             return 0
         return numbers_left_open(self.dynamic)
 
-    # No entry fits a call. False: CPython runs this call; None: CPython runs all calls until a reset;
-    # an error goes to the caller.
+    # No entry fits a call. False: CPython runs this call; None: CPython runs all calls until a
+    # reset; an error goes to the caller.
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _ended.why = None
         if self._left(code, offset) or other_tracer():

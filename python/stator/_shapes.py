@@ -34,8 +34,8 @@ class Sizes(NamedTuple):
     strides: Sequence[Expr]
 
 
-# An input of a graph: a tensor with open sizes; None, a tensor that differs only in its values; or a
-# number.
+# An input of a graph: a tensor with open sizes; None, for a tensor that differs only in its
+# values; or a number.
 Input = Sizes | Expr | None
 
 
@@ -256,7 +256,7 @@ class Shapes(Env):
     # -- symbols --
 
     def _find_homes(self) -> Iterator[tuple[int, private.Source]]:
-        """Symbols that are a size or a stride of a tensor, with that place; the last place counts."""
+        """Symbols that are a size or stride of a tensor, with that place; the last place counts."""
         for index, symbol in enumerate(self._symbols):
             if found := _SIZE.fullmatch(symbol.text):
                 kind = private.TensorProperty[found[2].upper()]
