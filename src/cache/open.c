@@ -33,10 +33,10 @@ static bool is_allowed(PyObject *places, unsigned allowed) {
     return true;
 }
 
-// Puts `found` in the place of `best` if only numbers keep the entry from fitting, and fewer numbers
-// than in `best`. An entry that fails for other reasons too is no candidate, even if it has fewer
-// failures: an empty key-value cache is one failure, one that has grown is two for each layer.
-// Takes the reference of `found`.
+// Puts `found` in the place of `best` if only numbers keep the entry from fitting, and fewer
+// numbers than in `best`. An entry that fails for other reasons too is no candidate, even if it has
+// fewer failures: an empty key-value cache is one failure, one that has grown is two for each
+// layer. Takes the reference of `found`.
 static void keep_better(guard_misfits *best, guard_misfits found, unsigned allowed) {
     bool numbers = found.count > 0 && found.numbers && is_allowed(found.places, allowed);
     if (!numbers || (best->places && best->count <= found.count)) {

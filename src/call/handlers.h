@@ -1,5 +1,5 @@
-// Handlers of the HANDLED rows of rules.def. A handler does what the C callable of the row would do,
-// but through the door and the interpreter's own operations.
+// Handlers of the HANDLED rows of rules.def. A handler does what the C callable of the row would
+// do, but through the door and the interpreter's own operations.
 #pragma once
 
 #include "src/call/rules.h"

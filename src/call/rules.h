@@ -1,6 +1,7 @@
-// The rule of each C callable: what the callable may do during a trace. Rows are in rules.def. A row
-// is found by the underlying C function; the row of a slot wrapper, a __new__ function, a type or a
-// builtin of pybind11 by the object; the row of another callable C object by its type's __call__.
+// The rule of each C callable: what the callable may do during a trace. Rows are in rules.def. A
+// row is found by the underlying C function; the row of a slot wrapper, a __new__ function, a type
+// or a builtin of pybind11 by the object; the row of another callable C object by its type's
+// __call__.
 //
 // A STRUCT row speaks of the arguments behind self (or behind the class, of a __new__):
 //   first     protocols that native code applies to the first of them, and R_ flags
@@ -9,12 +10,13 @@
 //             given (P_CALL), to the function's results. Elements that cannot be made ready
 //             beforehand, because the argument is an iterator, come from a feed (feed.h) if the
 //             row says R_FEED; else the call breaks
-// P_NONE: native code only moves the argument. The argument may stay a lazy. All other arguments are
-// opened and made ready (protocol_open), which breaks for outside objects of C types that are not
-// known to be harmless. Self is always opened, and must be inside, immutable or a twin: an outside
-// object of a C type (RECORD_OBJECT) breaks, unless the row says R_FROZEN. The keyword arguments
-// `key` and `func` are called; other keyword arguments must be immutable builtins, or, with
-// R_KEYWORDS, are only moved. The result is a new object, an argument, or an element of an argument.
+// P_NONE: native code only moves the argument. The argument may stay a lazy. All other arguments
+// are opened and made ready (protocol_open), which breaks for outside objects of C types that are
+// not known to be harmless. Self is always opened, and must be inside, immutable or a twin: an
+// outside object of a C type (RECORD_OBJECT) breaks, unless the row says R_FROZEN. The keyword
+// arguments `key` and `func` are called; other keyword arguments must be immutable builtins, or,
+// with R_KEYWORDS, are only moved. The result is a new object, an argument, or an element of an
+// argument.
 #pragma once
 
 #include "src/graph/expr.h"
@@ -67,8 +69,8 @@ typedef struct rule_takes {
 #define NAMED(least, most) {least, most, TAKES_NAMES} // and keywords, which the handler looks at
 #define ANY NAMED(0, MANY)
 
-// The object that the C function itself changes. A guard keeps the identity of an outside object that
-// was written to, even where a later write restores it.
+// The object that the C function itself changes. A guard keeps the identity of an outside object
+// that was written to, even where a later write restores it.
 typedef enum rule_writes {
     W_UNSAID, // only in a row that forgot to say it
     W_NONE,
@@ -135,7 +137,8 @@ typedef struct rule {
 int rules_setup(void);
 // All rows in the order of the table; *count is their number.
 const rule *const *rules_all(size_t *count);
-// The object that a C method or slot wrapper is bound to (a function: its module). Borrowed, or NULL.
+// The object that a C method or slot wrapper is bound to (a function: its module). Borrowed, or
+// NULL.
 PyObject *rule_bound_to(PyObject *callable);
 // The descriptor of a bound method, to be called with self first; any other callable itself.
 PyObject *rule_unbound(const rule *row, PyObject *callable);
@@ -148,19 +151,20 @@ rule_gives rule_of_iterating(PyTypeObject *type);
 // W_NONE, W_SELF, … and the names of a set of states, as rules.def has them without the prefix.
 const char *rule_writes_name(rule_writes writes);
 PyObject *rule_state_names(unsigned state); // a new tuple of str
-// Rows that are not in rules.def: by object, by the name of an object in a module, by the definition
-// of a C function, and of all objects of a type. All are kept as long as the process lives.
+// Rows that are not in rules.def: by object, by the name of an object in a module, by the
+// definition of a C function, and of all objects of a type. All are kept as long as the process
+// lives.
 status rules_add(PyObject *callable, const rule *row);
 status rules_add_named(const char *module, const char *name, const rule *row);
 status rules_add_definition(PyMethodDef *method, const rule *row);
 status rules_add_instances(PyTypeObject *type, const rule *row);
-// The row for this call: `row`, or the one behind it (`otherwise`). NULL: there is none; or NULL with
-// an exception or a break.
+// The row for this call: `row`, or the one behind it (`otherwise`). NULL: there is none; or NULL
+// with an exception or a break.
 const rule *rule_applying(world *w, const rule *row, const call *c);
 
 // Does the call as the row says, for rows of all kinds: takes a bound C method apart (its self goes
-// through the door), makes the arguments ready, and checks the native call. New reference; NULL with
-// an exception or a break.
+// through the door), makes the arguments ready, and checks the native call. New reference; NULL
+// with an exception or a break.
 PyObject *rule_call(world *w, const rule *row, const call *c);
 
 // Containers whose elements can be made ready where they are (G_HELD).

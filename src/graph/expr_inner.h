@@ -14,8 +14,8 @@ typedef struct interval {
     int64_t low, high;
 } interval;
 
-// Facts about an expression that follow from decisions. The trail keeps earlier copies of the facts,
-// by which a rollback undoes decisions.
+// Facts about an expression that follow from decisions. The trail keeps earlier copies of the
+// facts, by which a rollback undoes decisions.
 typedef struct expr_facts {
     interval bounds; // of an int
     // A decision made the expression equal to `becomes`, or, if that is NULL, to the plain `value`.
@@ -44,8 +44,8 @@ struct expr {
     uint16_t depth, count;  // how deep operations are nested; how many words there are
     int64_t hint;           // or the bits of a double
     expr_facts facts;
-    // The current form by the facts of `now_version`: the expression `now`, or, if that is NULL, the
-    // plain `now_value` (a float or bool: its hint). And the bounds by the facts of
+    // The current form by the facts of `now_version`: the expression `now`, or, if that is NULL,
+    // the plain `now_value` (a float or bool: its hint). And the bounds by the facts of
     // `bounds_version`; for a bool `low` is the answer of number_known.
     uint32_t now_version, bounds_version;
     const expr *now;

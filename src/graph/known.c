@@ -1,6 +1,6 @@
-// Facts about symbols: guaranteed bounds, and facts that follow from decisions. A fact is a bound of
-// an expression, a rewrite of one expression into another, or the truth of a question. Each fact is
-// stored in its expression. The trail undoes facts.
+// Facts about symbols: guaranteed bounds, and facts that follow from decisions. A fact is a bound
+// of an expression, a rewrite of one expression into another, or the truth of a question. Each fact
+// is stored in its expression. The trail undoes facts.
 #include "src/graph/expr_inner.h"
 
 // --- bounds ---
@@ -786,8 +786,8 @@ static void learn(sizes *s, const expr *truth) {
         learn_not_negative(s, a);
 }
 
-// Notes a condition and learns from it. After a rewrite older conditions may tell more: the function
-// learns from all of them again.
+// Notes a condition and learns from it. After a rewrite older conditions may tell more: the
+// function learns from all of them again.
 static void note(sizes *s, number truth) {
     if (vec_push(&s->conditions, truth) != ST_OK) {
         s->failed = true;

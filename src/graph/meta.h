@@ -52,8 +52,8 @@ typedef struct meta_rule meta_rule;
 // The rule of this name; NULL if there is none. Names are those of torch's functions and methods.
 const meta_rule *meta_find(const char *name);
 PyObject *meta_names(void); // new tuple of str
-// `args` and `kwargs` as a node has them; kwargs may be NULL. Fails only as arithmetic on sizes does:
-// sizes_failed(known) says so then.
+// `args` and `kwargs` as a node has them; kwargs may be NULL. Fails only as arithmetic on sizes
+// does: sizes_failed(known) says so then.
 meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *known,
                        PyObject *args, PyObject *kwargs, meta_call *c);
 // Whether a tensor is known to lie in memory row by row, without gaps.

@@ -10,8 +10,8 @@
 // A question needs a `sizes`. If the answer depends on the values of the symbols, the hint answers
 // and a condition notes the answer. The conditions, and the facts that follow from them, belong to
 // the whole trace: `sizes` has them. Every graph of the trace points to the `sizes`; rules get it
-// from their call. Without a `sizes` (NULL) the hint answers and nothing is noted: texts, and checks
-// against fakes that have this call's sizes, do that.
+// from their call. Without a `sizes` (NULL) the hint answers and nothing is noted: texts, and
+// checks against fakes that have this call's sizes, do that.
 //
 // Strides are sizes: they are products of sizes, and rules compare the two. Storage offsets are
 // plain numbers: no rule computes with them, and their guard compares this call's value.

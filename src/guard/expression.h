@@ -1,6 +1,6 @@
 // A number that a guard program computes: a flat expression over places, as a Python object. The
-// object is the key of an EXPR source and the object of an EXPR guard. The places of its symbols are
-// sources, which get registers when a guard or the plan first needs the number.
+// object is the key of an EXPR source and the object of an EXPR guard. The places of its symbols
+// are sources, which get registers when a guard or the plan first needs the number.
 #pragma once
 
 #include "src/graph/expr.h"
@@ -20,8 +20,8 @@ bool dimension_read(source_kind kind, PyObject *tensor, Py_ssize_t dim, number *
 source *expression_place(PyObject *o, int index);
 // To be called once these sources have their registers.
 void expression_resolve(PyObject *o);
-// The value of the expression. False if there is none: a leaf has another type, a leaf or the result
-// is beyond 64 bits, or Python would raise.
+// The value of the expression. False if there is none: a leaf has another type, a leaf or the
+// result is beyond 64 bits, or Python would raise.
 bool expression_value(PyObject *o, PyObject *const *regs, number *value);
 // The expression as Python text; `texts` gives the text of a leaf. New str.
 typedef PyObject *(*leaf_text)(void *data, source *place, int reg);

@@ -1,5 +1,5 @@
-// Turns a tensor from outside into a guard and a graph input. The guard reads torch's memory, and runs
-// no Python code.
+// Turns a tensor from outside into a guard and a graph input. The guard reads torch's memory, and
+// runs no Python code.
 #include "src/torch/room.h"
 
 PyObject *int_tuple(const int64_t *items, int64_t count) {
@@ -22,8 +22,8 @@ typedef struct member {
     bool shared; // other inputs had the same storage
 } member;
 
-// A guard pass notes here where the memory of each input lies; the guard of an input compares it with
-// those of earlier inputs. Written only while the GIL is held and a pass runs.
+// A guard pass notes here where the memory of each input lies; the guard of an input compares it
+// with those of earlier inputs. Written only while the GIL is held and a pass runs.
 struct alias_group {
     int references;
     bool matters;     // an input is written to: inputs must share memory as when they were traced
@@ -59,7 +59,8 @@ static status alias_group_add(alias_group *g, extent e) {
     return vec_push(&g->each, added);
 }
 
-// Whether inputs `i` and `j` share memory as when they were traced; `j` is the first of its storage.
+// Whether inputs `i` and `j` share memory as when they were traced; `j` is the first of its
+// storage.
 static bool share_as_before(const alias_group *g, int i, int j) {
     const extent *a = &g->each.items[i].now, *b = &g->each.items[j].now;
     if (g->each.items[i].first == j)
@@ -571,8 +572,8 @@ static bool leads_by(const source *s, const char *name) {
     return false;
 }
 
-// Bits of number.h. Sizes of parameters stay as the module made them, and are not left open; sizes of
-// buffers are left open only after they were seen to change.
+// Bits of number.h. Sizes of parameters stay as the module made them, and are not left open; sizes
+// of buffers are left open only after they were seen to change.
 static unsigned wanted(world *w, const source *s, PyObject *tensor) {
     if (Py_TYPE(tensor) == facts.parameter || leads_by(s, "_parameters"))
         return 0;

@@ -133,7 +133,8 @@ typedef struct look {
     bool stateless;      // no state was set before it
 } look;
 
-// A stand-in that an operation returned (it was an argument), and the node that it stood for before.
+// A stand-in that an operation returned (it was an argument), and the node that it stood for
+// before.
 typedef struct moved {
     struct standin *standin; // borrowed from the trace
     node *was;               // strong
@@ -195,8 +196,8 @@ typedef struct torch_trace {
 // exception or a break.
 torch_trace *trace_of(world *w);
 
-// Python code of torch's runs between quiet_begin and quiet_end: its frames are no part of the trace,
-// and signals wait, since torch leaves modes on when a signal interrupts it.
+// Python code of torch's runs between quiet_begin and quiet_end: its frames are no part of the
+// trace, and signals wait, since torch leaves modes on when a signal interrupts it.
 typedef struct quiet {
     world *world; // the trace that goes on afterwards, or NULL
     unsigned long held;
@@ -300,8 +301,8 @@ status fakes_settle(world *w);
 // At the end of the trace: gives each node an example, for backends.
 status fakes_complete(world *w);
 // symbolic.c: torch's answer to a call, for all sizes that the arguments may have: a tensor, or
-// several in a container of type *whole (new reference). `args` and `kwargs` are as a node has them.
-// META_UNKNOWN, perhaps with an exception: the caller uses this call's sizes.
+// several in a container of type *whole (new reference). `args` and `kwargs` are as a node has
+// them. META_UNKNOWN, perhaps with an exception: the caller uses this call's sizes.
 meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
                            meta_call *m, PyObject **whole);
 void fakes_drop(torch_trace *t);
@@ -325,7 +326,8 @@ PyObject *opened_or_number(world *w, PyObject *o);
 int flag_of(PyObject *o, const char *name);
 // The argument with fakes in the place of nodes; new reference.
 PyObject *fakes_in(world *w, PyObject *argument);
-// An operation on fakes raised: makes the exception a break, or leaves one that must leave the trace.
+// An operation on fakes raised: makes the exception a break, or leaves one that must leave the
+// trace.
 void fake_failed(world *w, PyObject *target);
 PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs);
 
@@ -371,10 +373,11 @@ status operator_checked(world *w, const torch_trace *t);
 
 // Checks that the tensors that torch.autograd.grad derives by are from outside; else ST_BREAK.
 status hook_derive(world *w, const call *c);
-// To be called where the program needs a tensor's place in autograd's graph. ST_BREAK if a graph that
-// is compiled as a whole would hide the place.
+// To be called where the program needs a tensor's place in autograd's graph. ST_BREAK if a graph
+// that is compiled as a whole would hide the place.
 status hook_place(world *w, standin *s);
-// Checks that the program did not look at the dicts that held-back hooks will change; else ST_BREAK.
+// Checks that the program did not look at the dicts that held-back hooks will change; else
+// ST_BREAK.
 status hooks_end(world *w);
 
 // --- Python code behind nodes (bodies.c) ---
@@ -391,11 +394,11 @@ status bodies_end(world *w);
 // Begins a look at an autograd.Function. function_apply throws away the nodes that follow, or the
 // trace breaks before the instruction that calls it.
 status function_look(world *w);
-// Checks that no look is still on at the end of the trace. (A Function raised, and the program caught
-// the exception.) Else the trace is done again, and breaks before the Function.
+// Checks that no look is still on at the end of the trace. (A Function raised, and the program
+// caught the exception.) Else the trace is done again, and breaks before the Function.
 status function_end(world *w);
-// Checks that, in a graph that is compiled as a whole, no output has memory that a Function got as an
-// argument and returned.
+// Checks that, in a graph that is compiled as a whole, no output has memory that a Function got as
+// an argument and returned.
 status function_outputs(world *w, node *const *nodes, uint32_t count);
 
 // --- torch's state (state.c) ---

@@ -30,7 +30,8 @@ static sizes *world_sizes(world *w) {
 // int of 64 bits for "no bound"; differences and negatives of symbols must stay far from these.
 static const int64_t most = INT64_C(1) << 61;
 
-// Whether an expression may have the number. Python tells NaNs apart by identity; expressions cannot.
+// Whether an expression may have the number. Python tells NaNs apart by identity; expressions
+// cannot.
 static bool is_usable(number n) {
     return n.kind == NUMBER_FLOAT  ? n.hint.d == n.hint.d
            : n.kind == NUMBER_BOOL ? true

@@ -1,17 +1,18 @@
 // Open numbers: ints, floats and bools that may have other values in the next call.
 //
-// An open number is a lazy (record.h) that has an expression (expr.h). Its source is the place where
-// its symbol was found, or a computed place (SIZE, STRIDE, EXPR), which gives the number in a later
-// call. Code that only moves the number needs no special case: the plan loads the number from its
-// source. Code that opens the number with door_open gets the plain value: the number is settled,
-// and its value guarded. Only code that can do without the value calls door_number first.
+// An open number is a lazy (record.h) that has an expression (expr.h). Its source is the place
+// where its symbol was found, or a computed place (SIZE, STRIDE, EXPR), which gives the number in a
+// later call. Code that only moves the number needs no special case: the plan loads the number from
+// its source. Code that opens the number with door_open gets the plain value: the number is
+// settled, and its value guarded. Only code that can do without the value calls door_number first.
 #pragma once
 
 #include "src/graph/expr.h"
 
 #include "src/world/world.h"
 
-// Which numbers of the object at a place the terms of a trace want open (world_terms.symbolic): bits.
+// Which numbers of the object at a place the terms of a trace want open (world_terms.symbolic):
+// bits.
 enum {
     SYMBOLIC_SIZES = 0,       // bit d: the size of dimension d
     SYMBOLIC_STRIDES = 16,    // bit 16 + d: its stride
@@ -22,8 +23,9 @@ enum {
 unsigned world_symbolic(const world *w, const source *s);
 
 // Whether `o` is an open number. 1: *n is the number; `o` is a lazy that has an expression, or an
-// unopened lazy of an exact int (of 64 bits) or float at a place that the terms want open, which now
-// gets its symbol and a guard of its type. 0: `o` is no number, or a settled one. -1: error or break.
+// unopened lazy of an exact int (of 64 bits) or float at a place that the terms want open, which
+// now gets its symbol and a guard of its type. 0: `o` is no number, or a settled one. -1: error or
+// break.
 int door_number(world *w, PyObject *o, number *n);
 // Makes the symbol of a place whose number the caller has read. The number is at least low and at
 // most high: low is 0 for sizes.
