@@ -551,19 +551,70 @@ static void note_depth(world *w, const PyThreadState *ts) {
         w->inside.deepest = depth;
 }
 
+// What the caller expects of a frame of `what`, which is a function or a generator. A level of -1:
+// nothing, since another frame came first.
+static expectation take_expected(world *w, const py_frame *f, PyObject *what, bool *wanted) {
+    expectation expected = w->expected;
+    w->expected.of = NULL;
+    *wanted = expected.of == what;
+    if (!*wanted)
+        expected = (expectation){.level = -1};
+    if (expected.result == RUN_NATIVE && !py_frame_in_generator(f) && operator_calls(w, what))
+        expected.result = RUN_OPERATOR;
+    return expected;
+}
+
+// The frame may not be traced: it ends before its first instruction. `thrown` was on its way in.
+static PyObject *refuse_frame(run *r, bool throwing, py_raised thrown) {
+    if (throwing && !PyErr_Occurred()) // closing a generator of a trace that is over
+        py_put_on(thrown);
+    else if (!PyErr_Occurred())
+        PyErr_SetNone(world_break_error);
+    // What it delegates to could not be closed. It may be dying: CPython would tell the world.
+    if (throwing && PyErr_ExceptionMatches(world_break_error))
+        PyErr_SetNone(PyExc_GeneratorExit);
+    r->sp = py_frame_stack_pointer(r->frame);
+    return leave_unbegun(r);
+}
+
+// Finds the instruction at which the frame stands. False with an exception.
+static bool find_place(run *r, bool throwing) {
+    const world *w = r->world;
+    r->code = code_of(py_frame_code(r->frame));
+    r->real_end = r->level == 0 && w->roots.start->unit > 0 &&
+                  root_ends_for_real((code *)r->code, w->roots.start->unit);
+    r->failing = py_frame_last(r->frame);
+    r->pc = code_at(r->code, throwing ? r->failing : py_frame_next(r->frame));
+    r->sp = py_frame_stack_pointer(r->frame);
+    if (!r->pc && throwing)
+        r->pc = r->code->insns;
+    if (!r->pc)
+        PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions",
+                     r->code->py->co_name);
+    return r->pc != NULL;
+}
+
+static PyObject *run_from_place(run *r, bool throwing, bool wanted) {
+    world *w = r->world;
+    bool root = r->level >= 0 && !w->root;
+    if (root)
+        w->root = r;
+    w->run = r;
+    PyObject *result = r->level > 0 ? run_waiting(r) : run_frame(r, throwing, wanted);
+    w->run = r->below;
+    if (root)
+        w->root = NULL;
+    return result;
+}
+
 PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     world *w = world_here;
     if (UNLIKELY(!throwing && comes_from_outside(w, ts, f)))
         return run_handler(w, ts, f);
     PyObject *what =
         py_frame_in_generator(f) ? (PyObject *)py_frame_generator(f) : py_frame_function(f);
-    expectation expected = w->expected;
-    w->expected.of = NULL;
-    bool wanted = expected.of == what;
-    if (!wanted)
-        expected = (expectation){.level = -1};
-    if (expected.result == RUN_NATIVE && !py_frame_in_generator(f) && operator_calls(w, what))
-        expected.result = RUN_OPERATOR;
+    bool wanted;
+    expectation expected = take_expected(w, f, what, &wanted);
     lent_slots lent = interp_here.lent; // what comes first, in the call itself, is not the callee
     interp_here.lent.callee = NULL;
     py_raised thrown = {0}; // on its way into a generator
@@ -585,43 +636,13 @@ PyObject *trace_eval(PyThreadState *ts, py_frame *f, int throwing) {
     if (py_enter(ts, f, &r.entry, !wanted && !py_frame_in_generator(f)) < 0)
         return interp_end_frame(&r);
     note_depth(w, ts);
-    if (checked != ST_OK) {
-        if (throwing && !PyErr_Occurred()) // closing a generator of a trace that is over
-            py_put_on(thrown);
-        else if (!PyErr_Occurred())
-            PyErr_SetNone(world_break_error);
-        // What it delegates to could not be closed. It may be dying: CPython would tell the world.
-        if (throwing && PyErr_ExceptionMatches(world_break_error))
-            PyErr_SetNone(PyExc_GeneratorExit);
-        r.sp = py_frame_stack_pointer(f);
-        return leave_unbegun(&r);
-    }
+    if (checked != ST_OK)
+        return refuse_frame(&r, throwing, thrown);
     if (throwing)
         py_put_on(thrown);
     world_touch(w);
     if (r.result > RUN_OPERATOR && lent.callee == what)
         for (Py_ssize_t i = 0; i < lent.count; i++)
             py_slot_set(&lent.slots[i], NULL);
-    r.code = code_of(py_frame_code(f));
-    r.real_end = r.level == 0 && w->roots.start->unit > 0 &&
-                 root_ends_for_real((code *)r.code, w->roots.start->unit);
-    r.failing = py_frame_last(f);
-    r.pc = code_at(r.code, throwing ? r.failing : py_frame_next(f));
-    r.sp = py_frame_stack_pointer(f);
-    if (!r.pc && throwing)
-        r.pc = r.code->insns;
-    if (!r.pc) {
-        PyErr_Format(PyExc_SystemError, "%U: frame stands between instructions",
-                     r.code->py->co_name);
-        return interp_end_frame(&r);
-    }
-    bool root = r.level >= 0 && !w->root;
-    if (root)
-        w->root = &r;
-    w->run = &r;
-    PyObject *result = r.level > 0 ? run_waiting(&r) : run_frame(&r, throwing, wanted);
-    w->run = r.below;
-    if (root)
-        w->root = NULL;
-    return result;
+    return find_place(&r, throwing) ? run_from_place(&r, throwing, wanted) : interp_end_frame(&r);
 }
