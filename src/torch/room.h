@@ -179,12 +179,13 @@ typedef struct torch_trace {
     VEC(look) looks;           // innermost last
     VEC(moved) moved;          // while there are looks
     uint64_t shared;           // when a Function first returned memory of its argument; 0: never
-    uint64_t effects;    // how many of the world's writes were to tensors, or set torch's state
-    uint64_t lasting;    // when the last call with a lasting effect was recorded; 0: never
-    uint64_t written;    // when an input was last written to; 0: never
-    uint64_t asserted;   // when the first assertion became a node, see operators.c; 0: never
-    PyObject *contexts;  // strong: list of autocast contexts entered or left, see state.c; or NULL
-    PyObject *inference; // strong: list of inference modes entered and not left, or NULL
+    uint64_t effects;  // how many of the world's writes were to tensors, or set torch's state
+    uint64_t lasting;  // when the last call with a lasting effect was recorded; 0: never
+    uint64_t written;  // when an input was last written to; 0: never
+    uint64_t asserted; // when the first assertion became a node, see operators.c; 0: never
+    PyObject
+        *contexts; // strong: list of autocast contexts entered or left, see contexts.c; or NULL
+    PyObject *inference;          // strong: list of inference modes entered and not left, or NULL
     const graph *inference_scope; // the graph in which the outermost of them was entered, or NULL
     int inference_effects;        // effects of the calls in that graph since then
     PyObject *device;             // strong: the default device that is on, or NULL
@@ -412,6 +413,10 @@ PyObject *state_answer(world *w, PyObject *question);
 status state_answers(world *w, PyObject *question, PyObject *answer);
 // Asks each of a tuple of questions, since an operation depends on the answers.
 status state_matters(world *w, PyObject *questions);
+// Guards the answer to a call (function, *args).
+status state_guard_answer(world *w, PyObject *call, PyObject *answer);
+// The trace's dict of questions, (function, *args) → answer; borrowed, or NULL.
+PyObject *state_asked_so_far(world *w);
 // Saves the state before a setter runs; the end of the trace puts it back.
 status state_save(torch_trace *t);
 // Whether torch's state is as it was when the trace began.
@@ -430,6 +435,14 @@ void state_restore(torch_trace *t);
 void state_mend(torch_trace *t);
 // Removes a switch of grad mode from the graph if the next switch undoes it.
 status state_tidy(world *w, torch_trace *t);
+
+// --- autocast and inference mode (contexts.c) ---
+
+// At the end of a trace: ST_BREAK if inference mode is on, and the trace is done again and breaks
+// before the mode is entered.
+status inference_left(world *w, torch_trace *t);
+// Adds nodes that leave, or return to, the autocast contexts that the trace entered or left.
+status autocast_leave_all(world *w, torch_trace *t);
 
 // --- what all threads share (settings.c) ---
 
