@@ -68,6 +68,9 @@ class _Look:
         self.writes = False
         self.seen: dict[int, Any] = {}
         self.fresh: set[int] = set()  # functions whose first argument is made for each call
+        self.methods: set[int] = set()  # functions whose first argument is an object that is seen
+        self.faked: list[Any] = []  # functions that run on fakes, too
+        self.fakes: list[Any] = []  # functions for fakes, some of which are kernels, too
         self.functions = 0
 
     def touch(self, owner: Any, written: bool, *key: Any) -> None:
@@ -90,11 +93,15 @@ class _Look:
         definition = private.definition_of(op)
         if definition is not None:
             return [definition]
-        return [_kernel(op, key) for key in private.python_keys(op)]
+        kernels = {key: _kernel(op, key) for key in private.python_keys(op)}
+        self.faked += [f for key, f in kernels.items() if key in private.KEYS_OF_FAKES]
+        return list(kernels.values())
 
     def definition(self, op: Any) -> list[Any]:
-        kernels, formulas = private.functions_of(op)
+        kernels, formulas, fake = private.functions_of(op)
         self.fresh.update(map(id, formulas))
+        self.faked += formulas
+        self.fakes.append(fake)
         return [*kernels, *formulas]
 
     # -- objects --
@@ -154,6 +161,7 @@ class _Look:
         self.touch(o, False)
         if any(isinstance(v, classmethod) for v in vars(o).values()):
             self.used.append(o)
+        self.methods.update(map(id, vars(o).values()))
         return [*o.__bases__, *vars(o).values()]
 
     def function(self, f: types.FunctionType) -> list[Any]:
@@ -164,8 +172,10 @@ class _Look:
         self.functions += 1
         if self.functions > _MOST_FUNCTIONS:
             raise _Unknown("calls too many functions")
-        fresh = f.__code__.co_varnames[0] if id(f) in self.fresh else None
-        _Code(self, f.__code__, f.__globals__, cells, fresh).run()
+        code = _Code(self, f.__code__, f.__globals__, cells)
+        code.fresh = f.__code__.co_varnames[:1] if id(f) in self.fresh else ()
+        code.given = () if id(f) in self.methods else f.__code__.co_varnames[: code.parameters]
+        code.run()
         return [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
 
 
@@ -178,9 +188,12 @@ def _content(cell: Any) -> Any:
 class _Code:
     """One code object, and what its names mean."""
 
-    def __init__(self, look: _Look, code: Any, names: Any, cells: Any, fresh: Any = None):
+    fresh: tuple[str, ...] = ()  # parameters whose objects are made for the call
+    given: tuple[str, ...] = ()  # parameters that may be the operation's own
+
+    def __init__(self, look: _Look, code: Any, names: Any, cells: Any):
         self.look, self.code, self.names, self.cells = look, code, names, cells
-        self.fresh = fresh
+        self.parameters = code.co_argcount + code.co_kwonlyargcount
         self.all = [i for i in dis.get_instructions(code) if i.opname not in _KEPT_OUT]
 
     def run(self) -> None:
@@ -194,9 +207,7 @@ class _Code:
             elif i.opname == "IMPORT_NAME":
                 self.imported(at, i.argval)
             elif i.opname in _STORES or (i.opname == "BINARY_OP" and i.argrepr.endswith("=")):
-                before = self.all[at - 1]
-                own = before.opname == "LOAD_FAST" and before.argval == self.fresh
-                self.look.writes |= not own or i.opname != "STORE_ATTR"
+                self.store(i.opname, self.all[at - 1])
             elif i.opname in _GETS and i.argval == "__class__":
                 raise _Unknown("uses the class of an object")
             elif i.opname in _GETS and i.argval in _MUTATORS:
@@ -204,6 +215,16 @@ class _Code:
         for constant in self.code.co_consts:
             if isinstance(constant, types.CodeType):
                 _Code(self.look, constant, self.names, self.cells).run()
+
+    def store(self, opname: str, before: Any) -> None:
+        """A write to an object, which the instruction before has put on the stack."""
+        name = before.argval if before.opname.startswith("LOAD_FAST") else None
+        name = name[-1] if isinstance(name, tuple) else name
+        if opname == "STORE_ATTR" and name in self.fresh:
+            return
+        if opname == "STORE_ATTR" and name in self.given:
+            raise _Unknown(f"sets an attribute of its argument {name}")
+        self.look.writes = True
 
     # -- where objects come from --
 
@@ -334,17 +355,21 @@ def _kernel(op: Any, key: str) -> Any:
         raise _Unknown("is not known") from None
 
 
-def body_of(callable_: Any) -> tuple[str, str | None, tuple[Any, ...]] | None:
-    """The callable's name, what it does that cannot be looked through, and the places that it may
-    touch; None if it touches none."""
-    look = _Look()
+def body_of(callable_: Any) -> tuple[str, str | None, tuple[Any, ...], bool] | None:
+    """The callable's name, what it does that cannot be looked through, the places that it may
+    touch, and whether code that writes to some runs on fakes, too; None if it touches none."""
+    look, on_fakes = _Look(), _Look()
     name = getattr(callable_, "__qualname__", None) or str(callable_)
     try:
         look.use(callable_)
+        on_fakes.fresh = look.fresh
+        for function in (*look.faked, *(f for f in look.fakes if id(f) in look.seen)):
+            on_fakes.use(function)
     except _Unknown as unknown:
-        return name, str(unknown), ()
+        return name, str(unknown), (), True
     places = look.result()
-    return (name, None, places) if places else None
+    faked = any(place[1] for place in on_fakes.result())
+    return (name, None, places, faked) if places else None
 
 
 GLUE = (body_of,)

@@ -480,10 +480,11 @@ def overloads_of(packet: Any) -> list[str]:
     return list(packet.overloads())
 
 
-def functions_of(definition: Any) -> tuple[list[Any], list[Any]]:
-    """The kernels, and the functions that autograd calls with a context."""
+def functions_of(definition: Any) -> tuple[list[Any], list[Any], Any]:
+    """The kernels, the functions that autograd calls with a context, and the one for fakes."""
     formulas = [f for f in (definition._setup_context_fn, definition._backward_fn) if f]
-    return [definition._init_fn, *definition._backend_fns.values()], formulas
+    kernels = [definition._init_fn, *definition._backend_fns.values()]
+    return kernels, formulas, definition._abstract_fn
 
 
 def python_keys(op: Any) -> list[str]:
@@ -498,6 +499,10 @@ def python_keys(op: Any) -> list[str]:
 _ONE_OF = {"": "CPU", "CompositeImplicitAutograd": "CPU", "CompositeExplicitAutograd": "CPU",
            "CompositeExplicitAutogradNonFunctional": "CPU", "Autograd": "AutogradCPU"}  # fmt: skip
 _kernel = find("torch._C._dispatch_get_computed_kernel_for_dispatch_key")
+
+
+# Kernels of these keys run on fakes as well: what they call is what has a fake.
+KEYS_OF_FAKES = frozenset({"", "CompositeImplicitAutograd", "Autograd", "AutogradCPU"})
 
 
 def kernel_of(op: Any, key: str) -> Any:

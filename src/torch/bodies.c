@@ -24,7 +24,7 @@ static status refuse(world *w, PyObject *name, const char *why) {
 }
 
 // What the glue says of the callable: (name, what cannot be looked through or
-// None, places), or None.
+// None, places, whether code that writes runs on fakes), or None.
 static PyObject *ask(world *w, PyObject *callable) {
     quiet q;
     quiet_begin(&q);
@@ -69,7 +69,7 @@ status body_enters(world *w, PyObject *callable, bool faked) {
         return refuse(w, name, "may see what was written before");
     if (!writes_any(places))
         return ST_OK;
-    if (must_be_called(w, faked))
+    if (must_be_called(w, faked || PyTuple_GET_ITEM(said, 3) == Py_True))
         return refuse(w, name, "writes to what is outside of it");
     body b = {.name = name,
               .places = places,

@@ -551,3 +551,130 @@ FORMS = [
     as_custom_op, as_kernel, as_library, as_defined, as_nested, as_differentiable, as_allowed,
     as_function, as_checkpoint, as_module, as_override,
 ]  # fmt: skip
+
+
+# -- operations of other kinds, and the programs that call them --
+
+
+@torch.library.custom_op("stator_bodies::fills", mutates_args=("x",))
+def fills(x: Tensor) -> None:
+    x.add_(1)
+    LOG.append(1)
+
+
+@torch.library.custom_op("stator_bodies::raises", mutates_args=())
+def raises(x: Tensor) -> Tensor:
+    LOG.append("r")
+    if x.sum() > 4:
+        raise ValueError("big")
+    return x + 1
+
+
+@torch.library.custom_op("stator_bodies::many", mutates_args=())
+def many(xs: list[Tensor], n: int, s: str = "a") -> Tensor:
+    box.count += n
+    return torch.stack(xs).sum(0) * box.count
+
+
+@torch.library.custom_op("stator_bodies::tags", mutates_args=())
+def tags(x: Tensor) -> Tensor:
+    x.tag = 3  # type: ignore[attr-defined]
+    return x + 1
+
+
+@torch.library.custom_op("stator_bodies::sets_dtype", mutates_args=())
+def sets_dtype(x: Tensor) -> Tensor:
+    torch.set_default_dtype(torch.float64)
+    return x + 1
+
+
+@torch.library.custom_op("stator_bodies::noted", mutates_args=())
+def noted(x: Tensor) -> Tensor:
+    return x * 2
+
+
+def _note(ctx: Any, inputs: Any, output: Any) -> None:
+    """Runs on fakes, too, where the argument takes a gradient."""
+    LOG.append("setup")
+    ctx.factor = 2
+
+
+noted.register_autograd(lambda ctx, gradient: gradient * ctx.factor, setup_context=_note)
+
+
+@torch.library.triton_op("stator_bodies::tritons", mutates_args=())
+def tritons(x: Tensor) -> Tensor:
+    """Its body is what runs on fakes."""
+    TABLE["k"] += 1
+    return x * TABLE["k"]
+
+
+for _op in (raises, tags, sets_dtype, noted):
+    _op.register_fake(_like)
+many.register_fake(lambda xs, n, s="a": torch.empty_like(xs[0]))
+
+
+def o_fills(x):
+    fills(x)
+    y = x * len(LOG)
+    fills(x)
+    return y, x, len(LOG)
+
+
+def o_raises(x):
+    try:
+        y = raises(x)
+    except ValueError as error:
+        LOG.append(str(error))
+        y = x
+    return y, len(LOG)
+
+
+def o_raises_through(x):
+    LOG.append("a")
+    box.count += 1
+    y = raises(x)
+    LOG.append("z")
+    return y
+
+
+def o_many(x):
+    return many([x, x], 2) + box.count, many([x], n=3)
+
+
+def o_tags(x):
+    return tags(x), getattr(x, "tag", None)
+
+
+def o_sets_dtype(x):
+    try:
+        return sets_dtype(x) + torch.ones(2), torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def o_noted(x):
+    return noted(x) * len(LOG)
+
+
+def o_tritons(x):
+    return tritons(x) + TABLE["k"]
+
+
+def o_mapped(x):
+    return list(map(raises, [x * 0, x * 0])), len(LOG)
+
+
+def o_partial(x):
+    return functools.partial(raises, x * 0)(), len(LOG)
+
+
+def o_by_name(x):
+    ops = torch.ops.stator_bodies
+    return ops.raises(x * 0), ops.raises.default(x * 0), len(LOG)
+
+
+OTHERS = [
+    o_fills, o_raises, o_raises_through, o_many, o_tags, o_sets_dtype, o_noted, o_tritons,
+    o_mapped, o_partial, o_by_name,
+]  # fmt: skip
