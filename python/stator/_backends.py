@@ -365,7 +365,7 @@ class _Symbolic:
             shapes = _shapes.symbolic(self._symbols, inputs, examples, sources, self._conditions)
         else:
             shapes = _shapes.plain(examples, sources)
-        if shapes.has_symbols and (shown or _has_bodies(module)):
+        if shown or _has_bodies(module):
             shapes.run(module)
         handed = give(module, shapes, texts, backend)
         compiled = _keeping(handed.compiled, self._graph, handed.context)

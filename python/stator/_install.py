@@ -67,7 +67,7 @@ class TorchPolicy(_policy.Policy):
         self.export_fn = export_fn
 
     @property
-    def numbers(self) -> int:
+    def left_open(self) -> int:
         config = private.config
         if self.dynamic is None and not _policy.AUTOMATIC:
             return 0

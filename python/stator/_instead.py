@@ -172,7 +172,28 @@ def _is_fx_symbolic_tracing() -> bool:
     return False  # the other condition is that nothing is compiled
 
 
+def _tolist(self: Any) -> Any:
+    if self.dim() == 0:
+        return self.item()
+    return [_tolist(row) for row in self.unbind()]
+
+
+# Without the warning that it is deprecated, which would end the graph.
+
+
+def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
+    private.check(i >= 0, message)
+    if max is not None:
+        private.check(i <= max, message)
+
+
 ROWS: tuple[tuple[Any, Row], ...] = (
+    (private.TensorBase.tolist, ("listed", _tolist)),
+    (torch._check_is_size, ("instead", _check_is_size)),
+    (private.expect_true, ("expected", None)),
+    (private.guard_or_false, ("presumed", False)),
+    (private.guard_or_true, ("presumed", True)),
+    (private.statically_known_true, ("presumed", False)),
     *_RANGES,
     (_enter_range, ("state", "torch.profiler.record_function, and a profiler is on")),
     (_exit_range, ("state", "torch.profiler.record_function, entered before")),

@@ -22,8 +22,9 @@ Stack = tuple[tuple[str, int, str], ...] | None
 RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
 
 
-# Bits of compiler_numbers: leave open numbers that changed; all from the start; ints; floats.
-CHANGED, ALL, INTS, FLOATS = 1, 2, 4, 8
+# Bits of compiler_numbers: numbers that changed, all from the start; ints may be, floats; numbers
+# of tensors are in the graph, sizes that depend on values.
+CHANGED, ALL, INTS, FLOATS, SCALARS, SHAPES = 1, 2, 4, 8, 16, 32
 
 AUTOMATIC = True  # leaves numbers that change open if `dynamic` is None
 
@@ -43,6 +44,17 @@ def numbers_left_open(
         | (ALL if dynamic or all_from_start else 0)
         | (INTS if ints else 0)
         | (FLOATS if floats else 0)
+    )
+
+
+def captured() -> int:
+    """What values of tensors are in graphs, by torch's settings; where a graph may not end, all
+    are."""
+    config = sys.modules.get("torch._dynamo.config")
+    if config is None:
+        return 0
+    return (SCALARS if config.capture_scalar_outputs else 0) | (
+        SHAPES if config.capture_dynamic_output_shape_ops else 0
     )
 
 
@@ -67,17 +79,21 @@ def other_tracer() -> bool:
 
 _joined: dict[type, type] = {}
 
+# The errors of torch's Dynamo for reasons, where it has one of their own.
+_THEIRS = {"TENSOR_ERROR": "TorchRuntimeError", "UNBACKED": "UserError"}
+
 
 def unsupported(text: str, reason: str = "") -> Exception:
     """The error for a break; also an instance of torch's class if torch's Dynamo is loaded."""
     exc = sys.modules.get("torch._dynamo.exc")
     if exc is None:
         return Unsupported(text)
-    theirs = exc.TorchRuntimeError if reason == "TENSOR_ERROR" else exc.Unsupported
+    theirs = getattr(exc, _THEIRS.get(reason, "Unsupported"))
     if theirs not in _joined:
         bases = (Unsupported, theirs)
         _joined[theirs] = type(theirs.__name__, bases, {"__module__": "stator"})
-    error: Exception = _joined[theirs](text)
+    kind = (exc.UserErrorType.ANTI_PATTERN,) if theirs is exc.UserError else ()
+    error: Exception = _joined[theirs](*kind, text)
     return error
 
 
@@ -98,6 +114,10 @@ class Policy:
 
     @property
     def numbers(self) -> int:
+        return self.left_open | captured()
+
+    @property
+    def left_open(self) -> int:
         """Which numbers are left open: compiler_numbers of src/compile/compiler.h."""
         if self.dynamic is None and not AUTOMATIC:
             return 0

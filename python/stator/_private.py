@@ -75,9 +75,13 @@ from torch.fx._symbolic_trace import is_fx_tracing as is_fx_tracing
 from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
+from torch.fx.experimental.symbolic_shapes import (
+    compute_unbacked_bindings as compute_unbacked_bindings,
+)
 from torch.nn.modules import module as _module
 from torch.utils._device import DeviceContext as DeviceContext
 from torch.utils._device import _device_constructors
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils.hooks import RemovableHandle as RemovableHandle
 
 log = logging.getLogger("stator.torch")
@@ -194,6 +198,14 @@ def set_default_device(state: tuple[Any, Any]) -> None:
 
 dispatch_keys = get("torch._C._dispatch_keys")
 is_functorch_wrapped = get("torch._C._functorch.is_functorch_wrapped_tensor")
+expect_true = find("torch.fx.experimental.symbolic_shapes.expect_true")
+guard_or_false = find("torch.fx.experimental.symbolic_shapes.guard_or_false")
+guard_or_true = find("torch.fx.experimental.symbolic_shapes.guard_or_true")
+statically_known_true = find("torch.fx.experimental.symbolic_shapes.statically_known_true")
+check = get("torch._check")
+assert_scalar = get("torch.ops.aten._assert_scalar.default")
+sym_ite = get("torch.sym_ite")
+sym_size = get("torch.ops.aten.sym_size.int")
 assert_async = get("torch._assert_async")
 group_tensors = find("torch._C._group_tensors_by_device_and_dtype")
 module_call = get("torch.nn.Module._call_impl").__code__
@@ -281,6 +293,25 @@ fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 # `export`: a fake of a tensor without dimensions does not remember the tensor's value. (Since 2.14
 # it would; and a ShapeEnv would make a symbol of it, which backends may fix the value of.)
 _FORGETFUL: dict[str, Any] = {"export": True}
+
+
+def is_unbacked_symbol(found: Any) -> bool:
+    return symbol_is_type(found, (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT))
+
+
+def is_fresh_number(made: Any) -> bool:
+    """Whether it is a symbol, or for a bool whether a symbol is 1."""
+    expr = made.node.expr
+    truth = isinstance(made, torch.SymBool)
+    return bool(expr.args and expr.args[0].is_Symbol and expr.args[1] == 1
+                if truth else expr.is_Symbol)  # fmt: skip
+
+
+def shape_env(scalars: bool, shapes: bool) -> ShapeEnv:
+    """Whether the numbers of tensors, and sizes that depend on values, are symbols in it."""
+    return ShapeEnv(
+        tracked_fakes=[], allow_scalar_outputs=scalars, allow_dynamic_output_shape_ops=shapes
+    )
 
 
 def forgetful_mode(**settings: Any) -> FakeTensorMode:

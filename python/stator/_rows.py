@@ -56,7 +56,6 @@ METHODS: Rows = (
     ("hook", False, "retain_grad"),
     ("detach", "{}", "detach_"),
     ("value", ("NUMPY", "Tensor.{}"), "numpy __array__"),
-    ("value", ("TOLIST", "Tensor.{}"), "tolist"),
     ("value", _VALUE, """
         data_ptr __array_wrap__ __dlpack__ __contains__ __dlpack_device__ __format__ __repr__
         __hash__ __dir__ const_data_ptr _use_count is_set_to _is_view is_shared is_pinned

@@ -8,7 +8,7 @@ the backend's questions, and the answers become conditions for guards.
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import torch
@@ -21,10 +21,11 @@ from stator._versions import private
 class Symbol(NamedTuple):
     """A number from outside. Conditions and sizes name it by its index in the list of symbols."""
 
-    hint: int | float  # its value in this call
+    hint: Any  # its value in this call; None: nobody knows it
     text: str  # its place, as Python text
     low: int | None = None  # bounds that are guarded already
     high: int | None = None
+    unbacked: str | None = None  # one that only the graph knows: "int", "float" or "bool"
 
 
 class Sizes(NamedTuple):
@@ -85,10 +86,10 @@ def _is_read(expr: Expr) -> bool:
 class Env:
     """A ShapeEnv with symbols of the engine's. Torch's questions to it become conditions."""
 
-    def __init__(self, symbols: Sequence[Symbol], **settings: Any) -> None:
+    def __init__(self, symbols: Sequence[Symbol], scalars: bool, shapes: bool) -> None:
         self._symbols = list(symbols)
         self._hints = {i: symbol.hint for i, symbol in enumerate(symbols)}
-        self.env = private.ShapeEnv(tracked_fakes=[], **settings)
+        self.env = private.shape_env(scalars, shapes)
         self._pinned: set[int] = set()
         self._numbers: dict[int, Any] = {}  # SymInts and SymFloats, by symbol
         self._known: dict[Any, Expr] = {}  # sympy's symbol → the engine's expression
@@ -230,7 +231,7 @@ class Shapes(Env):
         examples: Sequence[Any],
         sources: Sequence[private.Source],
     ) -> None:
-        super().__init__(symbols)
+        super().__init__(symbols, True, True)
         self._inputs = [_plain_sizes(example) if given is None else given
                         for given, example in zip(inputs, examples, strict=True)]  # fmt: skip
         self.sources = list(sources)  # of sizes they become torch's own kind
@@ -415,7 +416,8 @@ class Shapes(Env):
         mode = private.forgetful_mode(shape_env=self.env)
         given = [self._another(mode, i) for i in range(len(self.examples))]
         with mode, private.decomposing(), contextlib.suppress(*private.fake_errors):
-            _Run(module).run(*given)
+            _Run(module, self.env).run(*given)
+        self.env.pending_fresh_unbacked_symbols.clear()
 
     def _another(self, mode: private.FakeTensorMode, i: int) -> Any:
         """Another fake of an input, with the same sizes."""
@@ -424,7 +426,8 @@ class Shapes(Env):
             return example
         context = self.contexts[i]
         fake = mode.from_tensor(example, source=context.tensor_source, symbolic_context=context)
-        fake.item_memo = self._fakes[i].item_memo
+        if self._fakes[i] is not None:
+            fake.item_memo = self._fakes[i].item_memo
         return fake
 
     # -- what the backend relied on --
@@ -474,10 +477,16 @@ def _plain_sizes(example: Any) -> Sizes | None:
 
 
 class _Run(torch.fx.Interpreter):
+    def __init__(self, module: torch.fx.GraphModule, env: private.ShapeEnv) -> None:
+        super().__init__(module)
+        self._env = env
+
     def run_node(self, n: torch.fx.Node) -> Any:
         value = super().run_node(n)
         if n.op != "output":
             n.meta["example_value"] = value
+            if bindings := private.compute_unbacked_bindings(self._env, value):
+                n.meta["unbacked_bindings"] = bindings
         return value
 
 
@@ -534,23 +543,139 @@ def symbolic(
 class Asking(Env):
     """The ShapeEnv of a trace, in which torch's operations are run on symbolic sizes."""
 
-    def __init__(self) -> None:
-        # A number or size that depends on values is an error, as it is with plain sizes.
-        super().__init__((), allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
-        self._conditions_told = 0
+    def __init__(self, scalars: bool, shapes: bool) -> None:
+        super().__init__((), scalars, shapes)
+        self._conditions_told = self._checks_told = 0
+        self._fresh: list[Any] = []  # numbers that the latest operation has made
+        self._unbacked: dict[Any, int] = {}  # the symbols of sympy's without a hint, by index
+        self._ignored: set[Any] = set()  # symbols that are in nothing that the program sees
+        self._checks: list[Expr] = []  # what must hold of them in each call
+        self._asserted: set[Any] = set()  # what torch said so far that must hold
+        self._unbacked_ranges: dict[Any, _expressions.Bounds] = {}
 
-    def learn(self, rows: Sequence[Any], conditions: Sequence[Expr]) -> None:
-        """All symbols and conditions of the trace so far; the first ones are known already."""
+    def learn(
+        self, rows: Sequence[Any], conditions: Sequence[Expr], checks: Sequence[Expr]
+    ) -> None:
+        """All symbols, conditions and checks of the trace so far; the first are known already."""
         for index in range(len(self._symbols), len(rows)):
             symbol = Symbol(*rows[index])
             self._symbols.append(symbol)
-            self._hints[index] = symbol.hint
-            self._add_number(index, self._make(index, symbol))
+            if symbol.unbacked:
+                self._add_unbacked(index, symbol)
+            else:
+                self._hints[index] = symbol.hint
+                self._add_number(index, self._make(index, symbol))
         self._first_ranges = self._ranges() | self._first_ranges
         self._tell(conditions[self._conditions_told :])
         self._conditions_told = len(conditions)
+        for check in checks[self._checks_told :]:
+            private.check(_expressions.evaluate(check, self._numbers))
+        self._checks_told = len(checks)
         self._pinned.clear()
+        self._fresh.clear()
         self._remember()
+
+    # -- numbers without a hint --
+
+    def _add_unbacked(self, index: int, symbol: Symbol) -> None:
+        """The one that the latest operation made, or, in a new environment, another."""
+        made = self._fresh.pop(0) if self._fresh else self._make_unbacked(symbol)
+        found = next(iter(made.node.expr.free_symbols))
+        own = _expressions.symbol(index)
+        self._numbers[index] = made
+        self._known[found] = ("int", own) if symbol.unbacked == "bool" else own
+        self._unbacked[found] = index
+
+    def _make_unbacked(self, symbol: Symbol) -> Any:
+        made: Any = getattr(self.env, f"create_unbacked_sym{symbol.unbacked}")()
+        self.env.pending_fresh_unbacked_symbols.clear()
+        if symbol.low is not None:
+            private.check(made >= symbol.low)
+        if symbol.high is not None:
+            private.check(made <= symbol.high)
+        return made
+
+    def keep_fresh(self, kept: Sequence[Any]) -> None:
+        """The others that the latest operation has made are of no interest to the program."""
+        self._ignored |= set(self.env.pending_fresh_unbacked_symbols) - set(kept)
+        self.env.pending_fresh_unbacked_symbols[:] = kept
+
+    def take_fresh(self, bound: Mapping[Any, Any]) -> list[tuple[Any, ...]]:
+        """The numbers that an operation has made: kind, least and greatest value. `bound`: what
+        each symbol is for the program; those that it cannot see are `Unknown`."""
+        rows: list[tuple[Any, ...]] = []
+        for found in self.env.pending_fresh_unbacked_symbols:
+            if found not in bound:
+                raise _expressions.Unknown(str(found))
+            made = bound[found]
+            kind = {torch.SymInt: "int", torch.SymFloat: "float", torch.SymBool: "bool"}[type(made)]
+            index = len(self._symbols) + len(rows)
+            low, high = self._range(found) if kind == "int" else (None, None)
+            own = _expressions.symbol(index)
+            self._known[found] = ("int", own) if kind == "bool" else own
+            self._fresh.append(made)
+            rows.append((kind, low, high))
+        self.env.pending_fresh_unbacked_symbols.clear()
+        return rows
+
+    def _range(self, found: Any) -> _expressions.Bounds:
+        known = self.env.var_to_range[found]
+        return _bound(known.lower), _bound(known.upper)
+
+    def _remember(self) -> None:
+        super()._remember()
+        self._checks.clear()
+        self._asserted = {one.expr for one in self._asserts()}
+        self._unbacked_ranges = {found: self._range(found) for found in self._unbacked
+                                 if found in self.env.var_to_range}  # fmt: skip
+
+    @property
+    def next_symbol(self) -> int:
+        return len(self._symbols)
+
+    def examples(self, among: frozenset[int]) -> Iterator[tuple[Expr, dict[int, Any]]]:
+        """Values for all symbols, in which one of `among` is -1, 0 or 1: as sizes, these mean
+        something else to operations than others do. With them: that the symbol is not that."""
+        for index in among.intersection(self._unbacked.values()):
+            symbol = self._symbols[index]
+            low = -1 if symbol.low is None else symbol.low
+            high = 1 if symbol.high is None else symbol.high
+            for value in range(max(low, -1), min(high, 1) + 1):
+                if symbol.unbacked == "int":
+                    others = {i: self._plain(self._symbols[i]) for i in self._unbacked.values()}
+                    yield ("ne", _expressions.symbol(index), value), {
+                        **self._hints, **others, index: value}  # fmt: skip
+
+    def _plain(self, symbol: Symbol) -> Any:
+        if symbol.unbacked != "int":
+            return {"float": 1.5, "bool": True}[symbol.unbacked or ""]
+        least = max(5, symbol.low or 0)
+        return least if symbol.high is None else min(least, symbol.high)
+
+    def _asserts(self) -> Iterator[Any]:
+        return (one for row in self.env.deferred_runtime_asserts.values() for one in row)
+
+    def _is_unbacked(self, found: Any) -> bool:
+        return any(private.is_unbacked_symbol(part) for part in found.free_symbols)
+
+    def _translated(self, found: Any) -> Iterator[Expr]:
+        if not self._ignored.isdisjoint(found.free_symbols):
+            return
+        if not self._is_unbacked(found):
+            yield from super()._translated(found)
+        else:  # nothing is known of the operation if there are no words for it
+            self._checks.append(_expressions.from_sympy(found, self._known))
+
+    def checks(self) -> list[Expr]:
+        """What operations relied on since `learn`, of numbers without a hint. After `asked`."""
+        for one in self._asserts():
+            if one.expr not in self._asserted and self._ignored.isdisjoint(one.expr.free_symbols):
+                self._checks.append(_expressions.from_sympy(one.expr, self._known))
+        for found, told in self._unbacked_ranges.items():
+            for op, old, new in zip(("ge", "le"), told, self._range(found), strict=True):
+                if new is not None and new != old:
+                    self._checks.append((op, self._known[found], new))
+        return [*dict.fromkeys(self._checks)]
 
     def _make(self, index: int, symbol: Symbol) -> Any:
         hint, source = symbol.hint, _sources.PlaceSource(f"{symbol.text} (symbol {index})")

@@ -139,6 +139,9 @@ def _glue() -> dict[str, Any]:
         "top_saved_hooks": private.top_saved_tensors_hooks,
         "is_grad_enabled": torch.is_grad_enabled,
         "assert_async": private.assert_async,
+        "assert_scalar": private.assert_scalar,
+        "sym_size": private.sym_size,
+        "sym_ite": private.sym_ite,
         "state_nodes": _state.NODES,
         "numbers": private.number_functions(),
         "unary": {

@@ -20,6 +20,7 @@ typedef struct entry {
     // strong, or NULL: the numbers that its trace was asked to leave open, as `open` of the cache
     PyObject *open;
     bool open_all; // and all sizes and ints, see world_terms
+    int captures;  // the values of tensors that may be in its graph, likewise
     bool dynamic;  // its guards leave a number open
     long hits;
     int held;     // number of runs of the entry now

@@ -152,7 +152,7 @@ static void force_break(compiler *c, const cache *k, world *w) {
 static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out) {
     if (pieces_inherit(k, f) < 0 || numbers_terms(c, k, out) < 0)
         return OUTCOME_ERROR;
-    world *w = product_world(c, out->open, out->open_all);
+    world *w = product_world(c, out->open, out->open_all, out->captures);
     if (!w)
         return OUTCOME_ERROR;
     w->terms.varying = k->varying;
@@ -231,6 +231,7 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
                  .misfits = made->misfits,
                  .open = made->open,
                  .open_all = made->open_all,
+                 .captures = made->captures,
                  .dynamic = made->dynamic,
                  .told = made->told,
                  .last = made->last,

@@ -92,6 +92,13 @@ int numbers_learn(compiler *c, cache *k, guard_frame *f, PyObject *reasons) {
     return done;
 }
 
+// A graph that may not end has them all, as stock's.
+static int captures_of(const compiler *c, int settings) {
+    bool whole = c->fullgraph;
+    return (whole || settings & NUMBERS_SCALARS ? CAPTURE_SCALARS : 0) |
+           (whole || settings & NUMBERS_SHAPES ? CAPTURE_SHAPES : 0);
+}
+
 // A copy, since another thread may add to the set while this one traces.
 int numbers_terms(const compiler *c, const cache *k, product *out) {
     int settings = settings_of(c);
@@ -99,6 +106,7 @@ int numbers_terms(const compiler *c, const cache *k, product *out) {
         return -1;
     Py_CLEAR(out->open);
     out->open_all = settings & NUMBERS_ALL;
+    out->captures = captures_of(c, settings);
     if (k->open && PyDict_GET_SIZE(k->open) > 0 && !(out->open = PyDict_Copy(k->open)))
         return -1;
     return 0;

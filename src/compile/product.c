@@ -35,12 +35,13 @@ void product_clear(product *p) {
     *p = (product){0};
 }
 
-world *product_world(const compiler *c, PyObject *open, bool all) {
+world *product_world(const compiler *c, PyObject *open, bool all, int captures) {
     world *w = world_new();
     if (!w)
         return NULL;
     w->terms.symbolic = open;
     w->terms.symbolic_all = all;
+    w->terms.captures = captures;
     w->terms.whole = c->fullgraph;
     w->terms.replayed = c->backend == Py_None;
     w->terms.handling = py_is_handling();

@@ -25,6 +25,7 @@ typedef struct product {
     PyObject *misfits; // strong, or NULL: why the older entries did not fit
     PyObject *open;    // see entry
     bool open_all;     // likewise
+    int captures;      // likewise
     bool dynamic;      // likewise
     PyObject *settled; // strong, or NULL: of what was open, the numbers that the trace settled
 } product;
@@ -43,8 +44,8 @@ policy_break break_of(world *w, PyCodeObject *co);
 void break_clear(policy_break *b);
 
 // product.c
-// `open`, which is borrowed, and `all`: the numbers to leave open, see entry.
-world *product_world(const compiler *c, PyObject *open, bool all);
+// `open`, which is borrowed, `all` and `captures`: see entry.
+world *product_world(const compiler *c, PyObject *open, bool all, int captures);
 // Traces the frame and up to `below` frames under it. If the trace cannot end where it broke, it is
 // done again in a new world, and breaks earlier.
 trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, product *out);

@@ -7,12 +7,12 @@
 
 static const number nothing = {0};
 
-// Adds the condition a op b, which must hold for the hints. False: it does not, or there is no
-// such expression.
+// Adds the condition a op b, which must hold for the hints. False: it does not, there is no
+// such expression, or the number has no hint and facts do not tell.
 static bool require(sizes *s, number_op op, number a, number b) {
     number truth;
-    return number_apply(s, op, a, b, &truth) && truth.hint.i != 0 && number_decide(s, truth) &&
-           !s->failed;
+    return number_apply(s, op, a, b, &truth) && !number_is_unbacked(truth) && truth.hint.i != 0 &&
+           number_decide(s, truth) && !s->failed;
 }
 
 // --- conversions ---
@@ -28,17 +28,19 @@ static bool count(sizes *s, number *n) {
     return operation(s, NUMBER_TO_INT, *n, nothing, n);
 }
 
-// Requires that an int, and the ints around it, are equal to a double.
+// Requires that an int, and the ints around it, are equal to a double. An int without a hint needs
+// neither: Python computes with it, in the graph.
 static bool require_exact(sizes *s, number n) {
     const int64_t most = (int64_t)1 << 53;
-    return n.kind != NUMBER_INT || (require(s, NUMBER_LE, n, number_int(most)) &&
-                                    require(s, NUMBER_GE, n, number_int(-most)));
+    return n.kind != NUMBER_INT || number_is_unbacked(n) ||
+           (require(s, NUMBER_LE, n, number_int(most)) &&
+            require(s, NUMBER_GE, n, number_int(-most)));
 }
 
 static bool require_finite(sizes *s, number n) {
     number size;
-    return number_apply(s, NUMBER_ABS, n, nothing, &size) &&
-           require(s, NUMBER_LE, size, number_float(DBL_MAX));
+    return number_is_unbacked(n) || (number_apply(s, NUMBER_ABS, n, nothing, &size) &&
+                                     require(s, NUMBER_LE, size, number_float(DBL_MAX)));
 }
 
 static bool to_int(sizes *s, number_op op, number a, number *n) {
@@ -183,8 +185,8 @@ static bool float_binary(sizes *s, number_op op, number a, number b, number *n) 
     if (!require_exact(s, a) || !require_exact(s, b) || !operation(s, op, a, b, n))
         return false;
     // asked whether it is NaN, a guard computes it, and fails where that raises
-    return op != NUMBER_POW || n->kind != NUMBER_FLOAT || require(s, NUMBER_EQ, *n, *n) ||
-           (!s->failed && require(s, NUMBER_NE, *n, *n));
+    return op != NUMBER_POW || n->kind != NUMBER_FLOAT || number_is_unbacked(*n) ||
+           require(s, NUMBER_EQ, *n, *n) || (!s->failed && require(s, NUMBER_NE, *n, *n));
 }
 
 // --- comparisons ---
@@ -259,8 +261,8 @@ static bool apply_unary(sizes *s, number_op op, number a, number *n) {
             !number_apply(s, NUMBER_LT, a, number_float(0.0), &negative) ||
             !number_apply(s, NUMBER_NOT, negative, nothing, &negative))
             return false;
-        return negative.hint.i && number_decide(s, negative) && !s->failed &&
-               operation(s, op, a, nothing, n);
+        return !number_is_unbacked(negative) && negative.hint.i && number_decide(s, negative) &&
+               !s->failed && operation(s, op, a, nothing, n);
     }
     default:
         break;
@@ -311,7 +313,8 @@ bool number_apply(sizes *s, number_op op, number a, number b, number *result) {
     }
     sizes_mark mark = sizes_now(s);
     bool fine = unary ? apply_unary(s, op, a, result) : apply_binary(s, op, a, b, result);
-    assert(!fine || (result->kind == hint.kind && bits_of(*result) == bits_of(hint)));
+    assert(!fine ||
+           (result->kind == hint.kind && (s->unbacked || bits_of(*result) == bits_of(hint))));
     if (!fine)
         sizes_rollback(s, mark); // the requirements are not needed: there is no result
     else if (result->kind == NUMBER_BOOL)

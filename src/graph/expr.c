@@ -25,6 +25,7 @@ void sizes_free(sizes *s) {
     PyMem_Free(s->table);
     vec_free(&s->conditions);
     vec_free(&s->trail);
+    vec_free(&s->facts);
     PyMem_Free(s);
 }
 
@@ -111,6 +112,7 @@ expr *intern_operation(sizes *s, number_op op, number a, number b, number hint) 
                  .a_kind = (uint8_t)a.kind,
                  .b_kind = (uint8_t)b.kind,
                  .count = 4,
+                 .unbacked = (a.e && a.e->unbacked) || (b.e && b.e->unbacked),
                  .depth = (uint16_t)(1 + (inner > other ? inner : other)),
                  .hint = (int64_t)bits_of(hint)};
     return intern(s, &like, words);
@@ -134,6 +136,7 @@ expr *intern_product(sizes *s, const expr *const *atoms, int count, int64_t hint
     for (int i = 0; i < count; i++) {
         words[i] = (uintptr_t)atoms[i];
         like.depth = atoms[i]->depth > like.depth ? atoms[i]->depth : like.depth;
+        like.unbacked |= atoms[i]->unbacked;
     }
     return intern(s, &like, words);
 }
@@ -141,9 +144,11 @@ expr *intern_product(sizes *s, const expr *const *atoms, int count, int64_t hint
 static expr like_sum(const term *terms, int count, int64_t hint) {
     expr like = {
         .form = FORM_SUM, .kind = NUMBER_INT, .count = (uint16_t)(2 * count), .hint = hint};
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         if (terms[i].of && terms[i].of->depth > like.depth)
             like.depth = terms[i].of->depth;
+        like.unbacked |= terms[i].of && terms[i].of->unbacked;
+    }
     return like;
 }
 
@@ -159,11 +164,13 @@ expr *find_sum(sizes *s, const term *terms, int count) {
     return s->room ? *slot_of(s, &like, words) : NULL;
 }
 
-bool sizes_symbol(sizes *s, void *place, number hint, int64_t low, int64_t high, number *symbol) {
+static bool add_symbol(sizes *s, void *place, number hint, bool unbacked, interval bounds,
+                       number *symbol) {
     uint64_t *known = map_get(&s->places, map_key(place)), word = (uintptr_t)place;
     expr like = {.form = FORM_SYMBOL,
                  .kind = (uint8_t)hint.kind,
                  .count = 1,
+                 .unbacked = unbacked,
                  .hint = (int64_t)bits_of(hint)};
     expr *e = known ? (expr *)(uintptr_t)*known : intern(s, &like, &word);
     if (!e || (!known && map_put(&s->places, map_key(place), map_key(e)) != ST_OK)) {
@@ -171,11 +178,51 @@ bool sizes_symbol(sizes *s, void *place, number hint, int64_t low, int64_t high,
         return false;
     }
     if (!known && hint.kind == NUMBER_INT) {
-        assert(low <= hint.hint.i && hint.hint.i <= high);
-        e->facts.bounds = (interval){low, high};
+        assert(unbacked || (bounds.low <= hint.hint.i && hint.hint.i <= bounds.high));
+        e->facts.bounds = bounds;
     }
     *symbol = whole(e);
     return true;
+}
+
+bool sizes_symbol(sizes *s, void *place, number hint, int64_t low, int64_t high, number *symbol) {
+    return add_symbol(s, place, hint, false, (interval){low, high}, symbol);
+}
+
+// --- symbols without a hint ---
+
+// A number to compute with where expressions want one: like a size, and of no importance.
+static number stand_in(number_kind kind, int index) {
+    return kind == NUMBER_FLOAT  ? number_float(1.5)
+           : kind == NUMBER_BOOL ? number_bool(true)
+                                 : number_int(8191 + index);
+}
+
+bool sizes_unbacked(sizes *s, void *place, number_kind kind, int64_t low, int64_t high,
+                    number *symbol) {
+    return add_symbol(s, place, stand_in(kind, s->unbacked++), true, (interval){low, high}, symbol);
+}
+
+bool sizes_has_unbacked(const sizes *s) {
+    return s && s->unbacked > 0;
+}
+
+bool number_is_unbacked(number n) {
+    return n.e && n.e->unbacked;
+}
+
+bool sizes_asked(const sizes *s, number *question) {
+    if (s && s->asked)
+        *question = whole(s->asked);
+    return s && s->asked;
+}
+
+int sizes_checks(const sizes *s) {
+    return (int)s->facts.count;
+}
+
+number sizes_checked(const sizes *s, int index) {
+    return s->facts.items[index];
 }
 
 // --- reading ---

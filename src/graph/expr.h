@@ -66,6 +66,22 @@ void sizes_free(sizes *s);
 // sizes are not negative. False with an exception.
 bool sizes_symbol(sizes *s, void *place, number hint, int64_t low, int64_t high, number *symbol);
 
+// A symbol without a hint (*unbacked*): only the graph will know its value, or nobody may rely on
+// this call's. Its hint, and that of every expression that it is part of, means nothing: facts alone
+// answer questions about it. One that facts do not answer is noted (sizes_asked), and whoever has
+// asked must not go on with the answer.
+bool sizes_unbacked(sizes *s, void *place, number_kind kind, int64_t low, int64_t high,
+                    number *symbol);
+bool sizes_has_unbacked(const sizes *s);
+bool number_is_unbacked(number n);
+// Whether such a question was asked and not taken back. *question is a bool, or the number whose
+// value was wanted.
+bool sizes_asked(const sizes *s, number *question);
+// What holds from now on because the graph checks it: a bool with an unbacked symbol in it.
+void sizes_check(sizes *s, number truth);
+int sizes_checks(const sizes *s);
+number sizes_checked(const sizes *s, int index);
+
 // *result = a op b. False without an exception: the result has no expression (the hint overflows 64
 // bits, the operation would raise, or Python's result is no int, float or bool). The caller then
 // settles the operands and computes as Python does. False with an exception: no memory. Where other
@@ -78,8 +94,8 @@ int number_known(sizes *s, number truth);
 // The same, but where the values of symbols matter, the hint answers and a condition notes the
 // answer. An int or float is true if it is not zero.
 bool number_decide(sizes *s, number truth);
-// Adds the condition that the number is equal to its hint. From now on the number is plain.
-void number_settle(sizes *s, number n);
+// Its value from now on, a plain number: what is known, or its hint on condition that it is that.
+number number_settle(sizes *s, number n);
 // The number as it is known now: plain, if its symbols have been settled meanwhile.
 number number_current(sizes *s, number n);
 
@@ -88,7 +104,8 @@ int sizes_conditions(const sizes *s);
 number sizes_condition(const sizes *s, int index);
 // A moment of the trace. sizes_rollback forgets all decisions since that moment.
 typedef struct sizes_mark {
-    int conditions, trail;
+    int conditions, trail, facts;
+    const expr *asked;
 } sizes_mark;
 sizes_mark sizes_now(const sizes *s);
 void sizes_rollback(sizes *s, sizes_mark to);

@@ -41,6 +41,7 @@ struct expr {
     uint8_t form, kind, op; // expr_form, number_kind, number_op
     uint8_t a_kind, b_kind; // of an operation: what its operands are
     bool busy;              // its current form is being made
+    bool unbacked;          // it has a symbol in it that has no hint: its own means nothing
     uint16_t depth, count;  // how deep operations are nested; how many words there are
     int64_t hint;           // or the bits of a double
     expr_facts facts;
@@ -71,7 +72,10 @@ struct sizes {
     uint32_t walks;   // through expressions, so far
     int deep;         // how many calls of bounds_of and the like are nested
     bool failed;
-    bool rewrote; // a rewrite was noted, so that conditions tell more
+    bool rewrote;      // a rewrite was noted, so that conditions tell more
+    int unbacked;      // how many symbols have no hint
+    const expr *asked; // the first question that only a hint could have answered, and has none
+    VEC(number) facts; // what the graph checks
     VEC(number) conditions;
     VEC(trail_entry) trail;
 };

@@ -178,7 +178,7 @@ static PyObject *method_now(sizes_object *o, PyObject *unused) {
 }
 
 static PyObject *method_rollback(sizes_object *o, PyObject *args) {
-    sizes_mark mark;
+    sizes_mark mark = {0}; // no test makes checks here
     if (!PyArg_ParseTuple(args, "ii", &mark.conditions, &mark.trail))
         return NULL;
     sizes_rollback(o->sizes, mark);

@@ -14,6 +14,8 @@ static bool is_open(sizes *known, const size *items, int count) {
 }
 
 bool given_is_open(const graph *g) {
+    if (sizes_has_unbacked(g->sizes))
+        return true;
     for (int i = 0; g->sizes && i < g->inputs; i++) {
         const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
         if (n->is_number || is_open(g->sizes, n->meta.sizes, n->meta.dims) ||
@@ -102,13 +104,36 @@ static bool add_conditions(given *g, PyObject *list) {
     return true;
 }
 
+static bool add_checks(given *g, PyObject *list) {
+    for (int i = 0; i < sizes_checks(g->sizes); i++)
+        if (!append(list, expr_to_object(sizes_checked(g->sizes, i), name_of, g)))
+            return false;
+    return true;
+}
+
 // INT64_MIN and INT64_MAX stand for "no bound".
 static PyObject *bound(int64_t value) {
     bool none = value == INT64_MIN || value == INT64_MAX;
     return none ? Py_NewRef(Py_None) : PyLong_FromLongLong(value);
 }
 
+static PyObject *unbacked_row(number n, PyObject *text) {
+    static const char *const kinds[] = {
+        [NUMBER_INT] = "int", [NUMBER_FLOAT] = "float", [NUMBER_BOOL] = "bool"};
+    int64_t low = INT64_MIN, high = INT64_MAX;
+    if (n.kind == NUMBER_INT)
+        expr_bounds(n.e, &low, &high);
+    PyObject *from = bound(low), *to = bound(high), *row = NULL;
+    if (from && to)
+        row = Py_BuildValue("(OOOOs)", Py_None, text, from, to, kinds[n.kind]);
+    Py_XDECREF(from);
+    Py_XDECREF(to);
+    return row;
+}
+
 static PyObject *symbol_row(number n, PyObject *text) {
+    if (number_is_unbacked(n))
+        return unbacked_row(n, text);
     if (n.kind == NUMBER_FLOAT)
         return Py_BuildValue("(dOOO)", n.hint.d, text, Py_None, Py_None);
     int64_t low = n.hint.i, high = n.hint.i;
@@ -138,10 +163,12 @@ static bool add_symbols(given *g, given_text text, PyObject *list) {
 
 PyObject *given_numbers(given *g, const graph *graph, given_text text) {
     PyObject *symbols = PyList_New(0), *inputs = PyList_New(0), *conditions = PyList_New(0);
-    PyObject *result = NULL;
-    if (symbols && inputs && conditions && (!graph || add_inputs(g, graph, inputs)) &&
-        add_conditions(g, conditions) && add_symbols(g, text, symbols))
-        result = PyTuple_Pack(3, symbols, inputs, conditions);
+    PyObject *checks = PyList_New(0), *result = NULL;
+    if (symbols && inputs && conditions && checks && (!graph || add_inputs(g, graph, inputs)) &&
+        add_conditions(g, conditions) && (graph || add_checks(g, checks)) &&
+        add_symbols(g, text, symbols))
+        result = PyTuple_Pack(4, symbols, inputs, conditions, checks);
+    Py_XDECREF(checks);
     Py_XDECREF(symbols);
     Py_XDECREF(inputs);
     Py_XDECREF(conditions);
@@ -167,6 +194,12 @@ static bool settle_all(given *g, PyObject *o) {
         if (!settle_all(g, PyTuple_GET_ITEM(o, i)))
             return false;
     return true;
+}
+
+bool given_name(given *g, number symbol) {
+    PyObject *name = name_of(g, expr_place(symbol.e));
+    Py_XDECREF(name);
+    return name != NULL;
 }
 
 bool given_take(given *g, PyObject *o, number *n) {

@@ -358,7 +358,7 @@ static bool rebuild_operation(sizes *s, expr *e, number *n) {
     number_op op = (number_op)e->op;
     if (a.kind != NUMBER_INT) { // an int that was made of a float or bool
         *n = number_int(e->hint);
-        return is_settled(s, a);
+        return !e->unbacked && is_settled(s, a);
     }
     a = now_of(a);
     if (!number_is_unary(op))
@@ -786,20 +786,50 @@ static void learn(sizes *s, const expr *truth) {
         learn_not_negative(s, a);
 }
 
-// Notes a condition and learns from it. After a rewrite older conditions may tell more: the
-// function learns from all of them again.
-static void note(sizes *s, number truth) {
-    if (vec_push(&s->conditions, truth) != ST_OK) {
-        s->failed = true;
-        return;
-    }
-    learn(s, truth.e);
+static void ask(sizes *s, const expr *question) {
+    if (!s->asked)
+        s->asked = question;
+}
+
+// What conditions and checks tell, once a rewrite lets them tell more.
+static void learn_all(sizes *s) {
+    for (uint32_t i = 0; i < s->conditions.count; i++)
+        learn(s, s->conditions.items[i].e);
+    for (uint32_t i = 0; i < s->facts.count; i++)
+        learn(s, s->facts.items[i].e);
+}
+
+static void learn_fully(sizes *s, const expr *truth) {
+    learn(s, truth);
     for (int round = 0; s->rewrote && !s->failed && round < 4; round++) {
         s->rewrote = false;
-        for (uint32_t i = 0; i < s->conditions.count; i++)
-            learn(s, s->conditions.items[i].e);
+        learn_all(s);
     }
     s->rewrote = false;
+}
+
+// A condition is noted as it was asked; rewrites since then let older ones tell more.
+// Every answer that comes from a hint comes by here, so no hint that means nothing gets away.
+static void note(sizes *s, number truth) {
+    if (truth.e->unbacked)
+        ask(s, truth.e);
+    else if (vec_push(&s->conditions, truth) != ST_OK)
+        s->failed = true;
+    else
+        learn_fully(s, truth.e);
+}
+
+void sizes_check(sizes *s, number truth) {
+    assert(truth.kind == NUMBER_BOOL);
+    if (!number_is_unbacked(truth) || known_truth(s, truth) >= 0)
+        return;
+    if (is_operation(truth.e, NUMBER_AND)) {
+        sizes_check(s, operand_of(truth.e, 0));
+        sizes_check(s, operand_of(truth.e, 1));
+    } else if (vec_push(&s->facts, truth) != ST_OK)
+        s->failed = true;
+    else
+        learn_fully(s, truth.e);
 }
 
 // --- decisions ---
@@ -836,16 +866,16 @@ static void decide_truth(sizes *s, number truth, bool wanted) {
 bool number_decide(sizes *s, number truth) {
     if (truth.e && truth.kind != NUMBER_BOOL &&
         !number_apply(s, NUMBER_TO_BOOL, truth, (number){0}, &truth)) {
-        number_settle(s, truth);
-        truth.e = NULL;
+        truth = number_settle(s, truth);
     }
     if (truth.kind == NUMBER_FLOAT)
         return truth.hint.d != 0;
     int known = known_truth(s, truth);
     bool answer = truth.hint.i != 0;
-    assert(known < 0 || known == answer || s->failed);
-    if (known < 0)
-        decide_truth(s, truth, answer);
+    assert(known < 0 || known == answer || s->failed || s->unbacked);
+    if (known >= 0)
+        return known;
+    decide_truth(s, truth, answer);
     return answer;
 }
 
@@ -863,21 +893,35 @@ static void settle_symbols(sizes *s, const expr *e, uint32_t number) {
     }
 }
 
-void number_settle(sizes *s, number n) {
+number number_settle(sizes *s, number n) {
+    n = number_current(s, n);
     number value = n, truth = n;
     value.e = NULL;
-    n = number_current(s, n);
     if (!n.e || s->failed)
-        return;
+        return value;
+    if (n.e->unbacked) {
+        ask(s, n.e);
+        return value;
+    }
     if (n.kind != NUMBER_BOOL &&
         !number_apply(s, n.kind == NUMBER_INT ? NUMBER_EQ : NUMBER_SAME, n, value, &truth)) {
         settle_symbols(s, n.e, ++s->walks); // the difference to its value does not fit 64 bits
-        return;
+        return value;
     }
     (void)number_decide(s, truth);
     expr_facts *facts = n.kind == NUMBER_FLOAT && !s->failed ? change(s, n.e) : NULL;
     if (facts)
         facts->rewritten = true;
+    return value;
+}
+
+// The value of an int that facts leave only one for; an expression where they leave more.
+static number only_value(number n) {
+    interval b = bounds_of(n);
+    number now = now_of(n);
+    if (now.e && b.low == b.high && !is_endless(b.low))
+        return number_int(b.low);
+    return now.e ? n : now;
 }
 
 // Whether all symbols of a float or bool are settled.
@@ -885,9 +929,11 @@ static bool is_settled(sizes *s, number n) {
     expr *e = own(n.e);
     if (!e)
         return true;
-    if (n.kind == NUMBER_INT) {
-        interval b = bounds_of(n);
-        return !now_of(n).e || (b.low == b.high && !is_endless(b.low));
+    if (e->unbacked)
+        return false;
+    if (n.kind == NUMBER_INT) { // what the graph checks may forbid the hint
+        number only = only_value(n);
+        return !only.e && (s->unbacked == 0 || only.hint.i == e->hint);
     }
     if (n.kind == NUMBER_BOOL ? known_truth(s, n) >= 0 : e->facts.rewritten)
         return true;
@@ -901,8 +947,16 @@ static bool is_settled(sizes *s, number n) {
     return !e->now;
 }
 
+// What is known goes before the hint.
 number number_current(sizes *s, number n) {
-    if (n.e && is_settled(s, n))
+    if (!n.e)
+        return n;
+    if (n.kind == NUMBER_INT)
+        return only_value(n);
+    int truth = n.kind == NUMBER_BOOL ? known_truth(s, n) : -1;
+    if (truth >= 0)
+        return number_bool(truth);
+    if (is_settled(s, n))
         n.e = NULL;
     return n;
 }
@@ -918,10 +972,13 @@ number sizes_condition(const sizes *s, int index) {
 }
 
 sizes_mark sizes_now(const sizes *s) {
-    return (sizes_mark){(int)s->conditions.count, (int)s->trail.count};
+    return (sizes_mark){(int)s->conditions.count, (int)s->trail.count, (int)s->facts.count,
+                        s->asked};
 }
 
 void sizes_rollback(sizes *s, sizes_mark to) {
+    s->asked = to.asked;
+    s->facts.count = (uint32_t)to.facts;
     if ((int)s->trail.count == to.trail && (int)s->conditions.count == to.conditions)
         return;
     while ((int)s->trail.count > to.trail) {

@@ -169,6 +169,9 @@ meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *k
     for (int i = 0; i < c->count; i++)
         if (!has_count(&c->results[i]))
             answer = META_UNKNOWN;
+    number question; // that nobody can answer: torch may know a way without
+    if (sizes_asked(known, &question))
+        answer = META_UNKNOWN;
     if (answer == META_UNKNOWN && known)
         sizes_rollback(known, mark); // nobody relies on what the rule asked
     return answer;

@@ -421,8 +421,15 @@ meta_answer meta_chunk(meta_call *c) {
 // --- what is asked ---
 
 // size(), size(dim), stride(), stride(dim); data: which of them.
+// Of what sizes and dtype tell, whether there are elements or not.
+static const meta *sized_at(const meta_call *c, int at) {
+    const PyObject *o = c->args[at];
+    const meta *m = o && is_node((PyObject *)o) ? &((const node *)o)->meta : NULL;
+    return m && m->dims >= 0 && dtype_is_known(m->dtype) ? m : NULL;
+}
+
 meta_answer meta_size(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = c->data == META_SIZES ? sized_at(c, 0) : tensor_at(c, 0);
     int64_t dim = 0;
     if (!m || !int_at(c, 1, &dim))
         return META_UNKNOWN;
@@ -437,13 +444,13 @@ meta_answer meta_size(meta_call *c) {
 }
 
 meta_answer meta_dim(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = sized_at(c, 0);
     c->number = size_of(m ? m->dims : 0);
     return m ? META_NUMBER : META_UNKNOWN;
 }
 
 meta_answer meta_count(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = sized_at(c, 0);
     if (!m)
         return META_UNKNOWN;
     c->number = meta_numel(m);
@@ -457,7 +464,7 @@ meta_answer meta_is_laid_out(meta_call *c) {
 }
 
 meta_answer meta_is_of(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
+    const meta *m = sized_at(c, 0);
     c->truth = m && (c->data == OF_FLOATS ? dtype_is_float(m->dtype) : dtype_is_complex(m->dtype));
     return m ? META_TRUTH : META_UNKNOWN;
 }

@@ -28,9 +28,7 @@ size size_apply(number_op op, size a, size b) {
     number n;
     if (s && number_apply(s, op, number_of_size(a), number_of_size(b), &n))
         return size_of_number(n);
-    size_settle(s, a);
-    size_settle(s, b);
-    return size_of(plain_value(op, a, b));
+    return size_of(plain_value(op, size_of(size_settle(s, a)), size_of(size_settle(s, b))));
 }
 
 size size_apply_div_up(size a, size b) {
@@ -68,13 +66,15 @@ bool size_decide(sizes *known, number_op op, size a, size b) {
     number truth, plain;
     bool fine = number_compute(op, number_int(a.hint), number_int(b.hint), &plain);
     assert(fine && plain.kind == NUMBER_BOOL);
-    if (!fine || !known || ask_quickly(op, a, b) >= 0)
+    int quick = known ? ask_quickly(op, a, b) : -1;
+    if (quick >= 0)
+        return quick;
+    if (!fine || !known)
         return plain.hint.i != 0;
     if (number_apply(known, op, number_of_size(a), number_of_size(b), &truth))
         return number_decide(known, truth);
-    size_settle(known, a);
-    size_settle(known, b);
-    return plain.hint.i != 0;
+    number left = number_int(size_settle(known, a)), right = number_int(size_settle(known, b));
+    return number_compute(op, left, right, &plain) && plain.hint.i != 0;
 }
 
 bool size_decide_multiple(sizes *known, size a, size b) {
@@ -85,7 +85,6 @@ bool size_decide_multiple(sizes *known, size a, size b) {
     return size_is_zero(known, size_apply(NUMBER_MOD, a, b));
 }
 
-void size_note(sizes *known, size a) {
-    if (known)
-        number_settle(known, number_of_size(a));
+int64_t size_note(sizes *known, size a) {
+    return known ? number_settle(known, number_of_size(a)).hint.i : a.hint;
 }

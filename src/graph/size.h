@@ -10,7 +10,8 @@
 // A question needs a `sizes`. If the answer depends on the values of the symbols, the hint answers
 // and a condition notes the answer. The conditions, and the facts that follow from them, belong to
 // the whole trace: `sizes` has them. Every graph of the trace points to the `sizes`; rules get it
-// from their call. Without a `sizes` (NULL) the hint answers and nothing is noted: texts, and
+// from their call. A question about a size without a hint (expr.h) stays unanswered, and the rule's
+// answer is not used. Without a `sizes` (NULL) the hint answers and nothing is noted: texts, and
 // checks against fakes that have this call's sizes, do that.
 //
 // Strides are sizes: they are products of sizes, and rules compare the two. Storage offsets are
@@ -45,7 +46,7 @@ size size_apply_div_up(size a, size b);
 int size_ask(number_op op, size a, size b);                   // as size_known
 bool size_decide(sizes *known, number_op op, size a, size b); // a comparison
 bool size_decide_multiple(sizes *known, size a, size b);
-void size_note(sizes *known, size a); // notes that the size is equal to its hint
+int64_t size_note(sizes *known, size a); // its value, which is relied on
 
 // --- arithmetic ---
 
@@ -120,7 +121,5 @@ static inline bool sizes_are(sizes *known, const size *a, const size *b, int cou
 // The value as a plain number, on which the trace relies from now on: the number of results of an
 // operation, or of rows to iterate over.
 static inline int64_t size_settle(sizes *known, size a) {
-    if (UNLIKELY(a.e))
-        size_note(known, a);
-    return a.hint;
+    return LIKELY(!a.e) ? a.hint : size_note(known, a);
 }

@@ -172,7 +172,7 @@ bool death_known(PyObject *o) {
 
 status deaths_guard_lazy(builder *b, PyObject *o) {
     lazy *l = (lazy *)o;
-    if (!is_lazy(o) || death_known(o))
+    if (!is_lazy(o) || death_known(o) || ((lazy *)o)->source->kind == SOURCE_GRAPH)
         return ST_OK;
     return deaths_guard(b, l->source, l->outside, DEATH_ITSELF, NULL, 0, 0);
 }

@@ -723,7 +723,31 @@ static status rebuild_computed(builder *b, PyObject *o, operand *out) {
     return remember(b, o, *out);
 }
 
+// The graph gives it. What is computed twice is two objects here, too.
+static status rebuild_unbacked(builder *b, PyObject *o, operand *out) {
+    number n = number_current(b->w->numbers.sizes, ((lazy *)o)->number);
+    if (is_made(b, o, out))
+        return ST_OK;
+    if (!n.e) {
+        PyObject *value = number_as_object(n);
+        status done = value ? build_constant(b, value, out) : ST_ERROR;
+        Py_XDECREF(value);
+        return done;
+    }
+    node *made = world_tensors->number(b->w, n);
+    if (!made)
+        return b->w->stop.broken ? ST_BREAK : ST_ERROR;
+    bool again = map_get(&b->nodes, map_key(made)) != NULL;
+    TRY(build_output(b, made, out));
+    if (again)
+        return rebuild_make(b, o, step_of(STEP_NUMBER_COPY, -1, *out, OPERAND_NONE), NULL, NULL,
+                            out);
+    return remember(b, o, *out);
+}
+
 status rebuild(builder *b, PyObject *o, operand *out) {
+    if (is_lazy(o) && ((lazy *)o)->source->kind == SOURCE_GRAPH)
+        return rebuild_unbacked(b, o, out);
     if (number_is_computed(o))
         return rebuild_computed(b, o, out);
     if (is_lazy(o))

@@ -313,6 +313,9 @@ status fakes_settle(world *w) {
     torch_trace *t = w->torch;
     if (!t || !t->late)
         return ST_OK;
+    if (sizes_has_unbacked(w->graph->sizes) && !t->checking)
+        return world_break_status(w, REASON_UNBACKED,
+                                  "an operation behind it is not known for all its values");
     t->late = false;
     quiet q;
     quiet_begin(&q);
@@ -359,7 +362,8 @@ status fakes_complete(world *w) {
     torch_trace *t = w->torch;
     if (!t->late)
         return ST_OK;
-    if (facts.check_rules) {
+    bool unbacked = sizes_has_unbacked(w->graph->sizes); // torch's fakes cannot run its operations
+    if (facts.check_rules && !unbacked) {
         t->checking = true;
         return fakes_settle(w);
     }

@@ -1,5 +1,7 @@
 // Open numbers as arguments of calls: placeholders for numbers that were read from outside, nodes
 // for computed numbers. The first use of a number makes its placeholder or node.
+#include "src/interp/run.h"
+
 #include "src/torch/room.h"
 
 PyObject *opened_or_number(world *w, PyObject *o) {
@@ -10,9 +12,10 @@ PyObject *opened_or_number(world *w, PyObject *o) {
 
 PyObject *number_value(world *w, const node *n) {
     const torch_trace *t = w->torch;
-    if (n->value.e && !t->checking)
-        number_settle(w->graph->sizes, n->value);
-    return number_as_object(n->value);
+    number value = n->value;
+    if (value.e && !t->checking)
+        value = number_settle(w->graph->sizes, value);
+    return numbers_guard(w) == ST_OK ? number_as_object(value) : NULL;
 }
 
 // Sizes of a tensor stand before the tensor, in the order of dimensions; other numbers stand where
@@ -33,7 +36,28 @@ int number_rank(world *w, const node *n) {
 
 // --- nodes ---
 
+// The size of what an operation has given, where no other way leads to it.
+static node *new_size(world *w, const torch_trace *t, number n) {
+    const source *place = expr_place(n.e);
+    for (uint32_t i = 0; i < t->unbacked.count; i++) {
+        const unbacked_size *u = &t->unbacked.items[i];
+        if (u->place != place)
+            continue;
+        PyObject *args = Py_BuildValue("(Oi)", u->of, u->dim), *stack = world_stack(w);
+        node *made = args && stack ? graph_call(w->graph, NODE_CALL_FUNCTION,
+                                                glue_function("sym_size"), args, NULL, NULL, stack)
+                                   : NULL;
+        Py_XDECREF(args);
+        Py_XDECREF(stack);
+        return made;
+    }
+    PyErr_SetString(PyExc_SystemError, "a number that no operation gives");
+    return NULL;
+}
+
 static node *new_symbol(world *w, number n) {
+    if (number_is_unbacked(n))
+        return new_size(w, w->torch, n);
     PyObject *name = input_name(w, expr_place(n.e));
     node *made = name ? graph_input(w->graph, NULL, name, NULL) : NULL;
     Py_XDECREF(name);
@@ -49,23 +73,38 @@ static PyObject *function_of(number_op op, number a, number b) {
     return functions ? PyDict_GetItemString(functions, number_op_names[op]) : NULL;
 }
 
+// New tuple; NULL with an exception or a break.
+static PyObject *arguments_of(world *w, number_op op, number a, number b) {
+    PyObject *left = number_argument(w, a), *args = NULL;
+    PyObject *right = left && !number_is_unary(op) ? number_argument(w, b) : NULL;
+    if (left && (right || number_is_unary(op)))
+        args = right ? PyTuple_Pack(2, left, right) : PyTuple_Pack(1, left);
+    Py_XDECREF(left);
+    Py_XDECREF(right);
+    return args;
+}
+
+// 1 or 0: sym_int() would ask a SymBool for its value.
+static PyObject *count_arguments(world *w, number truth) {
+    PyObject *argument = number_argument(w, truth);
+    PyObject *args = argument ? Py_BuildValue("(Oii)", argument, 1, 0) : NULL;
+    Py_XDECREF(argument);
+    return args;
+}
+
 static node *new_operation(world *w, number n) {
     number_op op;
     number a, b;
     if (!expr_split(n.e, &op, &a, &b))
         return new_symbol(w, n);
-    PyObject *function = function_of(op, a, b), *args = NULL;
+    bool counts = op == NUMBER_TO_INT && a.kind == NUMBER_BOOL;
+    PyObject *function = counts ? glue_function("sym_ite") : function_of(op, a, b);
     if (!function)
         return NULL;
-    PyObject *left = number_argument(w, a);
-    PyObject *right = left && !number_is_unary(op) ? number_argument(w, b) : NULL;
-    if (left && (right || number_is_unary(op)))
-        args = right ? PyTuple_Pack(2, left, right) : PyTuple_Pack(1, left);
+    PyObject *args = counts ? count_arguments(w, a) : arguments_of(w, op, a, b);
     PyObject *stack = args ? world_stack(w) : NULL;
     node *made =
         stack ? graph_call(w->graph, NODE_CALL_FUNCTION, function, args, NULL, NULL, stack) : NULL;
-    Py_XDECREF(left);
-    Py_XDECREF(right);
     Py_XDECREF(args);
     Py_XDECREF(stack);
     return made;
@@ -99,6 +138,101 @@ PyObject *number_argument(world *w, number n) {
     if (PyErr_Occurred() || w->stop.broken)
         return NULL;
     if (n.e)
-        number_settle(w->graph->sizes, n);
-    return number_as_object(n);
+        n = number_settle(w->graph->sizes, n);
+    return numbers_guard(w) == ST_OK ? number_as_object(n) : NULL;
+}
+
+status number_of_node(world *w, node *n, number symbol) {
+    torch_trace *t = w->torch;
+    n->is_number = true;
+    n->value = symbol;
+    return map_put(&t->numbers, map_key(symbol.e), map_key(n));
+}
+
+node *number_node(world *w, number n) {
+    PyObject *made = number_argument(w, n);
+    node *found = made && is_node(made) ? (node *)made : NULL;
+    if (made && !found)
+        world_break(w, REASON_UNBACKED, "a number in a graph within a graph");
+    Py_XDECREF(made); // the graph's
+    return found;
+}
+
+PyObject *value_of_tensor(world *w, PyObject *o) {
+    PyObject *item = PyObject_GetAttrString((PyObject *)facts.base, "item");
+    PyObject *name = item ? PyUnicode_InternFromString("item") : NULL;
+    PyObject *value = NULL;
+    if (name)
+        value = record_call(w, NODE_CALL_METHOD, name,
+                            &(call){.callable = item, .args = &o, .given = 1});
+    Py_XDECREF(item);
+    Py_XDECREF(name);
+    return value;
+}
+
+// As a list of numbers, if the graph may have them.
+PyObject *call_listed(world *w, const call *c) {
+    if (w->terms.captures & CAPTURE_SCALARS)
+        return call_other(w, c->rule->extra, c);
+    return world_break(w, REASON_TOLIST, "Tensor.tolist");
+}
+
+// --- what the graph checks ---
+
+status record_check(world *w, number truth) {
+    sizes *known = w->graph->sizes;
+    truth = number_current(known, truth);
+    if (!truth.e)
+        return truth.hint.i ? ST_OK
+                            : world_break_status(w, REASON_TENSOR_ERROR, "a check is not met");
+    torch_trace *t = w->torch;
+    node *condition = number_node(w, truth);
+    PyObject *message =
+        condition ? PyUnicode_FromFormat("Runtime assertion failed for %U", condition->name) : NULL;
+    PyObject *args = message ? PyTuple_Pack(2, condition, message) : NULL;
+    node *made = args ? record_fallible(w, glue_function("assert_scalar"), args) : NULL;
+    Py_XDECREF(message);
+    Py_XDECREF(args);
+    if (!made)
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
+    Py_DECREF(made); // the graph's
+    if (!t->asserted && w->run)
+        t->asserted = w->run->started;
+    sizes_check(known, truth);
+    return sizes_failed(known) ? ST_ERROR : ST_OK;
+}
+
+// --- what a program says of numbers: torch.fx.experimental.symbolic_shapes ---
+
+// The number that the only argument is, or a plain one. False: it is none, or an exception is set.
+static bool argument_of(world *w, const call *c, number *n) {
+    int open = c->given == 1 && is_lazy(c->args[0]) ? door_number(w, c->args[0], n) : 0;
+    if (open != 0)
+        return open > 0;
+    PyObject *o = c->given > 0 ? door_open(w, c->args[0]) : NULL;
+    return o && number_from_object(o, n);
+}
+
+static PyObject *not_a_number(world *w) {
+    return PyErr_Occurred()
+               ? NULL
+               : world_break(w, REASON_TENSOR_OPERATION, "of something that is no bool");
+}
+
+// expect_true: what torch._check and its like come to.
+PyObject *call_expected(world *w, const call *c) {
+    number n;
+    if (!argument_of(w, c, &n) || n.kind != NUMBER_BOOL)
+        return not_a_number(w);
+    if (!number_is_unbacked(n))
+        return Py_NewRef(c->args[0]);
+    return trace_of(w) && record_check(w, n) == ST_OK ? Py_NewRef(Py_True) : NULL;
+}
+
+// guard_or_false, guard_or_true; `extra`: what they say where no fact tells.
+PyObject *call_presumed(world *w, const call *c) {
+    number n;
+    if (!argument_of(w, c, &n) || n.kind != NUMBER_BOOL)
+        return not_a_number(w);
+    return Py_NewRef(number_is_unbacked(n) ? c->rule->extra : c->args[0]);
 }

@@ -679,6 +679,12 @@ static bool asks_for_memory(const char *name) {
            strncmp(name, "as_strided", strlen("as_strided")) == 0;
 }
 
+// A view of other sizes depends on sizes and strides alone; one of another dtype on more.
+static bool is_reshaping(PyObject *args, PyObject *kwargs) {
+    return !kwargs && PyTuple_GET_SIZE(args) > 1 &&
+           Py_TYPE(PyTuple_GET_ITEM(args, 1)) != facts.dtype;
+}
+
 static const char *name_of(PyObject *callable) {
     if (PyCFunction_Check(callable))
         return ((PyCFunctionObject *)callable)->m_ml->ml_name;
@@ -855,25 +861,59 @@ static bool is_refused(world *w, const entering *c) {
     return refused;
 }
 
-// The same, where no rule does and sizes are left open.
-static bool by_symbols(world *w, const entering *c, PyObject **result) {
-    meta_call m;
-    PyObject *whole = NULL;
+// A number that the call gives: its node is the symbol's.
+static PyObject *number_by_symbols(world *w, const entering *c, const symbolic_answer *a) {
+    node *n = add_by_rule(w, c, NULL);
+    bool fine = n && number_of_node(w, n, a->fresh[0].symbol) == ST_OK;
+    Py_XDECREF(n); // the graph's
+    return fine ? number_object(w, a->number) : NULL;
+}
+
+// Where the sizes are found that only the graph knows.
+static status note_fresh(torch_trace *t, const symbolic_answer *a, PyObject *result) {
+    for (int i = 0; i < a->fresh_count; i++) {
+        PyObject *of = a->whole ? PySequence_Fast_GET_ITEM(result, a->fresh[i].of) : result;
+        unbacked_size u = {expr_place(a->fresh[i].symbol.e), ((standin *)of)->node,
+                           a->fresh[i].dim};
+        TRY(vec_push(&t->unbacked, u));
+    }
+    return ST_OK;
+}
+
+static PyObject *tensors_by_symbols(world *w, const entering *c, const symbolic_answer *a) {
+    PyObject *result = a->whole ? items_in(tuple_by_rule(w, c, &a->call), a->whole)
+                                : new_by_rule(w, c, &a->call.results[0]);
+    if (result && note_fresh(w->torch, a, result) != ST_OK)
+        Py_CLEAR(result);
+    return result;
+}
+
+// Checks come behind the call: they may be about what it gives.
+static PyObject *add_by_symbols(world *w, const entering *c, const symbolic_answer *a) {
+    add_effects(w, w->torch, a->call.effects);
+    PyObject *result = a->is_number ? number_by_symbols(w, c, a) : tensors_by_symbols(w, c, a);
+    for (uint32_t i = 0; result && i < a->checks.count; i++)
+        if (record_check(w, a->checks.items[i]) != ST_OK)
+            Py_CLEAR(result);
+    return result;
+}
+
+// The same, where no rule does and sizes are left open; or where the call wants values that only
+// the graph will know.
+static bool by_symbols(world *w, const entering *c, bool values, PyObject **result) {
+    symbolic_answer a = {0};
     meta_answer answer = META_UNKNOWN;
     *result = NULL;
-    if (state_is_plain() && !asks_for_memory(name_of(c->callable)))
-        answer = symbolic_infer(w, c->callable, c->given.args, c->given.kwargs, &m, &whole);
+    const char *name = name_of(c->callable);
+    bool reshapes = strcmp(name, "view") == 0 && is_reshaping(c->given.args, c->given.kwargs);
+    if (state_is_plain() && (reshapes || !asks_for_memory(name)))
+        answer = symbolic_infer(w, c->callable, c->given.args, c->given.kwargs, values, &a);
+    if (answer != META_UNKNOWN && !sizes_failed(w->graph->sizes))
+        *result = add_by_symbols(w, c, &a);
+    symbolic_clear(&a);
     if (answer == META_UNKNOWN && PyErr_Occurred())
         return is_refused(w, c) || PyErr_Occurred();
-    if (answer == META_UNKNOWN)
-        return false;
-    if (!sizes_failed(w->graph->sizes)) {
-        add_effects(w, w->torch, m.effects);
-        *result =
-            whole ? items_in(tuple_by_rule(w, c, &m), whole) : new_by_rule(w, c, &m.results[0]);
-    }
-    Py_XDECREF(whole);
-    return true;
+    return answer != META_UNKNOWN;
 }
 
 // --- by torch ---
@@ -903,10 +943,17 @@ static bool is_answer(PyObject *result) {
     return result != Py_None && shape_of(result) == SHAPE_PLAIN;
 }
 
-static PyObject *run_late(world *w, torch_trace *t, const entering *c) {
+// Without history, and then with it. Where torch wants the values of tensors, and the graph may have
+// what depends on them, *by_values is what it gives, and NULL comes back.
+static PyObject *run_late(world *w, torch_trace *t, const entering *c, PyObject **by_values) {
     PyObject *result = run_recording(w, t, c->callable, &c->given);
     if (!result && (w->stop.broken || !PyErr_Occurred() || error_stays(w)))
         return NULL;
+    if (!result && w->terms.captures && PyErr_ExceptionMatches(facts.data_dependent)) {
+        PyErr_Clear();
+        if (by_symbols(w, c, true, by_values))
+            return NULL;
+    }
     if (result && !is_answer(result))
         return result;
     Py_XDECREF(result);
@@ -916,7 +963,8 @@ static PyObject *run_late(world *w, torch_trace *t, const entering *c) {
 
 static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
     bool late = t->late && !asks_for_memory(name_of(c->callable));
-    PyObject *fake = late ? run_late(w, t, c) : settle_and_run(w, t, c), *result = NULL;
+    PyObject *result = NULL;
+    PyObject *fake = late ? run_late(w, t, c, &result) : settle_and_run(w, t, c);
     if (fake && note_effects(w, t) == ST_OK)
         result = finish(w, c, fake);
     Py_XDECREF(fake);
@@ -966,7 +1014,7 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
         t->pending &= EFFECT_UNKNOWN; // the caller's word
     if (fine && t->late && changes_argument(a->callable, &c.given))
         fine = fakes_settle(w) == ST_OK;
-    if (fine && !(t->late && (by_rule(w, &c, &result) || by_symbols(w, &c, &result))))
+    if (fine && !(t->late && (by_rule(w, &c, &result) || by_symbols(w, &c, false, &result))))
         result = by_torch(w, t, &c);
     if (result && (note_strides(w, t, &c) != ST_OK || numbers_guard(w) != ST_OK))
         Py_CLEAR(result);
@@ -980,6 +1028,10 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given) {
     return record_call(w, NODE_CALL_FUNCTION, function,
                        &(call){.callable = function, .args = args, .given = given});
+}
+
+node *record_fallible(world *w, PyObject *function, PyObject *args) {
+    return new_call(w, NODE_CALL_FUNCTION, function, args, NULL, NULL);
 }
 
 // Torch's own switches do not fail.

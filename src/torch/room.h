@@ -155,30 +155,38 @@ typedef struct late_call {
     bool by_rule;       // a rule gave its result
 } late_call;
 
+// A symbol that is the size of what an operation has given.
+typedef struct unbacked_size {
+    const source *place;
+    node *of; // borrowed from the graph
+    int dim;
+} unbacked_size;
+
 typedef struct torch_trace {
-    PyObject *mode;            // strong: FakeTensorMode, or NULL until the first fake
-    PyObject *before;          // strong: the thread's state before the first setter, or NULL
-    bool late;                 // fakes are made only where they are needed, see fakes.c
-    VEC(late_call) calls;      // operations so far, while `late`
-    map owners;                // node → standin
-    map standins;              // fake → standin
-    map looked;                // source → rank of the input that it may become
-    VEC(PyObject *) all;       // strong: every stand-in of this trace
-    VEC(PyObject *) living;    // borrowed: results of calls that the program still holds
-    map numbers;               // expression → node of the graph that computes it
-    given given;               // the symbols that torch knows, see symbolic.c
-    PyObject *runner;          // strong: runs operations on symbolic sizes; or NULL
-    bool checking;             // fakes are made only to check rules: they settle no number
-    int pending;               // effects of the call that is about to be recorded
-    bool unlike;               // see inputs_changed
-    bool odd_strides;          // computed tensors may have other strides than their fakes
-    struct alias_group *group; // of all inputs
-    uint64_t keys[2];          // the thread's dispatch keys when the trace began
-    void *state;               // borrowed from the guards: the data of the state guard
-    PyObject *asked;           // strong: dict of questions, (function, *args) → answer, or NULL
-    VEC(look) looks;           // innermost last
-    VEC(moved) moved;          // while there are looks
-    uint64_t shared;           // when a Function first returned memory of its argument; 0: never
+    PyObject *mode;              // strong: FakeTensorMode, or NULL until the first fake
+    PyObject *before;            // strong: the thread's state before the first setter, or NULL
+    bool late;                   // fakes are made only where they are needed, see fakes.c
+    VEC(late_call) calls;        // operations so far, while `late`
+    map owners;                  // node → standin
+    map standins;                // fake → standin
+    map looked;                  // source → rank of the input that it may become
+    VEC(PyObject *) all;         // strong: every stand-in of this trace
+    VEC(PyObject *) living;      // borrowed: results of calls that the program still holds
+    map numbers;                 // expression → node of the graph that computes it
+    given given;                 // the symbols that torch knows, see symbolic.c
+    PyObject *runner;            // strong: runs operations on symbolic sizes; or NULL
+    VEC(unbacked_size) unbacked; // sizes of results that only the graph knows
+    bool checking;               // fakes are made only to check rules: they settle no number
+    int pending;                 // effects of the call that is about to be recorded
+    bool unlike;                 // see inputs_changed
+    bool odd_strides;            // computed tensors may have other strides than their fakes
+    struct alias_group *group;   // of all inputs
+    uint64_t keys[2];            // the thread's dispatch keys when the trace began
+    void *state;                 // borrowed from the guards: the data of the state guard
+    PyObject *asked;             // strong: dict of questions, (function, *args) → answer, or NULL
+    VEC(look) looks;             // innermost last
+    VEC(moved) moved;            // while there are looks
+    uint64_t shared;             // when a Function first returned memory of its argument; 0: never
     uint64_t effects;  // how many of the world's writes were to tensors, or set torch's state
     uint64_t lasting;  // when the last call with a lasting effect was recorded; 0: never
     uint64_t written;  // when an input was last written to; 0: never
@@ -301,11 +309,24 @@ status fakes_note(world *w, node *n, PyObject *callable, bool by_rule);
 status fakes_settle(world *w);
 // At the end of the trace: gives each node an example, for backends.
 status fakes_complete(world *w);
-// symbolic.c: torch's answer to a call, for all sizes that the arguments may have: a tensor, or
-// several in a container of type *whole (new reference). `args` and `kwargs` are as a node has
-// them. META_UNKNOWN, perhaps with an exception: the caller uses this call's sizes.
+// symbolic.c: what torch says of a call for all sizes that arguments may have.
+typedef struct symbolic_answer {
+    meta_call call;  // its results, and its effects
+    PyObject *whole; // strong: the type that holds several tensors, or NULL
+    bool is_number;
+    number number; // then: what the call gives
+    struct {
+        number symbol; // that only the graph knows
+        int of, dim;   // the result whose size it is; -1: it is the call's number
+    } fresh[META_MOST_RESULTS];
+    int fresh_count;
+    VEC(number) checks; // what the graph has to check
+} symbolic_answer;
+// `args` and `kwargs` as a node has them. Unknown, perhaps with an exception: the sizes of this call
+// have to do. `values`: the call wants values of tensors, and no number need be open.
 meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
-                           meta_call *m, PyObject **whole);
+                           bool values, symbolic_answer *a);
+void symbolic_clear(symbolic_answer *a);
 void fakes_drop(torch_trace *t);
 
 // --- open numbers (numbers.c) ---
@@ -315,6 +336,14 @@ void fakes_drop(torch_trace *t);
 PyObject *number_argument(world *w, number n);
 // Settles a node that is a number, and gives its value. New reference.
 PyObject *number_value(world *w, const node *n);
+// A node's value is the unbacked symbol.
+status number_of_node(world *w, node *n, number symbol);
+// The node that computes an unbacked number; borrowed. NULL with a break or an exception.
+node *number_node(world *w, number n);
+// The graph checks a bool, which then holds; it is unbacked, or known.
+status record_check(world *w, number truth);
+// item() of a stand-in; new reference.
+PyObject *value_of_tensor(world *w, PyObject *o);
 // The rank (inputs_sort) of a placeholder that is a number: the size of an input stands before the
 // input.
 int number_rank(world *w, const node *n);
@@ -336,6 +365,8 @@ PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *c);
 // The same for a fixed number of positional arguments.
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given);
+// A node of a call that gives nothing and may fail; new reference.
+node *record_fallible(world *w, PyObject *function, PyObject *args);
 // The answer of a callable's rule to a call whose tensors are nodes; only for tests of rules.
 meta_answer record_ask(sizes *known, PyObject *callable, PyObject *args, PyObject *kwargs,
                        meta_call *m);
@@ -351,6 +382,8 @@ PyObject *fixed_value(world *w, PyObject *value);
 // --- callables and attributes (table.c, attrs.c) ---
 
 int table_fill(PyObject *rows);
+// Calls another function with the same arguments: Python, which is interpreted.
+PyObject *call_other(world *w, PyObject *function, const call *c);
 int table_add_fields(PyObject *descriptors);
 PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name);
 int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value);

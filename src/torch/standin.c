@@ -166,6 +166,7 @@ void standins_sever(torch_trace *t) {
     while (t->moved.count > 0)
         Py_DECREF(t->moved.items[--t->moved.count].was);
     vec_free(&t->moved);
+    vec_free(&t->unbacked);
     for (uint32_t i = 0; i < t->all.count; i++) {
         standin *s = (standin *)t->all.items[i];
         s->world = NULL;

@@ -82,25 +82,91 @@ static bool take_tensor(given *g, PyObject *from, meta *m) {
            rule_device(device, &m->device_type, &m->device_index) && device_object(m);
 }
 
-// META_UNKNOWN without an exception, if a number of the answer has no expression.
-static meta_answer take_answer(given *g, PyObject *answer, meta_call *m, PyObject **whole) {
-    PyObject *conditions, *pinned, *tensors;
-    if (!PyArg_ParseTuple(answer, "O!O!iOO!", &PyList_Type, &conditions, &PyList_Type, &pinned,
-                          &m->effects, whole, &PyList_Type, &tensors))
-        return META_UNKNOWN;
-    if (given_decide(g, conditions, pinned) < 0)
-        return META_UNKNOWN;
+static number_kind kind_named(const char *kind) {
+    return kind[0] == 'f' ? NUMBER_FLOAT : kind[0] == 'b' ? NUMBER_BOOL : NUMBER_INT;
+}
+
+// None is no bound.
+static int64_t bound_of(PyObject *o, int64_t none) {
+    return o == Py_None ? none : PyLong_AsLongLong(o);
+}
+
+// A number that the call makes, and only the graph will know.
+static bool take_fresh(world *w, given *g, PyObject *row, symbolic_answer *a) {
+    const char *kind;
+    PyObject *low, *high;
+    int i = a->fresh_count, of, dim;
+    if (i == META_MOST_RESULTS || !PyArg_ParseTuple(row, "sOOii", &kind, &low, &high, &of, &dim))
+        return false;
+    a->fresh[i].of = of;
+    a->fresh[i].dim = dim;
+    a->fresh_count++;
+    int64_t from = bound_of(low, INT64_MIN), to = bound_of(high, INT64_MAX);
+    return !PyErr_Occurred() &&
+           number_unbacked(w, kind_named(kind), from, to, &a->fresh[i].symbol) == ST_OK &&
+           given_name(g, a->fresh[i].symbol);
+}
+
+static bool take_all_fresh(world *w, given *g, PyObject *rows, symbolic_answer *a) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++)
+        if (!take_fresh(w, g, PyList_GET_ITEM(rows, i), a))
+            return false;
+    return true;
+}
+
+static bool take_checks(given *g, PyObject *checks, symbolic_answer *a) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(checks); i++) {
+        number n;
+        if (!given_take(g, PyList_GET_ITEM(checks, i), &n) || n.kind != NUMBER_BOOL ||
+            vec_push(&a->checks, n) != ST_OK)
+            return false;
+    }
+    return true;
+}
+
+static bool take_tensors(given *g, PyObject *tensors, meta_call *m) {
     m->count = (int)PyList_GET_SIZE(tensors);
     for (int i = 0; i < m->count; i++)
         if (i >= META_MOST_RESULTS || !take_tensor(g, PyList_GET_ITEM(tensors, i), &m->results[i]))
-            return META_UNKNOWN;
-    return *whole == Py_None ? META_TENSOR : META_TENSORS;
+            return false;
+    return true;
 }
 
-static PyObject *ask(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs,
-                     PyObject *nodes) {
+// META_UNKNOWN without an exception, if something in it has no expression.
+static meta_answer take_answer(world *w, given *g, PyObject *answer, symbolic_answer *a) {
+    PyObject *conditions, *pinned, *whole, *tensors, *fresh, *checks, *number;
+    if (!PyArg_ParseTuple(answer, "O!O!iOO!O!O!O", &PyList_Type, &conditions, &PyList_Type, &pinned,
+                          &a->call.effects, &whole, &PyList_Type, &tensors, &PyList_Type, &fresh,
+                          &PyList_Type, &checks, &number))
+        return META_UNKNOWN;
+    if (given_decide(g, conditions, pinned) < 0 || !take_all_fresh(w, g, fresh, a) ||
+        !take_tensors(g, tensors, &a->call) || !take_checks(g, checks, a))
+        return META_UNKNOWN;
+    a->is_number = number != Py_None;
+    if (a->is_number && !given_take(g, number, &a->number))
+        return META_UNKNOWN;
+    a->whole = whole == Py_None || a->is_number ? NULL : Py_NewRef(whole);
+    return a->is_number ? META_NUMBER : a->whole ? META_TENSORS : META_TENSOR;
+}
+
+void symbolic_clear(symbolic_answer *a) {
+    Py_CLEAR(a->whole);
+    vec_free(&a->checks);
+}
+
+// Bodies take tensors alone from the graph around them.
+static PyObject *new_runner(const world *w) {
+    PyObject *captures = PyLong_FromLong(w->terms.captures);
+    PyObject *runner =
+        captures ? PyObject_CallOneArg(glue_function("make_runner"), captures) : NULL;
+    Py_XDECREF(captures);
+    return runner;
+}
+
+static PyObject *ask(const world *w, torch_trace *t, PyObject *callable, PyObject *args,
+                     PyObject *kwargs, PyObject *nodes) {
     if (!t->runner)
-        t->runner = PyObject_CallOneArg(glue_function("make_runner"), Py_None);
+        t->runner = new_runner(w);
     PyObject *numbers = t->runner ? given_numbers(&t->given, NULL, text_of) : NULL;
     PyObject *given[] = {t->runner, callable, args, kwargs ? kwargs : Py_None, nodes, numbers};
     PyObject *answer =
@@ -110,27 +176,29 @@ static PyObject *ask(torch_trace *t, PyObject *callable, PyObject *args, PyObjec
 }
 
 meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
-                           meta_call *m, PyObject **whole) {
-    PyObject *kind = NULL;
-    *whole = NULL;
+                           bool values, symbolic_answer *a) {
     torch_trace *t = w->torch;
-    if (!w->graph->sizes || t->checking)
+    *a = (symbolic_answer){0};
+    if (t->checking || (values ? !world_sizes(w) : !w->graph->sizes))
         return META_UNKNOWN;
     t->given.sizes = w->graph->sizes;
-    describing d = {&t->given, PyDict_New(), false};
+    describing d = {&t->given, PyDict_New(), values};
     bool fine = d.nodes && node_walk(args, describe_node, &d) == ST_OK &&
                 (!kwargs || node_walk(kwargs, describe_node, &d) == ST_OK);
     // Plain sizes may be those of what was made of open ones: torch's own fakes would settle these.
     bool asked = fine && (d.open || numbers_are_open(w));
-    PyObject *answer = asked ? ask(t, callable, args, kwargs, d.nodes) : NULL;
+    PyObject *answer = asked ? ask(w, t, callable, args, kwargs, d.nodes) : NULL;
     sizes_mark before = sizes_now(w->graph->sizes);
+    number question;
     meta_answer result =
-        answer && answer != Py_None ? take_answer(&t->given, answer, m, &kind) : META_UNKNOWN;
-    if (result == META_UNKNOWN && answer && answer != Py_None) {
+        answer && answer != Py_None ? take_answer(w, &t->given, answer, a) : META_UNKNOWN;
+    bool refused =
+        sizes_asked(w->graph->sizes, &question) || (a->fresh_count > 0 && w->scope != w->graph);
+    if ((result == META_UNKNOWN || refused) && answer && answer != Py_None) {
         sizes_rollback(w->graph->sizes, before);
         Py_CLEAR(t->runner); // it knows decisions that were undone
+        result = META_UNKNOWN;
     }
-    *whole = result == META_TENSORS ? Py_NewRef(kind) : NULL;
     Py_XDECREF(answer);
     Py_XDECREF(d.nodes);
     return result;

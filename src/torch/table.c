@@ -286,7 +286,7 @@ static bool stands_for_tensor(PyObject *o) {
 }
 
 // Its value becomes the instruction's as that of the callable would have.
-static PyObject *call_other(world *w, PyObject *function, const call *c) {
+PyObject *call_other(world *w, PyObject *function, const call *c) {
     if (!w->run) // nobody to interpret it
         return world_break(w, REASON_TENSOR_OPERATION, "%S", function);
     source *s = guard_source(w->guards, SOURCE_FIXED, NULL, function, 0);
@@ -395,7 +395,22 @@ static bool is_of_tensor(world *w, const call *c) {
     return c->given == 1 && !c->keywords && stands_for_tensor(c->args[0]);
 }
 
+// The number that the graph knows, as the type makes it.
+static PyObject *number_of_value(world *w, const call *c) {
+    PyObject *tensor = door_open(w, c->args[0]);
+    PyObject *value = tensor ? value_of_tensor(w, tensor) : NULL, *result = NULL;
+    int done = value ? number_unary(w, c->rule->numbers->op, value, &result) : -1;
+    if (done == 0) // of a constant tensor
+        result = is_lazy(value) ? NULL : PyObject_CallOneArg(c->callable, value);
+    if (done == 0 && !result && !PyErr_Occurred())
+        world_break(w, REASON_ITEM, "%s() of a tensor", c->rule->path);
+    Py_XDECREF(value);
+    return result;
+}
+
 static PyObject *call_number(world *w, const call *c) {
+    if (w->terms.captures & CAPTURE_SCALARS && c->rule->numbers)
+        return number_of_value(w, c);
     call method = *c;
     method.callable = PyObject_GetAttr((PyObject *)facts.base, c->rule->extra);
     PyObject *result =
@@ -413,6 +428,7 @@ static status add_number(rule *row, PyTypeObject *type, const char *method) {
                   .applies = is_of_tensor,
                   .otherwise = rule_of((PyObject *)type),
                   .extra = PyUnicode_InternFromString(method)};
+    row->numbers = row->otherwise ? row->otherwise->numbers : NULL;
     return row->extra ? rules_add((PyObject *)type, row) : ST_ERROR;
 }
 

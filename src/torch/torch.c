@@ -223,6 +223,7 @@ const tensor_ops torch_ops = {
     .sever = sever,
     .end = end,
     .outputs = function_outputs,
+    .number = number_node,
 };
 
 // --- what Python sees ---

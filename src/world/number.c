@@ -18,7 +18,7 @@ unsigned world_symbolic(const world *w, const source *s) {
 }
 
 // The expressions of this trace; the first call makes them. NULL with an exception.
-static sizes *world_sizes(world *w) {
+sizes *world_sizes(world *w) {
     if (!w->numbers.sizes) {
         w->numbers.sizes = sizes_new();
         w->graph->sizes = w->scope->sizes = w->numbers.sizes;
@@ -85,7 +85,22 @@ int door_number(world *w, PyObject *o, number *n) {
 
 // --- from numbers to places ---
 
+static source *graph_source(world *w, Py_ssize_t index) {
+    return guard_source(w->guards, SOURCE_GRAPH, NULL, NULL, index);
+}
+
+status number_unbacked(world *w, number_kind kind, int64_t low, int64_t high, number *n) {
+    sizes *known = world_sizes(w);
+    source *s = known ? graph_source(w, w->numbers.unbacked) : NULL;
+    if (!s || !sizes_unbacked(known, s, kind, low, high, n))
+        return ST_ERROR;
+    w->numbers.unbacked++;
+    return ST_OK;
+}
+
 static source *computed_source(world *w, number n) {
+    if (number_is_unbacked(n)) // any of its kind: nobody looks there
+        return graph_source(w, -1);
     uint64_t *known = map_get(&w->numbers.sources, map_key(n.e));
     if (known)
         return (source *)(uintptr_t)*known;
@@ -154,6 +169,26 @@ static PyObject *computed_object(world *w, number n) {
 
 // --- conditions ---
 
+static PyObject *text_of_leaf(void *data, source *place, int reg) {
+    (void)data, (void)reg;
+    return source_text(place);
+}
+
+// What was asked of a number that only the graph knows: a question, or for its value.
+static status break_asked(world *w, number question) {
+    PyObject *e = expression_new(question);
+    PyObject *text = e ? expression_text(e, text_of_leaf, NULL) : NULL;
+    Py_XDECREF(e);
+    if (!text)
+        return ST_ERROR;
+    bool truth = question.kind == NUMBER_BOOL;
+    status done = world_break_status(
+        w, REASON_UNBACKED, "Could not %s data-dependent expression %U (unhinted: %U)",
+        truth ? "guard on" : "extract specialized integer from", text, text);
+    Py_DECREF(text);
+    return done;
+}
+
 static status guard_condition(world *w, number condition) {
     PyObject *e = expression_new(condition);
     status done = e ? guard_add(w->guards, GUARD_EXPR, NULL, NULL, e, 0) : ST_ERROR;
@@ -165,14 +200,19 @@ status numbers_guard(world *w) {
     world_numbers *k = &w->numbers;
     if (!k->sizes)
         return ST_OK;
+    number question;
     if (sizes_failed(k->sizes))
         return ST_ERROR;
+    if (sizes_asked(k->sizes, &question))
+        return break_asked(w, question);
     while (k->guarded < sizes_conditions(k->sizes))
         TRY(guard_condition(w, sizes_condition(k->sizes, k->guarded++)));
     return ST_OK;
 }
 
 bool numbers_are_open(world *w) {
+    if (sizes_has_unbacked(w->numbers.sizes))
+        return true;
     for (uint32_t i = 0; i < w->numbers.symbols.count; i++)
         if (number_current(w->numbers.sizes, w->numbers.symbols.items[i].number).e != NULL)
             return true;
@@ -195,10 +235,10 @@ static status settle_symbol(world *w, number n) {
 status number_settled(world *w, lazy *l) {
     if (!number_is_computed((PyObject *)l))
         return settle_symbol(w, l->number);
-    number_settle(w->numbers.sizes, l->number);
+    number value = number_settle(w->numbers.sizes, l->number);
     TRY(numbers_guard(w));
-    l->inside = Py_NewRef(l->outside);
-    return ST_OK;
+    l->inside = number_as_object(value);
+    return l->inside ? ST_OK : ST_ERROR;
 }
 
 // --- operators ---
@@ -211,6 +251,9 @@ static int apply(world *w, number_op op, number a, number b, PyObject **result) 
         return -1;
     if (!done || !is_usable(n))
         return 0;
+    // In the graph where the program has it: what raises there raises as in plain Python.
+    if (number_is_unbacked(n) && world_tensors->number(w, n) == NULL)
+        return -1;
     *result = computed_object(w, number_current(world_sizes(w), n));
     return *result ? 1 : -1;
 }

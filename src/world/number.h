@@ -33,6 +33,11 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
 // The object that the program gets for a number: an int, float or bool for a plain number, else a
 // lazy. Each call for a computed number makes another object, as plain Python does. New reference.
 PyObject *number_object(world *w, number n);
+// The trace's own, made at the first call. NULL with an exception.
+sizes *world_sizes(world *w);
+// A symbol whose value only the graph will know (sizes_unbacked). Whoever opens it, or asks of it
+// what facts do not tell, ends the trace before the instruction that does.
+status number_unbacked(world *w, number_kind kind, int64_t low, int64_t high, number *n);
 // Decides whether the number is true (number_decide): 1, 0, -1.
 int number_truth(world *w, number n);
 // Whether any number of the trace is open.
@@ -55,5 +60,6 @@ static inline bool number_is_computed(PyObject *o) {
     if (!is_lazy(o))
         return false;
     const source *s = ((lazy *)o)->source;
-    return s->kind == SOURCE_SIZE || s->kind == SOURCE_STRIDE || s->kind == SOURCE_EXPR;
+    return s->kind == SOURCE_SIZE || s->kind == SOURCE_STRIDE || s->kind == SOURCE_EXPR ||
+           s->kind == SOURCE_GRAPH;
 }

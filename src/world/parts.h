@@ -14,6 +14,10 @@
 
 // --- the terms: what the caller of the trace says about it ---
 
+// Numbers that only the graph knows: those of tensors (`item`), and sizes of what an operation gives
+// (`nonzero`). Others end the graph.
+enum world_captures { CAPTURE_SCALARS = 1, CAPTURE_SHAPES = 2 };
+
 // A trace that is done again has the same terms.
 typedef struct world_terms {
     bool whole;       // the trace may not break, so it also does what is better done outside of it
@@ -29,6 +33,7 @@ typedef struct world_terms {
     // borrowed, or NULL: dict of a place's text → the numbers of what lies there that are to be left
     // open: bits of number.h
     PyObject *symbolic;
+    int captures;      // of world_captures: what values of tensors may be in the graph
     bool symbolic_all; // sizes of all inputs and all ints are to be left open, but for parameters
     int watching;      // how many calls of tools the thread was inside of when the trace
                        // began
@@ -74,6 +79,7 @@ typedef struct world_numbers {
     VEC(lazy *) computed;       // what stands for them; the arena's
     VEC(struct symbol) symbols; // in the order in which they were made
     int guarded;                // how many of the conditions of `sizes` are guards
+    int unbacked;               // how many symbols only the graph knows
 } world_numbers;
 
 // --- what was made inside ---

@@ -328,6 +328,9 @@ typedef struct tensor_ops {
     status (*end)(world *w);
     // Tells the outputs of the graph. ST_BREAK if the trace has to be done again because of them.
     status (*outputs)(world *w, node *const *nodes, uint32_t count);
+    // The node of an unbacked number, which the graph computes; borrowed. NULL with a break or an
+    // exception.
+    node *(*number)(world *w, number n);
 } tensor_ops;
 extern const tensor_ops *world_tensors; // NULL until torch is attached
 

@@ -160,7 +160,7 @@ def test_J5_dynamic_from_the_start():
     assert len(backend.graphs) == 1
 
 
-@missing("A number read from a tensor always breaks, whatever capture_scalar_outputs says.")
+@both
 def test_J5_a_number_from_a_tensor_is_a_symbol():
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         check(lambda x: x + x.sum().item(), value())
