@@ -181,6 +181,7 @@ def settings() -> dict[str, Any]:
         "attributes": _callables.attributes(),
         "getitem": operator.getitem,
         "setitem": operator.setitem,
+        "select": torch.select,
         "getattr": getattr,
         "GlobalStateGuard": private.GlobalStateGuard,
         "pybind_class": private.sdp_backend,

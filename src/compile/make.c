@@ -149,6 +149,17 @@ static void force_break(compiler *c, const cache *k, world *w) {
     w->time.stop_at = 1 + (c->random >> 33) % (2 * (uint64_t)c->break_every);
 }
 
+static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out);
+
+// The trace is done, and showed numbers that are to be left open: it is done again before anybody
+// sees it.
+static outcome trace_grown(compiler *c, cache *k, guard_frame *f, int below, world *w,
+                           product *out) {
+    product_clear(out);
+    world_free(w);
+    return trace_call(c, k, f, below, out);
+}
+
 static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out) {
     if (pieces_inherit(k, f) < 0 || numbers_terms(c, k, out) < 0)
         return OUTCOME_ERROR;
@@ -166,6 +177,13 @@ static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, prod
         world_free(w);
         k->reaching++;
         return trace_call(c, k, f, 0, out);
+    }
+    int grown = end == TRACE_DONE ? numbers_grow(c, k, w) : 0;
+    if (grown > 0)
+        return trace_grown(c, k, f, below, w, out);
+    if (grown < 0) {
+        product_clear(out);
+        end = TRACE_ERROR;
     }
     if (end == TRACE_BROKE)
         how = drop(c, k, w, frame_code(f));

@@ -99,6 +99,13 @@ static int captures_of(const compiler *c, int settings) {
            (whole || settings & NUMBERS_SHAPES ? CAPTURE_SHAPES : 0);
 }
 
+int numbers_grow(const compiler *c, cache *k, world *w) {
+    int settings = w->held.writes > 0 && c->symbolic == Py_None ? settings_of(c) : 0;
+    if (settings < 0)
+        return -1;
+    return settings & NUMBERS_CHANGED ? growth_find(w, k, allowed_by(settings)) : 0;
+}
+
 // A copy, since another thread may add to the set while this one traces.
 int numbers_terms(const compiler *c, const cache *k, product *out) {
     int settings = settings_of(c);

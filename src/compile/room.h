@@ -58,6 +58,9 @@ void product_clear(product *p);
 // numbers.c: no entry fits the frame. Notes which numbers the next trace leaves open, and says so
 // behind the first of the reasons. -1 with an exception.
 int numbers_learn(compiler *c, cache *k, guard_frame *f, PyObject *reasons);
+// The trace is done, and changes numbers that it read: whether it is to be done again with these left
+// open. 1, 0, -1 with an exception.
+int numbers_grow(const compiler *c, cache *k, world *w);
 // What the next trace is to leave open, into `out`. -1 with an exception.
 int numbers_terms(const compiler *c, const cache *k, product *out);
 
@@ -73,6 +76,10 @@ int pieces_note(world *w, struct image *innermost);
 // No entry fits the frame, which goes on or waits: what was open in it then is left open. -1 with an
 // exception.
 int pieces_inherit(cache *k, const guard_frame *f);
+
+// growth.c: the trace is done. Notes the numbers that the program itself changes, to be left open:
+// 1 if there are any that were not before, 0, -1 with an exception. `allowed`: as for cache_open.
+int growth_find(world *w, cache *k, unsigned allowed);
 
 // run.c. Runs an entry whose guards have passed; `regs` has its registers.
 outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, PyObject **result,

@@ -353,6 +353,14 @@ meta_answer meta_getitem(meta_call *c) {
     return subscribe(c->sizes, view_of(c, m), keys, count) ? META_TENSOR : META_UNKNOWN;
 }
 
+meta_answer meta_select(meta_call *c) {
+    const meta *m = viewed_at(c, 0);
+    int64_t dim = 0;
+    bool fine = m && c->args[1] && c->args[2] && int_at(c, 1, &dim) && wrap_dim(&dim, m->dims);
+    return fine && take_index(c->sizes, view_of(c, m), (int)dim, c->args[2]) ? META_TENSOR
+                                                                             : META_UNKNOWN;
+}
+
 // --- pieces ---
 
 meta_answer meta_unbind(meta_call *c) {

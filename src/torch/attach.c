@@ -48,6 +48,7 @@ static int take_objects(PyObject *settings) {
         {"attributes", &facts.attributes},
         {"getitem", &facts.getitem},
         {"setitem", &facts.setitem},
+        {"select", &facts.select},
         {"getattr", &facts.getattr},
         {"GlobalStateGuard", &facts.state_guard},
         {"get_default_dtype", &facts.get_default_dtype},

@@ -224,19 +224,26 @@ static bool same_order(const seen *then, const seen *now) {
     return true;
 }
 
-// Which sizes and strides do not fit: bits of number.h. 0: the tensor has another layout.
-static unsigned misfit_dims(const tensor_guard *g, const seen *now) {
+static unsigned misfit_sizes(const tensor_guard *g, const seen *now) {
     unsigned bits = 0;
-    for (int64_t d = 0; d < now->dims; d++) {
+    for (int64_t d = 0; d < now->dims; d++)
         if (!size_fits(g, now, d))
             bits |= 1U << (SYMBOLIC_SIZES + d);
+    return bits;
+}
+
+// Which sizes and strides do not fit: bits of number.h. Of another layout, which needs an entry of
+// its own, only the sizes; 0: it has the same ones.
+static unsigned misfit_dims(const tensor_guard *g, const seen *now) {
+    unsigned sizes = misfit_sizes(g, now), strides = 0;
+    for (int64_t d = 0; d < now->dims; d++) {
         if (stride_fits(g, now, d) || follows_sizes(&g->expected, now, d))
             continue;
         if (!same_order(&g->expected, now))
-            return 0;
-        bits |= 1U << (SYMBOLIC_STRIDES + d);
+            return sizes;
+        strides |= 1U << (SYMBOLIC_STRIDES + d);
     }
-    return bits;
+    return sizes | strides;
 }
 
 // Compares all but the sharing of memory, for which a guard pass keeps notes.
@@ -250,7 +257,8 @@ static bool guard_misfit_tensor(PyObject *o, void *data, unsigned *open) {
         return true;
     if (seen_fits(g, &now))
         return false;
-    if (now.dims <= META_MOST_DIMS)
+    // A parameter of other sizes belongs to another module, of which nothing is left open.
+    if (now.dims <= META_MOST_DIMS && g->type != facts.parameter)
         *open = misfit_dims(g, &now);
     return true;
 }

@@ -52,7 +52,24 @@ PyObject *operator_unary(world *w, const char *name, PyObject *o) {
     return record_function(w, function, &o, 1);
 }
 
+// x[n] with an open n is recorded as select, as stock does: torch's own subscript takes the value of
+// a symbolic n.
+static PyObject *select_first(world *w, PyObject *o, PyObject *index) {
+    PyObject *zero = PyLong_FromLong(0);
+    PyObject *args[] = {o, zero, index};
+    PyObject *result = zero ? record_function(w, facts.select, args, 3) : NULL;
+    Py_XDECREF(zero);
+    return result;
+}
+
 PyObject *operator_getitem(world *w, PyObject *o, PyObject *key) {
+    number n;
+    int open =
+        is_tensor_standin(o) && ((standin *)o)->node->meta.dims > 0 ? door_number(w, key, &n) : 0;
+    if (open < 0)
+        return NULL;
+    if (open > 0 && n.kind == NUMBER_INT)
+        return select_first(w, o, key);
     return call_two(w, facts.getitem, o, key);
 }
 

@@ -29,6 +29,7 @@ typedef struct torch_facts {
     PyObject *data_dependent;              // tuple of exception classes
     PyObject *attributes;                  // dict: name of a tensor's getset → what becomes of it
     PyObject *getitem, *setitem, *getattr; // of operator and builtins
+    PyObject *select;                      // torch.select
     PyObject *binary[32];                  // by the argument of BINARY_OP: functions of operator
     PyObject *compare[6];
     PyObject *set_grad;                            // torch._C._set_grad_enabled

@@ -222,7 +222,7 @@ def intermediate(x):
     return z + z.shape[0]
 
 
-@row(lambda: [(of(3), types.SimpleNamespace(n=n)) for n in (3, 4, 5, 6, 9, 17)], [2, 2], 4)
+@row(lambda: [(of(3), types.SimpleNamespace(n=n)) for n in (3, 4, 5, 6, 9, 17)], [1, 1], 4)
 def attribute(x, o):
     y = x * o.n
     o.n += 1
@@ -404,7 +404,7 @@ def late_in_try(x, wanted):
         y = y * 2
 
 
-@row(lambda: [(of(3), types.SimpleNamespace(n=n), n > 4) for n in (3, 4, 5, 6, 9)], [3, 1], 6)
+@row(lambda: [(of(3), types.SimpleNamespace(n=n), n > 4) for n in (3, 4, 5, 6, 9)], [2, 1], 6)
 def late_attribute(x, o, wanted):
     y = x * o.n
     o.n += 1
