@@ -340,3 +340,39 @@ def test_where_graphs_may_end(program, backend):
             if program is loop and value[1] > 9:
                 continue
             assert same(outcome(compiled, value), outcome(program, value)), value
+
+
+@pytest.mark.parametrize("program", [branch, loop, key], ids=lambda f: f.__name__)
+def test_who_needs_the_value_is_told_in_stocks_words(program):
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.UserError, match=r"(?s)expression u\d.*_check"):
+        compiled(ints(5, 2, 3))
+
+
+def test_without_the_settings_the_graph_ends():
+    graphs = []
+
+    def backend(module, examples):
+        graphs.append(module)
+        return module.forward
+
+    def program(t):
+        return t + t[0].item()
+
+    assert same(stator.compile(program, backend=backend)(ints(5, 2)), program(ints(5, 2)))
+    assert not any(node.target == "item" for graph in graphs for node in graph.graph.nodes)
+
+
+def test_a_callable_of_the_users_finds_bindings():
+    found = []
+
+    def backend(module, examples):
+        found.extend(node.meta.get("unbacked_bindings") for node in module.graph.nodes)
+        return module.forward
+
+    def program(t):
+        return t + t[0].item()
+
+    compiled = stator.compile(program, backend=backend, fullgraph=True)
+    assert same(compiled(ints(5, 2)), program(ints(5, 2)))
+    assert sum(map(bool, found)) == 1
