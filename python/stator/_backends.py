@@ -151,13 +151,10 @@ def _tensor_dict(example: torch.Tensor, text: str) -> dict[str, Any]:
     """What backends want to know of an input: that its address stays, and torch.ao's tag."""
     own = vars(example)
     kept = {"tag": own["tag"]} if "tag" in own else {}
-    if (
-        "_dynamo_static_input_type" in own  # mark_static_address
-        or isinstance(example, torch.nn.Parameter)
-        or _KEPT.search(text)
-    ):
-        kept["_dynamo_static_input_type"] = "unguarded"  # nobody guards it, whatever the mark says
-    return kept
+    address = own.get("_dynamo_static_input_type")  # mark_static_address
+    if address is None and (isinstance(example, torch.nn.Parameter) or _KEPT.search(text)):
+        address = "unguarded"
+    return kept if address is None else {**kept, "_dynamo_static_input_type": address}
 
 
 def _label_inputs(

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from stator import _compile, _engine, _policy, _stance
+from stator import _compile, _dims, _engine, _policy, _stance
 from stator._versions import private
 
 log = logging.getLogger("torch._dynamo.convert_frame")
@@ -69,6 +69,7 @@ class TorchPolicy(_policy.Policy):
     @property
     def left_open(self) -> int:
         config = private.config
+        _dims.say_settings()
         if self.dynamic is None and not _policy.AUTOMATIC:
             return 0
         return _policy.numbers_left_open(
@@ -77,6 +78,9 @@ class TorchPolicy(_policy.Policy):
             all_from_start=not config.assume_static_by_default,
             ints=not config.specialize_int,
             floats=not config.specialize_float,
+            others=(0 if config.force_parameter_static_shapes else _policy.PARAMETERS)
+            | (0 if config.force_nn_module_property_static_shapes else _policy.MODULES)
+            | (_policy.LENIENT if getattr(config, "allow_ignore_mark_dynamic", False) else 0),
         )
 
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
@@ -100,7 +104,7 @@ class TorchPolicy(_policy.Policy):
             return False
         if reasons:
             self._recompiles(code, reasons)
-        if not self._under_limit(code, entries, reasons):
+        if not self._under_limit(code, offset, entries, reasons):
             return None
         private.counters["frames"]["total"] += 1
         return True
@@ -114,6 +118,7 @@ class TorchPolicy(_policy.Policy):
             )
 
     def _recompiles(self, code: CodeType, reasons: list[str]) -> None:
+        self._note(code, reasons)
         message = _describe(code, reasons)
         recompiles_log.debug(message)
         if private.config.error_on_recompile:
@@ -121,7 +126,7 @@ class TorchPolicy(_policy.Policy):
         if self.fail_fn is not None:
             self.fail_fn(private.GuardFail(reasons[0], code))
 
-    def _under_limit(self, code: CodeType, entries: int, reasons: list[str]) -> bool:
+    def _under_limit(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool:
         limit = private.config.recompile_limit if self.limit is None else self.limit
         kind = "recompile_limit"
         if entries < limit and entries >= private.config.accumulated_recompile_limit:
@@ -133,15 +138,17 @@ class TorchPolicy(_policy.Policy):
             raise private.exc.FailOnRecompileLimitHit(
                 f"{kind} reached with {asked}. {_describe(code, reasons)}"
             )
-        if not self._warned:
-            self._warned = True
+        if code not in self._warned:
+            self._warned.add(code)
             log.warning(
                 "torch._dynamo hit config.%s (%s)\n   function: %s\n   last reason: %s\n"
-                'To log all recompilation reasons, use TORCH_LOGS="recompiles".',
+                "   what changed: %s\nCalls that an entry fits still use it; all others run "
+                'uncompiled. To log all recompilation reasons, use TORCH_LOGS="recompiles".',
                 kind,
                 limit,
-                f"'{code.co_name}' ({code.co_filename}:{code.co_firstlineno})",
+                _policy.place_of(code, offset),
                 reasons[0] if reasons else "none",
+                self._changed(code).replace("\n", "\n      "),
             )
         return False
 

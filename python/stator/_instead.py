@@ -161,6 +161,30 @@ def _group_by_torch(lists: Any, with_indices: bool) -> Any:
     return private.group_tensors(lists, with_indices)
 
 
+# Outside of a trace it marks the tensor; inside, the sizes have their values from here on.
+
+
+def _mark_static(t: Any, index: Any = None) -> None:
+    sizes = t.size()
+    dims = range(len(sizes)) if index is None else [index] if isinstance(index, int) else index
+    for dim in dims:
+        hash(sizes[dim])  # which needs the value
+
+
+# Both are deprecated, and warn; compiled graphs do not.
+
+
+def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
+    private.check(i >= 0, message)
+    if max is not None:
+        private.check(i <= max, message)
+
+
+def _guard_size_oblivious(expr: Any) -> bool:
+    assert isinstance(expr, bool), expr
+    return bool(expr)
+
+
 # Without the warning that the first of them logs.
 
 
@@ -178,18 +202,8 @@ def _tolist(self: Any) -> Any:
     return [_tolist(row) for row in self.unbind()]
 
 
-# Without the warning that it is deprecated, which would end the graph.
-
-
-def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
-    private.check(i >= 0, message)
-    if max is not None:
-        private.check(i <= max, message)
-
-
 ROWS: tuple[tuple[Any, Row], ...] = (
     (private.TensorBase.tolist, ("listed", _tolist)),
-    (torch._check_is_size, ("instead", _check_is_size)),
     (private.expect_true, ("expected", None)),
     (private.guard_or_false, ("presumed", False)),
     (private.guard_or_true, ("presumed", True)),
@@ -211,6 +225,9 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (_new_of, ("refused", "torch's new")),
     (private.group_tensors, ("instead", _group_tensors)),
     (_group_by_torch, ("refused", "torch's group_tensors")),
+    (private.mark_static, ("instead", _mark_static)),
+    (private.check_is_size, ("instead", _check_is_size)),
+    (private.guard_size_oblivious, ("instead", _guard_size_oblivious)),
     (private.is_fx_tracing, ("instead", _is_fx_tracing)),
     (private.is_fx_symbolic_tracing, ("instead", _is_fx_symbolic_tracing)),
 )

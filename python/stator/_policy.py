@@ -6,6 +6,7 @@ The engine calls a policy only on its cold paths, never for a call that an entry
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 import warnings
@@ -13,7 +14,7 @@ import weakref
 from types import CodeType
 from typing import Any
 
-from stator import _stance
+from stator import _dims, _stance
 
 log = logging.getLogger("stator")
 
@@ -22,9 +23,11 @@ Stack = tuple[tuple[str, int, str], ...] | None
 RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
 
 
-# Bits of compiler_numbers: numbers that changed, all from the start; ints may be, floats; numbers
-# of tensors are in the graph, sizes that depend on values.
+# Bits of compiler_numbers: leave open numbers that changed; all from the start; ints; floats. Put
+# into graphs numbers of tensors; sizes that depend on values. Leave open sizes of parameters; of
+# other tensors of modules from the start. Marks that cannot be kept are no error.
 CHANGED, ALL, INTS, FLOATS, SCALARS, SHAPES = 1, 2, 4, 8, 16, 32
+PARAMETERS, MODULES, LENIENT = 64, 128, 256
 
 AUTOMATIC = True  # leaves numbers that change open if `dynamic` is None
 
@@ -35,12 +38,14 @@ def numbers_left_open(
     all_from_start: bool = False,
     ints: bool = True,
     floats: bool = True,
+    others: int = 0,
 ) -> int:
     """Which numbers are left open, by `dynamic` and by torch's settings."""
     if dynamic is False:
-        return 0
+        return others & LENIENT
     return (
-        (CHANGED if changed else 0)
+        others
+        | (CHANGED if changed else 0)
         | (ALL if dynamic or all_from_start else 0)
         | (INTS if ints else 0)
         | (FLOATS if floats else 0)
@@ -97,8 +102,57 @@ def unsupported(text: str, reason: str = "") -> Exception:
     return error
 
 
+def _told_to_users(dynamo: Any) -> tuple[type, ...]:
+    """Errors that say what is wrong with the program: they leave as they are."""
+    shapes = sys.modules["torch.fx.experimental.symbolic_shapes"]
+    return dynamo.exc.TorchDynamoException, shapes.ConstraintViolationError
+
+
 def _where(code: CodeType) -> str:
     return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+
+
+# -- what kept changing --
+
+# A reason for a recompile: what it looks at, and what is there now.
+_REASON = re.compile(
+    r"(.+?)(?:\. expected| == | is | in |: now ).*?(?:: now |, actual |is now )(.*)"
+)
+_MOST_CHANGES = 16  # values that are remembered of one thing
+
+
+def _parted(reason: str) -> tuple[str, str]:
+    found = _REASON.fullmatch(reason)
+    return (found[1], found[2]) if found else (reason, "")
+
+
+class Changes:
+    """Why one function was compiled again and again."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, None]] = {}
+
+    def add(self, reasons: list[str]) -> None:
+        for subject, value in map(_parted, reasons):
+            values = self._values.setdefault(subject, {})
+            if len(values) < _MOST_CHANGES:
+                values[value.partition(" (")[0]] = None
+
+    def text(self) -> str:
+        """What had the most values, one a line."""
+        rows = sorted(self._values.items(), key=lambda row: -len(row[1]))
+        return "\n".join(
+            f"{subject}: {len(values)} times another value"
+            + (f", at last {list(values)[-1]}" if any(values) else "")
+            for subject, values in rows[:3]
+        )
+
+
+def place_of(code: CodeType, offset: int) -> str:
+    """ "'f' (file:line)", with the line at which it goes on behind a break."""
+    line = next((line for start, end, line in code.co_lines() if line and start <= offset < end), 0)
+    later = f", at line {line}" if offset > 0 else ""
+    return f"'{code.co_name}' ({code.co_filename}:{code.co_firstlineno}{later})"
 
 
 class Policy:
@@ -107,8 +161,8 @@ class Policy:
     def __init__(self, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         self.fullgraph = fullgraph
         self.dynamic = dynamic
-        self._warned = False
-        self._reasons: list[str] = []  # why there were recompiles
+        self._warned: weakref.WeakSet[CodeType] = weakref.WeakSet()
+        self._changes: weakref.WeakKeyDictionary[CodeType, Changes] = weakref.WeakKeyDictionary()
         # functions that CPython runs to their end behind a break
         self._stepped: weakref.WeakSet[CodeType] = weakref.WeakSet()
 
@@ -123,34 +177,45 @@ class Policy:
             return 0
         return numbers_left_open(self.dynamic)
 
+    @property
+    def named(self) -> Any:
+        """What torch's settings say about places by their names: `named` of world_terms."""
+        return _dims.named()
+
     # No entry fits a call. False: CPython runs this call; None: CPython runs all calls until a
     # reset; an error goes to the caller.
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _ended.why = None
         if self._left(code, offset) or other_tracer():
             return False
-        if len(self._reasons) < 4 * RECOMPILE_LIMIT:
-            self._reasons += reasons[:1]
+        self._note(code, reasons)
         if not _stance.may_compile(code, reasons):
             return False
-        return True if self._within_limit(code, entries) else None
+        return True if self._within_limit(code, offset, entries) else None
+
+    def _note(self, code: CodeType, reasons: list[str]) -> None:
+        if reasons:
+            self._changes.setdefault(code, Changes()).add(reasons)
+
+    def _changed(self, code: CodeType) -> str:
+        return self._changes[code].text() if code in self._changes else "nothing that is known"
 
     def _left(self, code: CodeType, offset: int) -> bool:
         return offset > 0 and code in self._stepped
 
-    def _within_limit(self, code: CodeType, entries: int) -> bool:
+    def _within_limit(self, code: CodeType, offset: int, entries: int) -> bool:
         if entries < RECOMPILE_LIMIT:
             return True
-        if not self._warned:
-            self._warned = True
-            self._warn_limit(code)
+        if code not in self._warned:
+            self._warned.add(code)
+            self._warn_limit(code, offset)
         return False
 
-    def _warn_limit(self, code: CodeType) -> None:
-        reasons = "\n  ".join(self._reasons)
+    def _warn_limit(self, code: CodeType, offset: int) -> None:
+        changed = self._changed(code).replace("\n", "\n  ")
         warnings.warn(
-            f"stator: {code.co_qualname} was compiled {RECOMPILE_LIMIT} times (the limit) and now "
-            f"runs uncompiled where no entry fits. The reasons were:\n  {reasons}",
+            f"stator: {place_of(code, offset)} was compiled {RECOMPILE_LIMIT} times (the limit) "
+            f"and now runs uncompiled where no entry fits. What changed:\n  {changed}",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -185,7 +250,7 @@ class Policy:
         if dynamo.config.suppress_errors:
             self._warn_failed(code, error, where)
             return True
-        if where == "backend" or isinstance(error, dynamo.exc.TorchDynamoException):
+        if where == "backend" or isinstance(error, _told_to_users(dynamo)):
             return False
         text = f"{type(error).__name__}: {error}\n\nwhile Stator compiled {_where(code)}"
         raise dynamo.exc.InternalTorchDynamoError(text) from error

@@ -36,6 +36,7 @@ from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.callback import CallbackTrigger as CallbackTrigger
 from torch._dynamo.callback import callback_handler as callback_handler
 from torch._dynamo.convert_frame import compile_lock as compile_lock
+from torch._dynamo.decorators import mark_static as mark_static
 from torch._dynamo.eval_frame import OptimizedModule as OptimizedModule
 from torch._dynamo.eval_frame import cached_backends as cached_backends
 from torch._dynamo.eval_frame import check_if_dynamo_supported as check_if_dynamo_supported
@@ -72,12 +73,16 @@ from torch.fx import _symbolic_trace as fx_trace
 from torch.fx._lazy_graph_module import _make_graph_module
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing as is_fx_symbolic_tracing
 from torch.fx._symbolic_trace import is_fx_tracing as is_fx_tracing
+from torch.fx.experimental.symbolic_shapes import (
+    ConstraintViolationError as ConstraintViolationError,
+)
 from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
 from torch.fx.experimental.symbolic_shapes import (
     compute_unbacked_bindings as compute_unbacked_bindings,
 )
+from torch.fx.experimental.symbolic_shapes import guard_size_oblivious as guard_size_oblivious
 from torch.nn.modules import module as _module
 from torch.utils._device import DeviceContext as DeviceContext
 from torch.utils._device import _device_constructors
@@ -203,6 +208,7 @@ guard_or_false = find("torch.fx.experimental.symbolic_shapes.guard_or_false")
 guard_or_true = find("torch.fx.experimental.symbolic_shapes.guard_or_true")
 statically_known_true = find("torch.fx.experimental.symbolic_shapes.statically_known_true")
 check = get("torch._check")
+check_is_size = get("torch._check_is_size")
 assert_scalar = get("torch.ops.aten._assert_scalar.default")
 sym_ite = get("torch.sym_ite")
 sym_size = get("torch.ops.aten.sym_size.int")

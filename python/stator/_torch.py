@@ -13,6 +13,7 @@ import torch
 from stator import (
     _bodies,
     _callables,
+    _dims,
     _engine,
     _fakes,
     _policy,
@@ -115,6 +116,7 @@ def _glue() -> dict[str, Any]:
     """What the engine calls or compares with, by name."""
     functions = (
         *_bodies.GLUE,
+        *_dims.GLUE,
         *_fakes.GLUE,
         *_state.GLUE,
         *_symbolic.GLUE,

@@ -18,7 +18,7 @@ static void entry_free(entry *e) {
     plan_free(e->plan);
     Py_XDECREF(e->why);
     Py_XDECREF(e->misfits);
-    Py_XDECREF(e->open);
+    entry_numbers_clear(&e->asked);
     PyMem_Free(e);
 }
 

@@ -9,19 +9,25 @@
 
 #include <stdatomic.h>
 
+// Which numbers a trace is to leave open. References are strong, or NULL.
+typedef struct entry_numbers {
+    PyObject *open, *settled; // copies of those of the cache
+    PyObject *named;          // see world_terms
+    unsigned settings;        // of compiler_numbers
+} entry_numbers;
+void entry_numbers_clear(entry_numbers *n);
+entry_numbers entry_numbers_copy(const entry_numbers *n);
+
 typedef struct entry {
     struct entry *next; // the next dead entry
     guard_program *guards;
     plan *plan;
-    PyObject *code;    // borrowed: the cache belongs to it
-    long number;       // its number among the compiler's entries, in the order they were made
-    PyObject *why;     // strong, or NULL: the break that it ends in, as people see it
-    PyObject *misfits; // strong, or NULL: why the earlier entries did not fit, list of str
-    // strong, or NULL: the numbers that its trace was asked to leave open, as `open` of the cache
-    PyObject *open;
-    bool open_all; // and all sizes and ints, see world_terms
-    int captures;  // the values of tensors that may be in its graph, likewise
-    bool dynamic;  // its guards leave a number open
+    PyObject *code;      // borrowed: the cache belongs to it
+    long number;         // its number among the compiler's entries, in the order they were made
+    PyObject *why;       // strong, or NULL: the break that it ends in, as people see it
+    PyObject *misfits;   // strong, or NULL: why the earlier entries did not fit, list of str
+    entry_numbers asked; // the numbers that its trace was asked to leave open
+    bool dynamic;        // its guards leave a number open
     long hits;
     int held;     // number of runs of the entry now
     bool dropped; // it is out of its cache; the last run frees it
@@ -109,9 +115,10 @@ PyObject *cache_reasons(cache *c, guard_frame *f);
 
 // No entry fits this frame. If nothing but numbers keeps the one that fits best from fitting, they
 // are left open from now on; `allowed`: bits of those that may be, see guard_misfits. New dict of
-// those that were not left open before; NULL with an exception.
-PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed);
-// A number of a place was left open, and its value mattered all the same.
+// those that were not left open before; NULL with an exception. `stuck`, likewise a new dict: those
+// that differ, and cannot be left open, since earlier traces had to settle them.
+PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed, PyObject **stuck);
+// Numbers of a place were left open, and their values mattered all the same.
 status cache_settle(cache *c, PyObject *place, unsigned bits);
 // The piece before has left numbers of a place open: so does the next trace.
 status cache_inherit(cache *c, PyObject *place, unsigned bits);

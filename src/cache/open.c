@@ -11,6 +11,19 @@ status cache_settle(cache *c, PyObject *place, unsigned bits) {
     return open ? guard_open_set(c->open, place, open & ~bits) : ST_OK;
 }
 
+void entry_numbers_clear(entry_numbers *n) {
+    Py_CLEAR(n->open);
+    Py_CLEAR(n->settled);
+    Py_CLEAR(n->named);
+}
+
+entry_numbers entry_numbers_copy(const entry_numbers *n) {
+    Py_XINCREF(n->open);
+    Py_XINCREF(n->settled);
+    Py_XINCREF(n->named);
+    return *n;
+}
+
 status cache_inherit(cache *c, PyObject *place, unsigned bits) {
     bits &= ~guard_open_bits(c->settled, place);
     return bits ? guard_open_add(&c->open, place, bits) : ST_OK;
@@ -67,12 +80,15 @@ static status find_best(cache *c, guard_frame *f, unsigned allowed, guard_misfit
     return done;
 }
 
-static status open_all(cache *c, PyObject *places, PyObject **fresh) {
+static status open_all(cache *c, PyObject *places, PyObject **fresh, PyObject **stuck) {
     PyObject *place, *bits;
     Py_ssize_t at = 0;
     while (PyDict_Next(places, &at, &place, &bits)) {
         unsigned open = (unsigned)PyLong_AsUnsignedLongMask(bits) & ~(unsigned)GUARD_OPEN_FLOAT;
-        open &= ~(guard_open_bits(c->settled, place) | guard_open_bits(c->open, place));
+        unsigned settled = open & guard_open_bits(c->settled, place);
+        if (settled)
+            TRY(guard_open_add(stuck, place, settled));
+        open &= ~(settled | guard_open_bits(c->open, place));
         if (!open)
             continue;
         TRY(guard_open_add(&c->open, place, open));
@@ -81,14 +97,17 @@ static status open_all(cache *c, PyObject *places, PyObject **fresh) {
     return ST_OK;
 }
 
-PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed) {
+PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed, PyObject **stuck) {
     guard_misfits best = {0};
     PyObject *fresh = PyDict_New();
-    status done = fresh ? find_best(c, f, allowed, &best) : ST_ERROR;
+    *stuck = PyDict_New();
+    status done = fresh && *stuck ? find_best(c, f, allowed, &best) : ST_ERROR;
     if (done == ST_OK && best.places)
-        done = open_all(c, best.places, &fresh);
-    if (done != ST_OK)
+        done = open_all(c, best.places, &fresh, stuck);
+    if (done != ST_OK) {
         Py_CLEAR(fresh);
+        Py_CLEAR(*stuck);
+    }
     Py_XDECREF(best.places);
     return fresh;
 }

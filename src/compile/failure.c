@@ -70,7 +70,7 @@ static image *frames_at_failure(entry *e, product *made, guard_frame *f, graph_f
 // have passed, and what they look at is as it was: so is the trace.
 static bool trace_to_failure(compiler *c, const entry *e, guard_frame *f, int number,
                              product *out) {
-    world *w = product_world(c, e->open, e->open_all, e->captures);
+    world *w = product_world(c, &e->asked);
     if (!w)
         return false;
     w->time.stop_call = number;

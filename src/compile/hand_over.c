@@ -30,7 +30,7 @@ static PyObject *ask_backend(compiler *c, product *made, PyObject *const *regs, 
 
 // Seals the guards again, with those that the backend added. The trace is done then.
 static int seal(product *made) {
-    if (numbers_guard(made->trace) != ST_OK || numbers_end(made->trace, made) < 0)
+    if (numbers_guard(made->trace) != ST_OK || numbers_end(made->trace, made, "backend") < 0)
         return -1;
     guard_program *sealed = guard_seal(made->trace->guards);
     if (!sealed)

@@ -163,7 +163,7 @@ static outcome trace_grown(compiler *c, cache *k, guard_frame *f, int below, wor
 static outcome trace_call(compiler *c, cache *k, guard_frame *f, int below, product *out) {
     if (pieces_inherit(k, f) < 0 || numbers_terms(c, k, out) < 0)
         return OUTCOME_ERROR;
-    world *w = product_world(c, out->open, out->open_all, out->captures);
+    world *w = product_world(c, &out->asked);
     if (!w)
         return OUTCOME_ERROR;
     w->terms.varying = k->varying;
@@ -247,9 +247,7 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
                  .number = c->compiled,
                  .why = made->why.row,
                  .misfits = made->misfits,
-                 .open = made->open,
-                 .open_all = made->open_all,
-                 .captures = made->captures,
+                 .asked = made->asked,
                  .dynamic = made->dynamic,
                  .told = made->told,
                  .last = made->last,
@@ -261,7 +259,7 @@ static int add_entry(compiler *c, cache *k, product *made, guard_frame *f, entry
     c->compiled++;
     Py_XINCREF(new.why);
     Py_XINCREF(new.misfits);
-    Py_XINCREF(new.open);
+    entry_numbers_copy(&new.asked);
     made->guards = NULL;
     made->plan = NULL;
     return 0;

@@ -10,20 +10,35 @@ static_assert((int)SYMBOLIC_VALUE == (int)GUARD_OPEN_VALUE, "the guards' bits ar
 
 // --- settings ---
 
-// An attribute of the policy. Each call reads it again, since torch's settings may change.
-static int settings_of(const compiler *c) {
+// An attribute of the policy, read anew each time: torch's settings may change. New reference; NULL
+// without an exception if there is none.
+static PyObject *attribute_of(const compiler *c, const char *name) {
     if (!policy_is_there(c))
-        return c->numbers;
+        return NULL;
     hook_mode before = hook_swap(HOOK_OFF);
-    PyObject *found = PyObject_GetAttrString(c->policy, "numbers");
+    PyObject *found = PyObject_GetAttrString(c->policy, name);
     hook_swap(before);
-    if (!found && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    if (!found && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
-        return c->numbers;
-    }
-    long flags = found ? PyLong_AsLong(found) : -1;
+    return found;
+}
+
+static int settings_of(const compiler *c) {
+    PyObject *found = attribute_of(c, "numbers");
+    if (!found)
+        return PyErr_Occurred() ? -1 : c->numbers;
+    long flags = PyLong_AsLong(found);
     Py_XDECREF(found);
     return (int)flags;
+}
+
+// What the user's settings say about places; NULL: nothing.
+static int named_of(const compiler *c, PyObject **named) {
+    PyObject *found = attribute_of(c, "named");
+    if (found && found != Py_None)
+        *named = Py_NewRef(found);
+    Py_XDECREF(found);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 static unsigned allowed_by(int settings) {
@@ -66,14 +81,38 @@ static PyObject *words_of(PyObject *places) {
     return text;
 }
 
-static int say(PyObject *reasons, PyObject *places) {
-    PyObject *words = words_of(places), *text = NULL;
-    if (words)
-        text = PyUnicode_FromFormat("%U (from now on any number will do for %U)",
-                                    PyList_GET_ITEM(reasons, 0), words);
+// What would have said so from the start, for the sizes among the places: "mark_dynamic(x, 0)"; new
+// str, empty if there are none.
+static PyObject *marks_for(PyObject *places) {
+    PyObject *text = PyUnicode_FromString(""), *place, *bits;
+    Py_ssize_t at = 0;
+    while (text && PyDict_Next(places, &at, &place, &bits)) {
+        unsigned sizes = (unsigned)PyLong_AsUnsignedLongMask(bits) >> SYMBOLIC_SIZES;
+        for (int dim = 0; text && dim < META_MOST_DIMS; dim++)
+            if (sizes & 1U << dim)
+                text = add_words(text, "mark_dynamic(%U, %d)", place, dim);
+    }
+    return text;
+}
+
+// Says behind the first of the reasons what becomes of these numbers.
+static int say(PyObject *reasons, PyObject *places, const char *format) {
+    if (PyDict_GET_SIZE(places) == 0 || PyList_GET_SIZE(reasons) == 0)
+        return 0;
+    PyObject *words = words_of(places), *marks = words ? marks_for(places) : NULL, *text = NULL;
+    if (marks)
+        text = PyUnicode_FromFormat(
+            format, PyList_GET_ITEM(reasons, 0), words,
+            PyUnicode_GET_LENGTH(marks) ? "; from the start with torch._dynamo." : "", marks);
     Py_XDECREF(words);
+    Py_XDECREF(marks);
     return text ? PyList_SetItem(reasons, 0, text) : -1;
 }
+
+static const char open_words[] = "%U (from now on any number will do for %U%s%U)";
+static const char stuck_words[] =
+    "%U (each value of %U is compiled on its own, since the program or "
+    "the backend needs it)";
 
 // --- the terms ---
 
@@ -83,17 +122,17 @@ int numbers_learn(compiler *c, cache *k, guard_frame *f, PyObject *reasons) {
         return -1;
     if (!(settings & NUMBERS_CHANGED) || k->count == 0)
         return 0;
-    PyObject *fresh = cache_open(k, f, allowed_by(settings));
+    PyObject *stuck, *fresh = cache_open(k, f, allowed_by(settings), &stuck);
     Py_CLEAR(f->kept);
-    int done = !fresh ? -1 : 0;
-    if (fresh && PyDict_GET_SIZE(fresh) > 0 && PyList_GET_SIZE(reasons) > 0)
-        done = say(reasons, fresh);
+    int done =
+        !fresh || say(reasons, fresh, open_words) < 0 ? -1 : say(reasons, stuck, stuck_words);
     Py_XDECREF(fresh);
+    Py_XDECREF(stuck);
     return done;
 }
 
 // A graph that may not end has them all, as stock's.
-static int captures_of(const compiler *c, int settings) {
+int numbers_captured(const compiler *c, unsigned settings) {
     bool whole = c->fullgraph;
     return (whole || settings & NUMBERS_SCALARS ? CAPTURE_SCALARS : 0) |
            (whole || settings & NUMBERS_SHAPES ? CAPTURE_SHAPES : 0);
@@ -106,17 +145,23 @@ int numbers_grow(const compiler *c, cache *k, world *w) {
     return settings & NUMBERS_CHANGED ? growth_find(w, k, allowed_by(settings)) : 0;
 }
 
-// A copy, since another thread may add to the set while this one traces.
+// Another thread may learn more while this one traces. NULL for an empty dict.
+static int copy_dict(PyObject *dict, PyObject **copy) {
+    if (dict && PyDict_GET_SIZE(dict) > 0)
+        *copy = PyDict_Copy(dict);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 int numbers_terms(const compiler *c, const cache *k, product *out) {
     int settings = settings_of(c);
     if (settings < 0)
         return -1;
-    Py_CLEAR(out->open);
-    out->open_all = settings & NUMBERS_ALL;
-    out->captures = captures_of(c, settings);
-    if (k->open && PyDict_GET_SIZE(k->open) > 0 && !(out->open = PyDict_Copy(k->open)))
+    entry_numbers_clear(&out->asked);
+    out->asked.settings = (unsigned)settings;
+    if (named_of(c, &out->asked.named) < 0)
         return -1;
-    return 0;
+    return copy_dict(k->open, &out->asked.open) < 0 ? -1
+                                                    : copy_dict(k->settled, &out->asked.settled);
 }
 
 // --- which numbers stayed open ---
@@ -139,8 +184,10 @@ static int note_settled(product *out, const source *place) {
     return done == ST_OK ? 0 : -1;
 }
 
-int numbers_end(world *w, product *out) {
+int numbers_end(world *w, product *out, const char *whose) {
     out->dynamic = false;
+    if (w->numbers.promises && world_tensors->promises(w, whose) != ST_OK)
+        return -1;
     for (uint32_t i = 0; i < w->numbers.symbols.count; i++) {
         const symbol *s = &w->numbers.symbols.items[i];
         bool open = number_current(w->numbers.sizes, s->number).e != NULL;

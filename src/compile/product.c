@@ -25,23 +25,28 @@ static void clear_made(product *p) {
     plan_free(p->plan);
     break_clear(&p->why);
     Py_CLEAR(p->settled);
-    *p = (product){.misfits = p->misfits, .open = p->open, .open_all = p->open_all};
+    *p = (product){.misfits = p->misfits, .asked = p->asked};
 }
 
 void product_clear(product *p) {
     clear_made(p);
     Py_CLEAR(p->misfits);
-    Py_CLEAR(p->open);
+    entry_numbers_clear(&p->asked);
     *p = (product){0};
 }
 
-world *product_world(const compiler *c, PyObject *open, bool all, int captures) {
+world *product_world(const compiler *c, const entry_numbers *asked) {
     world *w = world_new();
     if (!w)
         return NULL;
-    w->terms.symbolic = open;
-    w->terms.symbolic_all = all;
-    w->terms.captures = captures;
+    w->terms.symbolic = asked->open;
+    w->terms.settled = asked->settled;
+    w->terms.named = asked->named;
+    w->terms.symbolic_all = asked->settings & NUMBERS_ALL;
+    w->terms.parameters = asked->settings & NUMBERS_PARAMETERS;
+    w->terms.modules = asked->settings & NUMBERS_MODULES;
+    w->terms.lenient = asked->settings & NUMBERS_LENIENT;
+    w->terms.captures = numbers_captured(c, asked->settings);
     w->terms.whole = c->fullgraph;
     w->terms.replayed = c->backend == Py_None;
     w->terms.handling = py_is_handling();
@@ -93,7 +98,7 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
     if (out->plan && world_finish(w) == ST_OK)
         out->guards =
             (out->open_end = has_open_end(w)) ? guard_trial(w->guards) : guard_seal(w->guards);
-    if (out->guards && numbers_end(w, out) == 0)
+    if (out->guards && numbers_end(w, out, "trace") == 0)
         return TRACE_DONE;
     clear_made(out);
     return w->stop.broken ? TRACE_BROKE : TRACE_ERROR;

@@ -22,12 +22,10 @@ typedef struct product {
     int depth;         // see entry
     int made_before;   // number of entries that had been made for the place when the trace began
     policy_break why;
-    PyObject *misfits; // strong, or NULL: why the older entries did not fit
-    PyObject *open;    // see entry
-    bool open_all;     // likewise
-    int captures;      // likewise
-    bool dynamic;      // likewise
-    PyObject *settled; // strong, or NULL: of what was open, the numbers that the trace settled
+    PyObject *misfits;   // strong, or NULL: why the older entries did not fit
+    entry_numbers asked; // see entry
+    bool dynamic;        // likewise
+    PyObject *settled;   // strong, or NULL: of what was open, the numbers that the trace settled
 } product;
 
 static inline PyCodeObject *frame_code(const guard_frame *f) {
@@ -44,8 +42,8 @@ policy_break break_of(world *w, PyCodeObject *co);
 void break_clear(policy_break *b);
 
 // product.c
-// `open`, which is borrowed, `all` and `captures`: see entry.
-world *product_world(const compiler *c, PyObject *open, bool all, int captures);
+// The world borrows the numbers to leave open.
+world *product_world(const compiler *c, const entry_numbers *asked);
 // Traces the frame and up to `below` frames under it. If the trace cannot end where it broke, it is
 // done again in a new world, and breaks earlier.
 trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, product *out);
@@ -63,10 +61,13 @@ int numbers_learn(compiler *c, cache *k, guard_frame *f, PyObject *reasons);
 int numbers_grow(const compiler *c, cache *k, world *w);
 // What the next trace is to leave open, into `out`. -1 with an exception.
 int numbers_terms(const compiler *c, const cache *k, product *out);
+// The values of tensors that may be in a graph (CAPTURE_…), by the settings of the entry.
+int numbers_captured(const compiler *c, unsigned settings);
 
-// The trace is over: which of the numbers that were left open it settled, into `out`. -1 with an
-// exception.
-int numbers_end(world *w, product *out);
+// The trace is over, or the backend is done (`whose`: "trace", "backend"): which of the numbers that
+// were left open are settled, into `out`. -1 with an exception, also if the user promised that one
+// of them differs.
+int numbers_end(world *w, product *out, const char *whose);
 // An entry was made of it: numbers that were settled are not left open again. -1 with an exception.
 int numbers_keep(cache *k, const product *made);
 

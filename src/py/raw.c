@@ -387,6 +387,11 @@ bool raw_has_dict(PyTypeObject *type) {
     return type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT);
 }
 
+bool raw_has_attrs(PyObject *o) {
+    keeping k = keeping_of(o);
+    return k.values ? inline_count(k.values) > 0 : k.dict && PyDict_GET_SIZE(k.dict) > 0;
+}
+
 PyObject *raw_dict(PyObject *o) {
     return keeping_of(o).dict;
 }

@@ -71,6 +71,8 @@ raw raw_attr_get(PyObject *o, PyObject *name, PyObject **value);
 raw raw_attr_get_near(PyObject *o, PyObject *name, raw_hint *hint, PyObject **value);
 // Whether instances of this type have a dict at all.
 bool raw_has_dict(PyTypeObject *type);
+// Whether the instance dict has any entry.
+bool raw_has_attrs(PyObject *o);
 // The instance dict, or NULL if it does not exist as an object yet.
 PyObject *raw_dict(PyObject *o);
 // The names in the instance dict, in order: a new list. NULL with an exception.

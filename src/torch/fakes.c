@@ -173,6 +173,7 @@ static PyObject *fake_like(torch_trace *t, sizes *known, const meta *m) {
 PyObject *fake_of(world *w, node *n) {
     torch_trace *t = w->torch;
     settle_meta(settled_in(w), &n->meta);
+    numbers_excuse(w);
     if (n->example != Py_None)
         return n->example;
     bool input = n->op == NODE_PLACEHOLDER;

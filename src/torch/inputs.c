@@ -1,5 +1,6 @@
 // Turns a tensor from outside into a guard and a graph input. The guard reads torch's memory, and
 // runs no Python code.
+#include "src/torch/dims.h"
 #include "src/torch/room.h"
 
 PyObject *int_tuple(const int64_t *items, int64_t count) {
@@ -113,8 +114,11 @@ typedef struct tensor_guard {
     int index;          // in the group
     seen expected;      // its arrays are `numbers`
     int64_t offset;
+    uintptr_t address; // of its memory, where the user asked for a guard
     bool offset_matters, leaf_matters, leaf;
+    bool closed; // a parameter: other sizes mean another module, and nothing is left open
     open_dims open;
+    dim_marks marks;
     int64_t numbers[];
 } tensor_guard;
 
@@ -189,12 +193,18 @@ bool inputs_changed(const world *w) {
     return false;
 }
 
+static bool is_at_address(const tensor_guard *g, PyObject *o) {
+    return !g->marks.address || (read_extent(o).begin == g->address && read_offset(o) == g->offset);
+}
+
 static bool guard_check_tensor(PyObject *o, void *data) {
     tensor_guard *g = data;
     seen now;
     if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !seen_fits(g, &now))
         return false;
-    if (!alias_group_check(g->group, g->index, o))
+    dim_marks marks = dim_marks_read(o);
+    if (!dim_marks_fit(&g->marks, &marks) || !is_at_address(g, o) ||
+        !alias_group_check(g->group, g->index, o))
         return false;
     bool offset = g->offset_matters || (g->group->matters && g->group->each.items[g->index].shared);
     if (offset && read_offset(o) != g->offset)
@@ -253,13 +263,17 @@ static bool guard_misfit_tensor(PyObject *o, void *data, unsigned *open) {
     *open = 0;
     if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !same_kind(&now, &g->expected) ||
         (g->offset_matters && read_offset(o) != g->offset) ||
-        (g->leaf_matters && read_leaf(o) != g->leaf))
+        (g->leaf_matters && read_leaf(o) != g->leaf) || !is_at_address(g, o))
+        return true;
+    dim_marks marks = dim_marks_read(o);
+    if (!dim_marks_fit(&g->marks, &marks))
         return true;
     if (seen_fits(g, &now))
         return false;
-    // A parameter of other sizes belongs to another module, of which nothing is left open.
-    if (now.dims <= META_MOST_DIMS && g->type != facts.parameter)
+    if (now.dims <= META_MOST_DIMS && !g->closed)
         *open = misfit_dims(g, &now);
+    if (*open >> SYMBOLIC_SIZES & dim_marks_with(&marks, DIM_FIXED))
+        *open = 0; // the user wants an entry for each of these
     return true;
 }
 
@@ -355,23 +369,99 @@ static PyObject *describe(PyObject *tensor, const open_dims *open) {
     return text;
 }
 
+// Torch's name of a place in its own messages: x for L['x'].
+static PyObject *short_name(const char *source) {
+    const char *end = strncmp(source, "L['", 3) == 0 ? strstr(source, "']") : NULL;
+    PyObject *name = end ? PyUnicode_FromStringAndSize(source + 3, end - source - 3) : NULL;
+    if (!end || !name)
+        return end ? NULL : PyUnicode_FromString(source);
+    PyObject *text = PyUnicode_FromFormat("%U%s", name, end + 2);
+    Py_DECREF(name);
+    return text;
+}
+
+// "expected 3, actual 5": torch's words, which people look for.
+static PyObject *mismatch_text(const char *source, const char *what, int64_t dim, bool open,
+                               int64_t then, int64_t now) {
+    PyObject *name = short_name(source), *text = NULL;
+    if (name && open)
+        text = PyUnicode_FromFormat("tensor '%U' %s mismatch at index %lld. expected any of %d or "
+                                    "more, actual %lld",
+                                    name, what, (long long)dim, LEAST_OPEN_SIZE, (long long)now);
+    else if (name)
+        text = PyUnicode_FromFormat("tensor '%U' %s mismatch at index %lld. expected %lld, actual "
+                                    "%lld",
+                                    name, what, (long long)dim, (long long)then, (long long)now);
+    Py_XDECREF(name);
+    return text;
+}
+
+// The first size or stride that is not as expected, if nothing else is; NULL without an exception:
+// something else is.
+static PyObject *number_reason(const char *source, const tensor_guard *g, const seen *now) {
+    if (!same_kind(now, &g->expected))
+        return NULL;
+    for (int64_t d = 0; d < now->dims; d++)
+        if (!size_fits(g, now, d))
+            return mismatch_text(source, "size", d, g->open.sizes & 1U << d, g->expected.sizes[d],
+                                 now->sizes[d]);
+    for (int64_t d = 0; d < now->dims; d++)
+        if (!stride_fits(g, now, d))
+            return mismatch_text(source, "stride", d, false, g->expected.strides[d],
+                                 now->strides[d]);
+    return NULL;
+}
+
+static PyObject *marks_reason(const char *source, const tensor_guard *g, const dim_marks *now) {
+    PyObject *mine = dim_marks_text(now), *theirs = dim_marks_text(&g->marks), *text = NULL;
+    if (mine && theirs)
+        text = PyUnicode_FromFormat("%s has marks on its sizes: %U; expected: %U", source, mine,
+                                    theirs);
+    Py_XDECREF(mine);
+    Py_XDECREF(theirs);
+    return text;
+}
+
+// What people can do about sizes of parameters.
+static PyObject *with_hint(PyObject *reason, const tensor_guard *g, PyObject *o) {
+    if (!reason || g->type != facts.parameter || Py_TYPE(o) != facts.parameter)
+        return reason;
+    PyObject *text =
+        PyUnicode_FromFormat("%U (sizes of parameters are left open only with "
+                             "torch._dynamo.config.force_parameter_static_shapes = False)",
+                             reason);
+    Py_DECREF(reason);
+    return text;
+}
+
 static PyObject *guard_reason_tensor(const char *source, PyObject *o, void *data) {
     tensor_guard *g = data;
     if (!PyObject_TypeCheck(o, facts.base))
         return PyUnicode_FromFormat("%s is now a %s; expected: %U", source, Py_TYPE(o)->tp_name,
                                     g->text);
     seen s;
+    bool same_type = Py_TYPE(o) == g->type && read_tensor(o, &s);
+    PyObject *number = same_type ? number_reason(source, g, &s) : NULL;
+    if (number || PyErr_Occurred())
+        return with_hint(number, g, o);
+    dim_marks marks = dim_marks_read(o);
+    if (!dim_marks_fit(&g->marks, &marks))
+        return marks_reason(source, g, &marks);
+    if (!is_at_address(g, o))
+        return PyUnicode_FromFormat("the memory of %s has moved, and its address is guarded "
+                                    "(torch._dynamo.mark_static_address)",
+                                    source);
     PyObject *now = describe(o, &(open_dims){0});
     if (!now)
         return NULL;
-    bool alike = Py_TYPE(o) == g->type && read_tensor(o, &s) && seen_fits(g, &s);
+    bool alike = same_type && seen_fits(g, &s);
     PyObject *result =
         alike ? PyUnicode_FromFormat("%s shares memory, is a leaf, or dispatches otherwise than "
                                      "before: %U",
                                      source, now)
               : PyUnicode_FromFormat("%s is now %U; expected: %U", source, now, g->text);
     Py_DECREF(now);
-    return result;
+    return with_hint(result, g, o);
 }
 
 static const guard_custom tensor_custom = {
@@ -402,6 +492,8 @@ static void fill_guard(tensor_guard *g, PyObject *tensor, const seen *s) {
     g->expected.sizes = g->numbers;
     g->expected.strides = g->numbers + s->dims;
     g->offset = read_offset(tensor);
+    g->marks = dim_marks_read(tensor);
+    g->address = read_extent(tensor).begin;
 }
 
 static tensor_guard *guard_of(torch_trace *t, PyObject *tensor, const open_dims *open) {
@@ -427,7 +519,7 @@ static tensor_guard *guard_of(torch_trace *t, PyObject *tensor, const open_dims 
 // --- order: inputs stand in the order of first looks (`x is None` is one), as in Dynamo ---
 
 // A register of a place that was read by key only says that the key was there.
-static bool register_tells(const source *s) {
+bool register_tells(const source *s) {
     return s->reg >= 0 &&
            (s->kind == SOURCE_LOCAL || s->kind == SOURCE_LIST_ITEM || s->kind == SOURCE_TUPLE_ITEM);
 }
@@ -563,6 +655,7 @@ static status add_guard(world *w, torch_trace *t, source *s, PyObject *tensor, P
         return PyErr_Occurred()
                    ? ST_ERROR
                    : world_break_status(w, REASON_TENSOR_OPERATION, "a tensor that cannot be read");
+    g->closed = g->type == facts.parameter && !w->terms.parameters;
     status result = guard_add_custom(w->guards, s, &tensor_custom, g);
     if (result == ST_OK)
         ((standin *)o)->guard = g;
@@ -580,14 +673,53 @@ static bool leads_by(const source *s, const char *name) {
     return false;
 }
 
-// Bits of number.h. Sizes of parameters stay as the module made them, and are not left open; sizes
-// of buffers are left open only after they were seen to change.
-static unsigned wanted(world *w, const source *s, PyObject *tensor) {
-    if (Py_TYPE(tensor) == facts.parameter || leads_by(s, "_parameters"))
+static bool is_parameter(const source *s, PyObject *tensor) {
+    return Py_TYPE(tensor) == facts.parameter || leads_by(s, "_parameters");
+}
+
+// What is wanted without a word of the user's about this tensor. Parameters have the sizes that
+// their module was made with; of buffers the same holds until they are seen to change.
+static unsigned wanted_of_kind(const world *w, const source *s, PyObject *tensor) {
+    if (!w->terms.parameters && is_parameter(s, tensor))
         return 0;
     unsigned all = (1U << META_MOST_DIMS) - 1;
-    bool from_start = w->terms.symbolic_all && !leads_by(s, "_buffers");
-    return world_symbolic(w, s) | (from_start ? all << SYMBOLIC_SIZES : 0);
+    bool from_start = w->terms.symbolic_all && (w->terms.modules || !leads_by(s, "_buffers"));
+    return world_symbolic(w, s) | (from_start ? all & ~world_settled(w, s) : 0);
+}
+
+// What the user's settings want of it by its name.
+static unsigned wanted_by_name(world *w, const source *s, PyObject *tensor, const seen *now) {
+    if (!w->terms.named)
+        return 0;
+    PyObject *sizes = int_tuple(now->sizes, now->dims);
+    unsigned bits = sizes ? world_named(w, s, sizes) : 0;
+    Py_XDECREF(sizes);
+    bool fixed = !w->terms.parameters && is_parameter(s, tensor);
+    return fixed && !(bits & SYMBOLIC_FIRST) ? 0 : bits;
+}
+
+// Bits of number.h.
+static unsigned wanted(world *w, const source *s, PyObject *tensor, const dim_marks *marks) {
+    seen now;
+    unsigned open = wanted_of_kind(w, s, tensor);
+    if (read_tensor(tensor, &now))
+        open |= wanted_by_name(w, s, tensor, &now);
+    open &= ~(dim_marks_with(marks, DIM_FIXED) << SYMBOLIC_SIZES);
+    if (w->terms.parameters || !is_parameter(s, tensor))
+        open |= (dim_marks_with(marks, DIM_OPEN) | dim_marks_with(marks, DIM_PROMISED))
+                << SYMBOLIC_SIZES;
+    return open;
+}
+
+// The ranges that marks promise: new dict of a dimension → (least, greatest). It also says what is
+// not honoured.
+static PyObject *ranges_of(world *w, const source *s, PyObject *tensor, bool can) {
+    PyObject *name = input_name(w, s), *ranges = NULL;
+    if (name)
+        ranges = PyObject_CallFunctionObjArgs(glue_function("marked"), tensor, name,
+                                              can ? Py_True : Py_False, NULL);
+    Py_XDECREF(name);
+    return ranges;
 }
 
 static status open_number(world *w, source *s, source_kind kind, int dim, int64_t least,
@@ -641,20 +773,43 @@ static status open_strides(world *w, source *s, unsigned bits, meta *m, open_dim
     return ST_OK;
 }
 
-static status open_numbers(world *w, torch_trace *t, source *s, PyObject *tensor, meta *m,
-                           open_dims *open) {
-    if ((!w->terms.symbolic && !w->terms.symbolic_all) || !t->late || m->dims <= 0)
-        return ST_OK;
-    unsigned bits = wanted(w, s, tensor);
+static status promise(world *w, PyObject *ranges, int dim) {
+    PyObject *key = PyLong_FromLong(dim);
+    PyObject *range = key && ranges ? PyDict_GetItemWithError(ranges, key) : NULL;
+    Py_XDECREF(key);
     if (PyErr_Occurred())
         return ST_ERROR;
-    for (int d = 0; bits && d < m->dims; d++) {
+    return dim_promise(w, range ? range : Py_None);
+}
+
+static status open_sizes(world *w, source *s, unsigned bits, uint32_t promised, PyObject *ranges,
+                         meta *m, open_dims *open) {
+    for (int d = 0; d < m->dims; d++) {
         if (!(bits >> SYMBOLIC_SIZES & 1U << d) || m->sizes[d].hint < LEAST_OPEN_SIZE)
             continue;
         TRY(open_number(w, s, SOURCE_SIZE, d, LEAST_OPEN_SIZE, &m->sizes[d]));
         open->sizes |= 1U << d;
+        if (promised & 1U << d)
+            TRY(promise(w, ranges, d));
     }
-    return bits ? open_strides(w, s, bits, m, open) : ST_OK;
+    return ST_OK;
+}
+
+static status open_numbers(world *w, torch_trace *t, source *s, PyObject *tensor, meta *m,
+                           open_dims *open) {
+    dim_marks marks = dim_marks_read(tensor);
+    bool wishes = w->terms.symbolic || w->terms.symbolic_all || w->terms.named || marks.any;
+    if (!wishes || m->dims == 0)
+        return ST_OK;
+    bool can = t->late && m->dims > 0 && (w->terms.parameters || !is_parameter(s, tensor));
+    PyObject *ranges = marks.any ? ranges_of(w, s, tensor, can) : NULL;
+    unsigned bits = !PyErr_Occurred() && t->late && m->dims > 0 ? wanted(w, s, tensor, &marks) : 0;
+    uint32_t promised = w->terms.lenient ? 0 : dim_marks_with(&marks, DIM_PROMISED);
+    status done = PyErr_Occurred() ? ST_ERROR : ST_OK;
+    if (done == ST_OK && bits)
+        done = open_sizes(w, s, bits, promised, ranges, m, open);
+    Py_XDECREF(ranges);
+    return done == ST_OK && bits ? open_strides(w, s, bits, m, open) : done;
 }
 
 static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tensor) {

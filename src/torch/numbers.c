@@ -13,9 +13,18 @@ PyObject *opened_or_number(world *w, PyObject *o) {
 PyObject *number_value(world *w, const node *n) {
     const torch_trace *t = w->torch;
     number value = n->value;
-    if (value.e && !t->checking)
+    if (value.e && !t->checking) {
         value = number_settle(w->graph->sizes, value);
+        numbers_excuse(w);
+    }
     return numbers_guard(w) == ST_OK ? number_as_object(value) : NULL;
+}
+
+static int made_at(const world *w, const source *place) {
+    for (uint32_t i = 0; i < w->numbers.symbols.count; i++)
+        if (w->numbers.symbols.items[i].place == place)
+            return w->numbers.symbols.items[i].since;
+    return guard_needed(w->guards);
 }
 
 // Sizes of a tensor stand before the tensor, in the order of dimensions; other numbers stand where
@@ -31,7 +40,7 @@ int number_rank(world *w, const node *n) {
         if (r && r->source == owner)
             return 2 * s->rank - 1;
     }
-    return 4 * (place->reg >= 0 ? place->reg : guard_needed(w->guards));
+    return 4 * (register_tells(place) ? place->reg : made_at(w, place));
 }
 
 // --- nodes ---
@@ -137,8 +146,10 @@ PyObject *number_argument(world *w, number n) {
         return Py_NewRef(made);
     if (PyErr_Occurred() || w->stop.broken)
         return NULL;
-    if (n.e)
+    if (n.e) {
         n = number_settle(w->graph->sizes, n);
+        numbers_excuse(w);
+    }
     return numbers_guard(w) == ST_OK ? number_as_object(n) : NULL;
 }
 

@@ -283,6 +283,8 @@ bool inputs_overlap(const torch_trace *t);
 bool inputs_changed(const world *w);
 // A tensor counts as looked at from now on, though it is not opened yet.
 status input_looked(world *w, source *s);
+// Whether the register of a place says when the program first looked at it.
+bool register_tells(const source *s);
 // Puts the graph's placeholders into their final order.
 status inputs_sort(world *w);
 void alias_group_drop(struct alias_group *group);

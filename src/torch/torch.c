@@ -1,4 +1,5 @@
 // The functions that the world calls for tensors, and the functions that Python sees.
+#include "src/torch/dims.h"
 #include "src/torch/room.h"
 
 // --- the trace's part ---
@@ -222,6 +223,7 @@ const tensor_ops torch_ops = {
     .open = input_open,
     .sever = sever,
     .end = end,
+    .promises = dim_promises,
     .outputs = function_outputs,
     .number = number_node,
 };
@@ -319,5 +321,5 @@ PyMethodDef torch_methods[] = {
 
 int torch_setup(PyObject *module) {
     (void)module;
-    return 0;
+    return dims_setup();
 }

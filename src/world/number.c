@@ -2,18 +2,49 @@
 // into guards.
 #include "src/world/number.h"
 
+#include "src/py/evalhook.h"
+#include "src/py/raw.h"
+
 #include "src/guard/expression.h"
 
 #include "src/world/inner.h"
 
+static PyObject *fixed_word; // strong: the attribute of classes that mark_static marks
+
+int numbers_setup(void) {
+    fixed_word = PyUnicode_InternFromString("_dynamo_marked_static");
+    return fixed_word ? 0 : -1;
+}
+
 // --- which places ---
 
-unsigned world_symbolic(const world *w, const source *s) {
-    if (!w->terms.symbolic)
-        return 0;
-    PyObject *text = source_text(s);
-    unsigned bits = text ? guard_open_bits(w->terms.symbolic, text) : 0;
+static unsigned bits_of(PyObject *places, const source *s) {
+    PyObject *text = places ? source_text(s) : NULL;
+    unsigned bits = text ? guard_open_bits(places, text) : 0;
     Py_XDECREF(text);
+    return bits;
+}
+
+unsigned world_symbolic(const world *w, const source *s) {
+    return bits_of(w->terms.symbolic, s);
+}
+
+unsigned world_settled(const world *w, const source *s) {
+    return bits_of(w->terms.settled, s);
+}
+
+unsigned world_named(const world *w, const source *s, PyObject *values) {
+    if (!w->terms.named || !values)
+        return 0;
+    PyObject *text = source_text(s), *found = NULL;
+    if (text) {
+        hook_mode before = hook_swap(HOOK_OFF);
+        found = PyObject_CallFunctionObjArgs(w->terms.named, text, values, NULL);
+        hook_swap(before);
+    }
+    unsigned bits = found ? (unsigned)PyLong_AsUnsignedLongMask(found) : 0;
+    Py_XDECREF(text);
+    Py_XDECREF(found);
     return bits;
 }
 
@@ -38,14 +69,30 @@ static bool is_usable(number n) {
                                    : n.hint.i >= -most && n.hint.i <= most;
 }
 
+// Whether the class of the object whose attribute it is says that its numbers stay
+// (torch._dynamo.mark_static).
+static bool is_fixed(const world *w, const source *s) {
+    for (s = s->parent; s; s = s->parent) {
+        const uint64_t *known = map_get(&w->in.lazies, map_key(s));
+        const lazy *owner = known ? (lazy *)(uintptr_t)*known : NULL;
+        PyObject *found;
+        if (owner && owner->outside &&
+            raw_type_get(Py_TYPE(owner->outside), fixed_word, &found) == RAW_FOUND)
+            return found == Py_True;
+    }
+    return false;
+}
+
 // Whether the terms want the number at a place open: 1, 0, -1.
 static int is_wanted(const world *w, const lazy *l, number hint) {
     if (hint.kind == NUMBER_BOOL || !is_usable(hint))
         return 0;
+    unsigned bits = world_symbolic(w, l->source) | world_named(w, l->source, l->outside);
     if (w->terms.symbolic_all && hint.kind == NUMBER_INT && l->source->kind == SOURCE_LOCAL)
-        return 1;
-    bool wanted = world_symbolic(w, l->source) & SYMBOLIC_VALUE;
-    return PyErr_Occurred() ? -1 : wanted;
+        bits |= SYMBOLIC_VALUE & ~world_settled(w, l->source);
+    if (PyErr_Occurred())
+        return -1;
+    return bits & SYMBOLIC_VALUE && (bits & SYMBOLIC_FIRST || !is_fixed(w, l->source));
 }
 
 // --- from places to numbers ---
@@ -54,7 +101,8 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
     sizes *known = world_sizes(w);
     if (!known || !sizes_symbol(known, s, hint, low, high, n))
         return ST_ERROR;
-    return vec_push(&w->numbers.symbols, ((symbol){s, *n}));
+    return vec_push(&w->numbers.symbols,
+                    ((symbol){.place = s, .number = *n, .since = guard_needed(w->guards)}));
 }
 
 // Gives the lazy of a number its symbol, if the terms want its place open.
@@ -71,6 +119,10 @@ static int keep_open(world *w, lazy *l, number *n) {
     return 1;
 }
 
+static bool has_wishes(const world *w) {
+    return w->terms.symbolic || w->terms.symbolic_all || w->terms.named;
+}
+
 int door_number(world *w, PyObject *o, number *n) {
     if (!is_lazy(o))
         return 0;
@@ -78,7 +130,7 @@ int door_number(world *w, PyObject *o, number *n) {
     if (l->inside)
         return 0;
     if (!l->is_number)
-        return w->terms.symbolic || w->terms.symbolic_all ? keep_open(w, l, n) : 0;
+        return has_wishes(w) ? keep_open(w, l, n) : 0;
     *n = number_current(w->numbers.sizes, l->number);
     return 1;
 }
@@ -196,8 +248,29 @@ static status guard_condition(world *w, number condition) {
     return done;
 }
 
+// Of a promised number that has been settled since this was last asked: who did it.
+static status blame(world *w, bool own_limit) {
+    for (uint32_t i = 0; i < w->numbers.symbols.count; i++) {
+        symbol *s = &w->numbers.symbols.items[i];
+        if (!s->promised || s->excused || s->stack || number_current(w->numbers.sizes, s->number).e)
+            continue;
+        s->excused = own_limit;
+        PyObject *stack = own_limit ? NULL : world_stack(w);
+        if (!own_limit && !(s->stack = world_keep(w, stack)))
+            return ST_ERROR;
+    }
+    return ST_OK;
+}
+
+void numbers_excuse(world *w) {
+    if (w->numbers.promises && blame(w, true) != ST_OK)
+        PyErr_Clear();
+}
+
 status numbers_guard(world *w) {
     world_numbers *k = &w->numbers;
+    if (k->promises)
+        TRY(blame(w, false));
     if (!k->sizes)
         return ST_OK;
     number question;
@@ -276,8 +349,17 @@ static bool is_known(PyObject *o, number *n) {
     return known && number_from_object(known, n) && is_usable(*n);
 }
 
+static bool may_be_number(PyObject *o) {
+    number ignored;
+    return number_from_object(is_lazy(o) ? ((lazy *)o)->outside : o, &ignored);
+}
+
+// An operand that is no number is opened by whoever does the operation: before the other one is
+// looked at, if it stands on the left.
 int number_binary(world *w, number_op op, PyObject *a, PyObject *b, PyObject **result) {
     number left, right;
+    if (!may_be_number(a) || !may_be_number(b))
+        return 0;
     int first = is_lazy(a) ? door_number(w, a, &left) : 0;
     int second = first >= 0 && is_lazy(b) ? door_number(w, b, &right) : 0;
     if (first < 0 || second < 0)

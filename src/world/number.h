@@ -16,11 +16,17 @@
 enum {
     SYMBOLIC_SIZES = 0,       // bit d: the size of dimension d
     SYMBOLIC_STRIDES = 16,    // bit 16 + d: its stride
+    SYMBOLIC_FIRST = 1 << 28, // see world_named
     SYMBOLIC_VALUE = 1 << 30, // an int or float: its value
     SYMBOLIC_DIM_MASK = 0xffff,
 };
 // The bits for a place; 0: all its numbers are guarded by value, or there is an exception.
 unsigned world_symbolic(const world *w, const source *s);
+// The same for numbers that earlier traces had to settle.
+unsigned world_settled(const world *w, const source *s);
+// The same for what the user's settings say about a place by its name or its number: `values` is an
+// int, or a tuple of sizes. SYMBOLIC_FIRST: it counts more than what else is said of the place.
+unsigned world_named(const world *w, const source *s, PyObject *values);
 
 // Whether `o` is an open number. 1: *n is the number; `o` is a lazy that has an expression, or an
 // unopened lazy of an exact int (of 64 bits) or float at a place that the terms want open, which
@@ -44,12 +50,17 @@ int number_truth(world *w, number n);
 bool numbers_are_open(world *w);
 // Makes guards of all conditions since its last call, with the line that the program is in now.
 status numbers_guard(world *w);
+// The engine itself had to settle numbers, since the last call of numbers_guard: of those that were
+// promised to differ it is no error.
+void numbers_excuse(world *w);
 
 // Python's operators on objects, if at least one operand is an open number and the other is a
 // number. 1: *result is a new reference. 0: the operands are something else, or must be opened. -1:
 // error or break.
 int number_unary(world *w, number_op op, PyObject *o, PyObject **result);
 int number_binary(world *w, number_op op, PyObject *a, PyObject *b, PyObject **result);
+
+int numbers_setup(void);
 
 // --- for the door ---
 

@@ -34,9 +34,18 @@ typedef struct world_terms {
     // open: bits of number.h
     PyObject *symbolic;
     int captures;      // of world_captures: what values of tensors may be in the graph
-    bool symbolic_all; // sizes of all inputs and all ints are to be left open, but for parameters
-    int watching;      // how many calls of tools the thread was inside of when the trace
-                       // began
+    bool symbolic_all; // sizes of all inputs and all ints are to be left open, but for those that
+                       // the next three leave out
+    PyObject
+        *settled;    // borrowed, or NULL: as `symbolic`, numbers that earlier traces had to settle
+    bool parameters; // sizes of parameters may be left open
+    bool modules;    // those of other tensors of modules may be before they were seen to change
+    // borrowed, or NULL: called with the text of a place and its number or sizes, it returns what
+    // the user's settings want symbolic there: bits of number.h
+    PyObject *named;
+    bool lenient; // a mark that cannot be kept is no error
+    int watching; // how many calls of tools the thread was inside of when the trace
+                  // began
 } world_terms;
 
 // --- what came in from outside ---
@@ -71,6 +80,11 @@ typedef struct world_input {
 typedef struct symbol {
     source *place;
     number number;
+    int since;         // guard_needed when it was made
+    bool promised;     // the user said that it differs: settling it is an error
+    bool excused;      // a limit of the engine's own settled it
+    int64_t low, high; // the range that was promised
+    PyObject *stack;   // borrowed from the arena, or NULL: where the program settled it
 } symbol;
 
 typedef struct world_numbers {
@@ -80,6 +94,7 @@ typedef struct world_numbers {
     VEC(struct symbol) symbols; // in the order in which they were made
     int guarded;                // how many of the conditions of `sizes` are guards
     int unbacked;               // how many symbols only the graph knows
+    bool promises;              // some symbol is promised to stay open
 } world_numbers;
 
 // --- what was made inside ---

@@ -28,7 +28,7 @@ PyObject *world_break_error;
 
 int world_setup(PyObject *module) {
     if (PyType_Ready(&lazy_type) < 0 || PyType_Ready(&address_type) < 0 || raw_setup() < 0 ||
-        checks_setup() < 0)
+        checks_setup() < 0 || numbers_setup() < 0)
         return -1;
     if (!world_absent)
         world_absent = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);

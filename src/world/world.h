@@ -326,6 +326,9 @@ typedef struct tensor_ops {
     // Called at the end of the trace, before the plan is made: puts torch's state back, and sets
     // `switches` if the program would have left the state changed.
     status (*end)(world *w);
+    // Whether all sizes that the user marked are still open, or an exception says which are not.
+    // `whose`: who has decided last, "trace" or "backend".
+    status (*promises)(world *w, const char *whose);
     // Tells the outputs of the graph. ST_BREAK if the trace has to be done again because of them.
     status (*outputs)(world *w, node *const *nodes, uint32_t count);
     // The node of an unbacked number, which the graph computes; borrowed. NULL with a break or an

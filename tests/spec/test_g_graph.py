@@ -53,7 +53,7 @@ def test_G1_one_tensor_is_one_input():
     assert len(backend.inputs[0]) == 1
 
 
-@missing("Sizes are never symbols, so no symbol is an input.")
+@both
 def test_G2_symbols_are_inputs_before_their_tensors():
     x = value(3, 4)
     torch._dynamo.mark_dynamic(x, 0)
@@ -184,7 +184,7 @@ def test_G7_tensors_with_a_fixed_address():
     assert _moved(guard=False) == 1
 
 
-@missing("A fixed address is not guarded; backends are told that nobody guards it.")
+@both
 def test_G7_a_fixed_address_is_guarded_if_so_marked():
     assert _moved(guard=True) == 2
 

@@ -201,8 +201,8 @@ def test_loop_that_decides_by_a_tensor(program):
           recompiled because of L['___stack1'] == 1: now 2 (from now on any number will do for
             L['___stack1'])
           graph of 3 operations
-            l_stack1_ = L['___stack1']
             l_x_ = L['x']
+            l_stack1_ = L['___stack1']
             y = operator.mul(l_x_, l_stack1_)  # line 4
             sum_1 = y.sum()  # line 5
             gt = sum_1.gt(4)  # line 5
@@ -256,17 +256,17 @@ def test_recompiles_say_why(program):
         entry 2: scale, from its beginning, ran once; ends with the function
           recompiled because of L['factor'] == 2: now 3 (from now on any number will do for L['factor'])
           graph of 1 operation
-            l_factor_ = L['factor']
             l_x_ = L['x']
+            l_factor_ = L['factor']
             mul = operator.mul(l_x_, l_factor_)  # line 2
             return (mul,)
           4 guards
             the call
               function.__code__ is <code scale>
             line 2
-              type(L['factor']) is int
               torch's global state is unchanged
               L['x'] is a Tensor of torch.float32 on cpu, size (3,), stride (1,)
+              type(L['factor']) is int
         """,
     )
 
