@@ -356,7 +356,8 @@ meta_answer meta_getitem(meta_call *c) {
 meta_answer meta_select(meta_call *c) {
     const meta *m = viewed_at(c, 0);
     int64_t dim = 0;
-    bool fine = m && c->args[1] && c->args[2] && int_at(c, 1, &dim) && wrap_dim(&dim, m->dims);
+    bool fine = m && m->dims > 0 && c->args[1] && c->args[2] && int_at(c, 1, &dim) &&
+                wrap_dim(&dim, m->dims);
     return fine && take_index(c->sizes, view_of(c, m), (int)dim, c->args[2]) ? META_TENSOR
                                                                              : META_UNKNOWN;
 }

@@ -377,6 +377,7 @@ VALUES = {
     "key": KEYS,
     **dict.fromkeys("split_size_or_sections split_sizes split_size".split(), PIECES),
     "chunks": [1, 2, 3, 7, 0, -1, True, (1,), None],
+    "index": [0, 1, 2, -1, -3, 7, True, (1,), None],
     "p": [0.5, 0.0, 1.0, 2.0, -0.5, 1, True, None],
     "eps": [1e-5, None, 1, "a"],
     "weight": [None, new((3,)), new((4,)), new((3,), torch.float64)],
