@@ -68,7 +68,7 @@ CUSTOMS = "src/guard/customs.def", r'^CUSTOM\("([^"]+)"\)'
 # What is read from FIXED is the key that the entry holds: there is nothing else to be read later.
 # CUSTOM stands for the checks of CUSTOMS, of which the last is only for tests of the room alone.
 SAME_ANYWAY = {(SOURCES, "FIXED"), (GUARDS, "CUSTOM"), (GUARDS, "custom")}
-META_ROW = re.compile(r'^META\("([^"]+)", (\w+),\s+"[^"]*", ([^)]+)\)', re.MULTILINE)
+META_ROW = re.compile(r'^(?:META|VIEW|ALIAS)\("([^"]+)", (\w+),\s+"[^"]*", ([^)]+)\)', re.MULTILINE)
 META_CHANGES = {"sizes": 1, "dtype": 2, "grad": 3}
 META_DATA = 16
 META_KINDS = ("OF_FLOATS", "OF_INTEGERS", "OF_COMPLEX")
@@ -322,7 +322,7 @@ def laxer_data(function: str, data: str, words: dict[str, int]) -> Iterator[tupl
 def meta_mutants() -> Iterator[Mutant]:
     text, words = (ROOT / "src/graph/meta_rules.def").read_text(), meta_words()
     rows = META_ROW.findall(text)
-    if len(rows) != text.count("\nMETA("):
+    if len(rows) != len(re.findall(r"^[A-Z]+\(", text, re.MULTILINE)):
         sys.exit("a row of meta_rules.def is written in another way")
     for number, (name, function, data) in enumerate(rows):
         numbers = function in META_NUMBERS

@@ -56,6 +56,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "ceil": math.ceil,
     "round": round,
     "sqrt": private.sym_sqrt,
+    **private.math_functions,
 }
 
 
@@ -214,7 +215,7 @@ _KINDS: dict[str, Callable[..., Expr]] = {
     "FloorToInt": _plain("floor"),
     "CeilToInt": _plain("ceil"),
     "RoundToInt": _plain("round"),
-    "OpaqueUnaryFn_sqrt": _plain("sqrt"),
+    **{f"OpaqueUnaryFn_{name}": _plain(name) for name in ("sqrt", *private.math_functions)},
     "LShift": _plain("lshift"),
     "RShift": _plain("rshift"),
     "BitwiseFn_bitwise_and": _plain("and"),

@@ -12,7 +12,7 @@ import torch
 from stator._versions import private
 
 
-class _Settle(Exception):
+class Settle(Exception):
     """An operation writes to a tensor whose fake has no history yet."""
 
 
@@ -63,7 +63,7 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
         if func._schema.is_mutable or func in _SILENT:
             storages = {private.storage_of(tensor) for tensor in _written(func, args, kwargs)}
             if self.stator_late and not storages.isdisjoint(self.stator_made | self.stator_inputs):
-                raise _Settle
+                raise Settle
             if storages:
                 self.stator_effects |= WRITES
             if not storages.isdisjoint(self.stator_inputs):

@@ -232,6 +232,11 @@ def has_names(tensor: torch.Tensor) -> bool:
     return asked is not None and bool(asked())
 
 
+def is_view(tensor: torch.Tensor) -> bool:
+    """Whether autograd knows it for a view of another one."""
+    return tensor._is_view()
+
+
 def storage_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
@@ -394,6 +399,14 @@ def source_name(source: Source) -> str:
 # -- numbers that differ from call to call --
 
 sym_sqrt = get("torch._sym_sqrt")
+# Functions of math by name, as torch has them for symbols; where it has none, of plain floats.
+math_functions: dict[str, Any] = {
+    name: getattr(torch, f"_sym_{name}", getattr(math, name))
+    for name in (
+        "acos", "asin", "atan", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p", "log2",
+        "sin", "sinh", "tan", "tanh",
+    )
+}  # fmt: skip
 sympy_eq: Callable[[Any, Any], Any] = sympy.Eq
 
 
@@ -499,6 +512,7 @@ def number_functions() -> dict[str, Any]:
         "ceil": math.ceil,
         "round": round,
         "sqrt": sym_sqrt,
+        **math_functions,
     }
 
 

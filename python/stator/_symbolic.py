@@ -9,12 +9,21 @@ import torch
 from stator import _engine, _expressions, _fakes, _shapes
 from stator._versions import private
 
-# A tensor of a result: sizes, strides, dtype, device, requires_grad.
-Tensor = tuple[Any, Any, Any, Any, bool]
-# Conditions, pinned symbols, effects, None or what the tensors are the items of, tensors; numbers
-# that only the graph will know: kind, least, greatest, the tensor whose size it is (-1: it is the
-# result) and the dimension; what the graph has to check; the result, if it is such a number.
-Answer = tuple[list[Any], list[int], int, Any, list[Tensor], list[Any], list[Any], Any]
+# What an operation gives: sizes, strides, dtype, device, requires_grad, the argument (a node) whose
+# memory it shares, whether it is a view of that for autograd. Or None: it has memory of its own; or
+# Ellipsis: that may not be written to.
+Tensor = tuple[Any, Any, Any, Any, bool, Any, bool]
+# Conditions, pinned symbols, effects other than writes, None or what the results are the items of,
+# results, and each argument that was written to with whether it requires a gradient now. An
+# argument is a node; a result that is one of the arguments, too. Items may be None. Then numbers
+# that only the graph will know: kind, least, greatest, the result whose size it is (-1: it is the
+# call's own) and the dimension; what the graph has to check; the result, if it is such a number.
+Answer = tuple[
+    list[Any], list[int], int, Any, list[Any], list[tuple[Any, bool]], list[Any], list[Any], Any
+]
+
+# memory_kind of src/torch/room.h: what may be written to while a gradient is recorded.
+_FAMILY, _ALONE = 1, 2
 
 
 class _Refused(Exception):
@@ -34,6 +43,50 @@ def _with(values: dict[Any, Any], item: Any) -> Any:
     return item
 
 
+class _Made(torch.autograd.Function):
+    """A tensor that requires a gradient and is no leaf, which may be written to."""
+
+    @staticmethod
+    def forward(ctx: Any, leaf: Any, make: Any) -> Any:
+        return make()
+
+
+class _Given:
+    """A tensor among the arguments of a call."""
+
+    def __init__(self, node: Any, fake: Any, memory: int) -> None:
+        self.node, self.fake, self._memory = node, fake, memory
+        self.storage = private.storage_of(fake)
+        self._sizes = *fake.shape, *fake.stride(), fake.storage_offset()
+        self._needed_grad = fake.requires_grad
+
+    def check(self) -> None:
+        """Nothing may change without a history but by a write (requires_grad_, detach_)."""
+        fake = self.fake
+        now = *fake.shape, *fake.stride(), fake.storage_offset()
+        if private.storage_of(fake) != self.storage or not _same(self._sizes, now):
+            raise _Refused
+        if self._needed_grad != fake.requires_grad:
+            raise _Refused
+
+    def check_written(self) -> None:
+        """A write changes nothing, but it may make the tensor require a gradient."""
+        fake = self.fake
+        self._needed_grad, needed = fake.requires_grad, self._needed_grad
+        self.check()
+        if needed and not fake.requires_grad:
+            raise _Refused
+        least = _FAMILY if needed else _ALONE
+        if torch.is_grad_enabled() and fake.requires_grad and self._memory < least:
+            raise _Refused
+
+
+def _same(before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
+    """Whether sizes are the same expressions; what is known by now counts for both."""
+    exprs = [[n if isinstance(n, int) else n.node.expr for n in sizes] for sizes in (before, now)]
+    return exprs[0] == exprs[1]
+
+
 class Runner:
     """Of one trace. It knows the symbols and conditions that were told so far."""
 
@@ -44,60 +97,88 @@ class Runner:
 
     def _begin(self) -> None:
         self._env = _shapes.Asking(*self._captures)
-        self._mode = _fakes._Mode(True, self._env.env)
+        self._mode = _fakes._Mode(False, self._env.env)
 
     def _value(self, described: Any) -> Any:
         return _value(described, self._mode, self._env.number)
 
-    def _tensor(self, fake: Any, given: list[Any]) -> Tensor:
-        if type(fake) is not private.FakeTensor or any(fake is one for one in given):
+    def _result(self, fake: Any, given: list[_Given], alone: bool) -> Any:
+        """A new tensor, the node of the argument that it is, or None."""
+        if fake is None:
+            return None
+        for one in given:
+            if one.fake is fake:
+                return one.node
+        if type(fake) is not private.FakeTensor:
             raise _Refused
         if fake.layout is not torch.strided or fake.is_conj() or fake.is_neg():
             raise _Refused
         sizes, strides = (tuple(map(self._env.expr, part)) for part in (fake.shape, fake.stride()))
-        return sizes, strides, fake.dtype, fake.device, fake.requires_grad
+        storage = private.storage_of(fake)
+        shared: Any = next((one.node for one in given if one.storage == storage), None)
+        if shared is None and fake.requires_grad and fake.is_leaf:
+            shared = ...
+        plainly = alone and private.is_view(fake)
+        return sizes, strides, fake.dtype, fake.device, fake.requires_grad, shared, plainly
+
+    def _written(self, given: list[_Given]) -> list[tuple[Any, bool]]:
+        written = [one for one in given if one.storage in self._mode.stator_written]
+        for one in given:
+            one.check_written() if one in written else one.check()
+        return [(one.node, one.fake.requires_grad) for one in written]
 
     def _run(self, function: Any, args: Any, kwargs: Any, nodes: dict[Any, Any]) -> Answer:
         values = {node: self._value(described) for node, described in nodes.items()}
-
+        given = [
+            _Given(node, values[node], described[-1])
+            for node, described in nodes.items()
+            if described[0] == "tensor"
+        ]
         result = _fakes.run(self._mode, function, _with(values, args), _with(values, kwargs or {}))
         number = result if isinstance(result, _NUMBERS) else None
-        whole = None if isinstance(result, torch.Tensor) else type(result)
         if number is not None:
-            if any(getattr(value, "dtype", None) is torch.uint64 for value in values.values()):
+            if any(one.fake.dtype is torch.uint64 for one in given):
                 raise _Refused  # beyond 64 bits with a sign
-            result, whole = (), tuple
-        if whole and (not private.is_sequence_type(whole) or len(result) > _MOST):
+            result = ()
+        whole = None if result is None or isinstance(result, torch.Tensor) else type(result)
+        if whole and not private.is_sequence_type(whole):
             raise _Refused
-        fakes = result if whole else [result]
+        fakes = _items(result)
         fresh, places = self._fresh(fakes, number)
-        tensors = [self._tensor(fake, list(values.values())) for fake in fakes]
-        effects, self._mode.stator_effects = self._mode.stator_effects, 0
-        if effects & ~_fakes.RANDOM:
+        results = [self._result(fake, given, len(fakes) == 1) for fake in fakes]
+        own = [private.storage_of(fake) for fake, result in zip(fakes, results, strict=True)
+               if type(result) is tuple and result[5] is None]  # fmt: skip
+        if len(set(own)) < len(own):
             raise _Refused
+        written = self._written(given)
+        effects, self._mode.stator_effects = self._mode.stator_effects, 0
+        if effects & ~(_fakes.RANDOM | _fakes.WRITES) or (result is None and not written):
+            raise _Refused
+        effects &= ~_fakes.WRITES
         found = self._env.asked()
         made = [(*row, *place) for row, place in zip(fresh, places, strict=True)]
         if number is not None and not made:
             raise _Refused  # it may be about a history
-        given = None if number is None else _expressions.symbol(self._env.next_symbol)
+        symbol = None if number is None else _expressions.symbol(self._env.next_symbol)
         checks = self._env.checks()
-        checks += self._exceptions(function, args, kwargs, nodes, tensors)
+        checks += self._exceptions(function, args, kwargs, nodes, results)
         return (
-            found.conditions, sorted(found.pinned), effects, whole, tensors, made, checks, given,
+            found.conditions, sorted(found.pinned), effects, whole, results, written, made, checks,
+            symbol,
         )  # fmt: skip
 
     def _exceptions(
-        self, function: Any, args: Any, kwargs: Any, nodes: dict[Any, Any], tensors: list[Tensor]
+        self, function: Any, args: Any, kwargs: Any, nodes: dict[Any, Any], results: list[Any]
     ) -> list[Any]:
         """Torch goes on where it does not know whether a size is 0 or 1 (or -1), as if it were not.
         Where the call gives other sizes then, the graph has to check that it is not."""
         return [condition for condition, numbers in self._env.examples(_symbols_in(nodes))
-                if self._differs(function, args, kwargs, nodes, tensors, numbers)]  # fmt: skip
+                if self._differs(function, args, kwargs, nodes, results, numbers)]  # fmt: skip
 
     def _differs(self, function: Any, args: Any, kwargs: Any, nodes: dict[Any, Any],
-                 tensors: list[Tensor], numbers: dict[int, Any]) -> bool:  # fmt: skip
+                 results: list[Any], numbers: dict[int, Any]) -> bool:  # fmt: skip
         """Whether the call gives other sizes than these, where the symbols are these numbers."""
-        mode = _fakes._Mode(True, private.shape_env(*self._captures))
+        mode = _fakes._Mode(False, private.shape_env(*self._captures))
 
         def number(expr: Any) -> Any:
             return _expressions.evaluate(expr, numbers)
@@ -107,15 +188,14 @@ class Runner:
             result = _fakes.run(mode, function, _with(values, args), _with(values, kwargs or {}))
         except Exception:  # and so does the graph
             return False
-        fakes = [result] if isinstance(result, torch.Tensor) else result
-        return not isinstance(result, _NUMBERS) and not _are_like(fakes, tensors, numbers)
+        return not isinstance(result, _NUMBERS) and not _are_like(_items(result), results, numbers)
 
     def _fresh(self, fakes: Any, number: Any) -> tuple[list[Any], list[tuple[int, int]]]:
         """The numbers that the operation has made, and where the program finds them."""
         bound: dict[Any, Any] = {}
         places: dict[Any, tuple[int, int]] = {}
         for i, fake in enumerate(fakes):
-            for d, size in enumerate(fake.shape):
+            for d, size in enumerate(() if fake is None else fake.shape):
                 if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
                     bound.setdefault(size.node.expr, size)
                     places.setdefault(size.node.expr, (i, d))
@@ -137,6 +217,7 @@ class Runner:
 
         Raises if torch needs values that fakes do not have."""
         self._mode.stator_effects = 0
+        self._mode.stator_written.clear()
         try:
             self._env.learn(numbers[0], numbers[2], numbers[3])
             return self._run(function, args, kwargs, nodes)
@@ -149,11 +230,20 @@ class Runner:
 
 
 def _value(described: Any, mode: Any, number: Callable[[Any], Any]) -> Any:
-    """Of ("number", n), or ("tensor", sizes, strides, dtype, device, requires_grad)."""
+    """Of ("number", n), or ("tensor", sizes, strides, dtype, device, requires_grad, memory)."""
     if described[0] == "number":
         return number(described[1])
+    dtype, device, needs_grad, memory = described[3:]
     sizes, strides = (tuple(map(number, part)) for part in described[1:3])
-    return _fakes.fake_like(mode, sizes, strides, *described[3:])
+    if needs_grad and memory and torch.is_grad_enabled():
+        leaf = torch.empty(0, requires_grad=True)
+        made = lambda: _fakes.fake_like(mode, sizes, strides, dtype, device, False)  # noqa: E731
+        return _Made.apply(leaf, made)  # type: ignore[no-untyped-call]
+    return _fakes.fake_like(mode, sizes, strides, dtype, device, needs_grad)
+
+
+def _items(result: Any) -> Any:
+    return [] if result is None else [result] if isinstance(result, torch.Tensor) else result
 
 
 def _symbols_in(nodes: dict[Any, Any]) -> frozenset[int]:
@@ -165,7 +255,7 @@ def _symbols_in(nodes: dict[Any, Any]) -> frozenset[int]:
 
 def _is_offset(found: Any, fakes: Any) -> bool:
     """Whether it only says where a view begins in memory, of which the engine knows nothing."""
-    offsets = (fake.storage_offset() for fake in fakes)
+    offsets = (fake.storage_offset() for fake in fakes if fake is not None)
     return any(
         isinstance(offset, torch.SymInt) and found in offset.node.expr.free_symbols
         for offset in offsets
@@ -178,19 +268,18 @@ def _is_size(size: Any, expr: Any, numbers: dict[int, Any]) -> bool:
     return not known or size == _expressions.evaluate(expr, numbers)
 
 
-def _are_like(fakes: Any, tensors: list[Tensor], numbers: dict[int, Any]) -> bool:
-    """Whether these are the sizes."""
-    if [fake.dim() for fake in fakes] != [len(tensor[0]) for tensor in tensors]:
+def _are_like(fakes: Any, results: list[Any], numbers: dict[int, Any]) -> bool:
+    """Whether these are the sizes of the new tensors."""
+    if len(fakes) != len(results):
+        return False
+    pairs = [(fake, new) for fake, new in zip(fakes, results, strict=True) if type(new) is tuple]
+    if any(fake is None or fake.dim() != len(new[0]) for fake, new in pairs):
         return False
     return all(
         _is_size(size, expr, numbers)
-        for fake, tensor in zip(fakes, tensors, strict=True)
-        for size, expr in zip(fake.shape, tensor[0], strict=True)
+        for fake, new in pairs
+        for size, expr in zip(fake.shape, new[0], strict=True)
     )
-
-
-# META_MOST_RESULTS of src/graph/meta.h.
-_MOST = 16
 
 
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)

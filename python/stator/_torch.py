@@ -127,6 +127,7 @@ def _glue() -> dict[str, Any]:
         _engine.skip_code(function.__code__)  # never compiled themselves
     return {
         **{function.__name__: function for function in functions},
+        "Settle": _fakes.Settle,
         "dispatch_modes": private.len_dispatch_stack,
         "pop_dispatch_mode": private.pop_dispatch_stack,
         "grad_mode_file": private.grad_mode_file,

@@ -110,9 +110,18 @@ static bool logic(sizes *s, number_op op, number a, number b, number *n) {
 
 // --- ints ---
 
+// A power or a left shift of a positive number by one that is left open. Asked whether the result is
+// positive, a guard computes it, and fails where it is too large or b is negative.
+static bool int_grow(sizes *s, number_op op, number a, number b, number *n) {
+    return !a.e && a.hint.i > 0 && operation(s, op, a, b, n) &&
+           require(s, NUMBER_GE, *n, number_int(1));
+}
+
 static bool int_power(sizes *s, number a, number b, number *n) {
     enum { MOST_POWER = 16 };
-    if (b.e || b.hint.i < 0 || b.hint.i > MOST_POWER)
+    if (b.e)
+        return int_grow(s, NUMBER_POW, a, b, n);
+    if (b.hint.i < 0 || b.hint.i > MOST_POWER)
         return false;
     number result = number_int(1);
     for (int64_t i = 0; i < b.hint.i; i++)
@@ -123,7 +132,9 @@ static bool int_power(sizes *s, number a, number b, number *n) {
 }
 
 static bool int_shift(sizes *s, number_op op, number a, number b, number *n) {
-    if (b.e || b.hint.i < 0 || b.hint.i > 62)
+    if (b.e)
+        return op == NUMBER_LSHIFT && int_grow(s, op, a, b, n);
+    if (b.hint.i < 0 || b.hint.i > 62)
         return false;
     number power = number_int((int64_t)1 << b.hint.i);
     return op == NUMBER_LSHIFT ? int_multiply(s, a, power, n) : int_floordiv(s, a, power, n);
@@ -173,6 +184,11 @@ static bool int_binary(sizes *s, number_op op, number a, number b, number *n) {
 
 // --- floats ---
 
+// Asked whether it is NaN, a guard computes the float, and fails where that raises.
+static bool require_value(sizes *s, number n) {
+    return require(s, NUMBER_EQ, n, n) || (!s->failed && require(s, NUMBER_NE, n, n));
+}
+
 // Both a float, or one of them an int.
 static bool float_binary(sizes *s, number_op op, number a, number b, number *n) {
     bool divides = op == NUMBER_FLOORDIV || op == NUMBER_MOD || op == NUMBER_TRUEDIV;
@@ -184,9 +200,13 @@ static bool float_binary(sizes *s, number_op op, number a, number b, number *n) 
         return false;
     if (!require_exact(s, a) || !require_exact(s, b) || !operation(s, op, a, b, n))
         return false;
-    // asked whether it is NaN, a guard computes it, and fails where that raises
     return op != NUMBER_POW || n->kind != NUMBER_FLOAT || number_is_unbacked(*n) ||
-           require(s, NUMBER_EQ, *n, *n) || (!s->failed && require(s, NUMBER_NE, *n, *n));
+           require_value(s, *n);
+}
+
+static bool apply_math(sizes *s, number_op op, number a, number *n) {
+    return !number_is_unbacked(a) && count(s, &a) && require_exact(s, a) &&
+           operation(s, op, a, nothing, n) && require_value(s, *n);
 }
 
 // --- comparisons ---
@@ -243,6 +263,8 @@ static bool compare(sizes *s, number_op op, number a, number b, number *n) {
 // --- all ---
 
 static bool apply_unary(sizes *s, number_op op, number a, number *n) {
+    if (number_is_math(op))
+        return apply_math(s, op, a, n);
     switch (op) {
     case NUMBER_NOT:
         return not_of(s, a, n);

@@ -103,6 +103,33 @@ static bool ask_python(number_op op, double a, double b, number *r) {
     return fine;
 }
 
+// A function of `math`, as CPython has it: borrowed, or NULL.
+static PyObject *math_function(number_op op) {
+    static PyObject *found[NUMBER_OPS];
+    PyObject *math = found[op] ? NULL : PyImport_ImportModule("math");
+    if (math)
+        found[op] = PyObject_GetAttrString(math, number_op_names[op]);
+    Py_XDECREF(math);
+    PyErr_Clear();
+    return found[op] && PyCFunction_Check(found[op]) ? found[op] : NULL;
+}
+
+// False where the function raises.
+static bool ask_math(number_op op, number a, number *r) {
+    double d;
+    PyObject *function = as_double(a, &d) ? math_function(op) : NULL;
+    PyObject *argument = function ? PyFloat_FromDouble(d) : NULL;
+    PyObject *result = argument ? PyObject_CallOneArg(function, argument) : NULL;
+    bool fine = result && PyFloat_CheckExact(result);
+    if (fine)
+        *r = number_float(PyFloat_AS_DOUBLE(result));
+    else
+        PyErr_Clear();
+    Py_XDECREF(argument);
+    Py_XDECREF(result);
+    return fine;
+}
+
 static bool float_binary(number_op op, number x, number y, number *r) {
     double a, b;
     if (!as_double(x, &a) || !as_double(y, &b))
@@ -257,6 +284,8 @@ static bool bool_binary(number_op op, number a, number b, number *r) {
 }
 
 bool number_compute(number_op op, number a, number b, number *result) {
+    if (number_is_math(op))
+        return ask_math(op, a, result);
     if (number_is_unary(op))
         return a.kind == NUMBER_FLOAT ? float_unary(op, a.hint.d, result)
                                       : int_unary(op, a, result);

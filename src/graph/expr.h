@@ -57,6 +57,9 @@ extern const char *const number_op_names[NUMBER_OPS]; // the texts
 static inline bool number_is_unary(number_op op) {
     return op >= NUMBER_NEG;
 }
+static inline bool number_is_math(number_op op) {
+    return op > NUMBER_SQRT;
+}
 
 sizes *sizes_new(void); // NULL with an exception
 void sizes_free(sizes *s);

@@ -10,12 +10,17 @@ struct meta_rule {
     // with `+` takes the rest of a function's, too.
     const char *parameters;
     int data;
+    meta_memory memory;
 };
 
 static const meta_rule rules[] = {
-#define META(name, function, parameters, data) {name, function, parameters, data},
+#define META(name, function, parameters, data) {name, function, parameters, data, META_OWN},
+#define VIEW(name, function, parameters, data) {name, function, parameters, data, META_VIEW},
+#define ALIAS(name, function, parameters, data) {name, function, parameters, data, META_ALIAS},
 #include "src/graph/meta_rules.def"
 #undef META
+#undef VIEW
+#undef ALIAS
 };
 
 const meta_rule *meta_find(const char *name) {
@@ -159,6 +164,7 @@ meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *k
     c->data = r->data;
     c->count = 0;
     c->effects = 0;
+    c->memory = r->memory;
     int change = mutant_of(MUTANT_META, (size_t)(r - rules));
     if (change >= CHANGE_DATA)
         c->data = change - CHANGE_DATA;
@@ -306,6 +312,18 @@ size meta_numel(const meta *m) {
     for (int i = 0; i < m->dims; i++)
         count = size_mul(count, m->sizes[i]);
     return count;
+}
+
+int64_t meta_element_bytes(const meta *m) {
+    static const int8_t bytes[] = {
+        [DTYPE_UINT8] = 1,           [DTYPE_INT8] = 1,
+        [DTYPE_INT16] = 2,           [DTYPE_INT32] = 4,
+        [DTYPE_INT64] = 8,           [DTYPE_HALF] = 2,
+        [DTYPE_FLOAT] = 4,           [DTYPE_DOUBLE] = 8,
+        [DTYPE_COMPLEX_FLOAT] = 8,   [DTYPE_BOOL] = 1,
+        [DTYPE_COMPLEX_DOUBLE] = 16, [DTYPE_BFLOAT16] = 2,
+    };
+    return dtype_is_known(m->dtype) ? bytes[m->dtype] : 0;
 }
 
 size meta_stride_before(const meta *m, int dim) {

@@ -15,6 +15,13 @@ typedef enum meta_answer {
     META_TRUTH,  // a bool: `truth`
 } meta_answer;
 
+// Whose memory the results of a rule lie in, if they are new tensors.
+typedef enum meta_memory {
+    META_OWN,   // their own
+    META_VIEW,  // perhaps the first argument's, as a view of it
+    META_ALIAS, // the same, but several at once, or without the argument's history
+} meta_memory;
+
 enum { META_MOST_ARGS = 8, META_MOST_RESULTS = 16 };
 
 // How a call is written decides what arguments it takes.
@@ -45,6 +52,7 @@ typedef struct meta_call {
     size number;
     bool truth;
     int effects; // of node_effects: what the call leaves behind
+    meta_memory memory;
 } meta_call;
 
 typedef struct meta_rule meta_rule;
@@ -56,5 +64,9 @@ PyObject *meta_names(void); // new tuple of str
 // does: sizes_failed(known) says so then.
 meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *known,
                        PyObject *args, PyObject *kwargs, meta_call *c);
+// How large an element of a tensor is, in bytes; 0 if its dtype is not known here.
+int64_t meta_element_bytes(const meta *m);
+// How many elements a tensor has.
+size meta_numel(const meta *m);
 // Whether a tensor is known to lie in memory row by row, without gaps.
 bool meta_lies_plainly(sizes *known, const meta *m);

@@ -103,7 +103,6 @@ bool dims_at(const meta_call *c, int i, int dims, uint32_t *bits);
 
 // --- sizes and strides ---
 
-size meta_numel(const meta *m);
 bool meta_is_contiguous(const meta_call *c, const meta *m);
 // Whether torch takes four dimensions for channels last (suggest_memory_format).
 bool meta_is_channels_last(const meta_call *c, const meta *m);
@@ -131,5 +130,9 @@ int32_t dtype_promote(int32_t a, int32_t b);
 typedef meta_answer (*meta_function)(meta_call *c);
 // The rules' functions; one may be in several rows.
 #define META(name, function, parameters, data) meta_answer function(meta_call *c);
+#define VIEW META
+#define ALIAS META
 #include "src/graph/meta_rules.def"
 #undef META
+#undef VIEW
+#undef ALIAS

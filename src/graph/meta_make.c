@@ -70,6 +70,46 @@ meta_answer meta_full(meta_call *c) {
     return give(c, make(c, 2, NULL, dtype), sizes, count);
 }
 
+// Numbers, or lists of them that are equally long at each depth. `dims`: how deep this one lies.
+static bool nested_numbers(const meta_call *c, PyObject *o, int dims, meta *to, bool *first) {
+    number_kind kind;
+    if (number_is(o, &kind)) {
+        int32_t dtype = kind == NUMBER_BOOL  ? DTYPE_BOOL
+                        : kind == NUMBER_INT ? DTYPE_INT64
+                                             : c->context->default_dtype();
+        to->dtype = dtype_promote(to->dtype, dtype);
+        size ignored;
+        bool fits =
+            (kind != NUMBER_INT || size_of_int(o, &ignored)) && (*first || to->dims == dims);
+        to->dims = dims;
+        *first = false;
+        return fits;
+    }
+    if (!(PyList_CheckExact(o) || PyTuple_CheckExact(o)) || dims == META_MOST_DIMS)
+        return false;
+    size count = size_of(PySequence_Fast_GET_SIZE(o));
+    if (*first)
+        to->sizes[dims] = count;
+    if (count.hint == 0 || count.hint != to->sizes[dims].hint)
+        return false;
+    for (Py_ssize_t i = 0; i < count.hint; i++)
+        if (!nested_numbers(c, PySequence_Fast_GET_ITEM(o, i), dims + 1, to, first))
+            return false;
+    return true;
+}
+
+// tensor(data, dtype, device, requires_grad), of numbers. Some dtypes do not take all numbers.
+meta_answer meta_tensor(meta_call *c) {
+    meta like = {.dtype = DTYPE_NONE};
+    bool first = true;
+    if (!c->args[0] || !nested_numbers(c, c->args[0], 0, &like, &first))
+        return META_UNKNOWN;
+    meta *to = make(c, 1, NULL, like.dtype);
+    bool takes =
+        to && (to->dtype == like.dtype || to->dtype == DTYPE_FLOAT || to->dtype == DTYPE_DOUBLE);
+    return takes ? give(c, to, like.sizes, like.dims) : META_UNKNOWN;
+}
+
 // new_zeros(input, *size, dtype, device, requires_grad)
 meta_answer meta_new(meta_call *c) {
     const meta *m = tensor_at(c, 0);

@@ -466,6 +466,12 @@ meta_answer meta_count(meta_call *c) {
     return META_NUMBER;
 }
 
+meta_answer meta_element_size(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    c->number = size_of(m ? meta_element_bytes(m) : 0);
+    return m ? META_NUMBER : META_UNKNOWN;
+}
+
 meta_answer meta_is_laid_out(meta_call *c) {
     const meta *m = tensor_at(c, 0);
     c->truth = m && meta_is_contiguous(c, m);

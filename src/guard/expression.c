@@ -162,6 +162,14 @@ static const op_text op_texts[NUMBER_OPS] = {
     [NUMBER_TO_FLOAT] = {"float(%a)", true},   [NUMBER_TO_BOOL] = {"bool(%a)", true},
     [NUMBER_FLOOR] = {"math.floor(%a)", true}, [NUMBER_CEIL] = {"math.ceil(%a)", true},
     [NUMBER_ROUND] = {"round(%a)", true},      [NUMBER_SQRT] = {"math.sqrt(%a)", true},
+    [NUMBER_ACOS] = {"math.acos(%a)", true},   [NUMBER_ASIN] = {"math.asin(%a)", true},
+    [NUMBER_ATAN] = {"math.atan(%a)", true},   [NUMBER_COS] = {"math.cos(%a)", true},
+    [NUMBER_COSH] = {"math.cosh(%a)", true},   [NUMBER_EXP] = {"math.exp(%a)", true},
+    [NUMBER_EXPM1] = {"math.expm1(%a)", true}, [NUMBER_LOG] = {"math.log(%a)", true},
+    [NUMBER_LOG10] = {"math.log10(%a)", true}, [NUMBER_LOG1P] = {"math.log1p(%a)", true},
+    [NUMBER_LOG2] = {"math.log2(%a)", true},   [NUMBER_SIN] = {"math.sin(%a)", true},
+    [NUMBER_SINH] = {"math.sinh(%a)", true},   [NUMBER_TAN] = {"math.tan(%a)", true},
+    [NUMBER_TANH] = {"math.tanh(%a)", true},
 };
 
 static bool is_comparison(number_op op) {

@@ -37,6 +37,11 @@ static PyObject *from_meta(world *w, const meta *m, PyObject *name) {
         return PyLong_FromLong(m->dims);
     if (is_text(name, "requires_grad"))
         return PyBool_FromLong(m->requires_grad);
+    size bytes = size_of(meta_element_bytes(m));
+    if (bytes.hint && is_text(name, "itemsize"))
+        return PyLong_FromLongLong(bytes.hint);
+    if (bytes.hint && is_text(name, "nbytes"))
+        return number_object(w, number_of_size(size_mul(bytes, meta_numel(m))));
     return NULL;
 }
 

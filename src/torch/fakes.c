@@ -141,7 +141,7 @@ static sizes *settled_in(const world *w) {
     return ((const torch_trace *)w->torch)->checking ? NULL : w->graph->sizes;
 }
 
-static void settle_meta(sizes *known, const meta *m) {
+void meta_settle(sizes *known, const meta *m) {
     for (int i = 0; i < m->dims; i++) {
         size_settle(known, m->sizes[i]);
         size_settle(known, m->strides[i]);
@@ -172,7 +172,7 @@ static PyObject *fake_like(torch_trace *t, sizes *known, const meta *m) {
 
 PyObject *fake_of(world *w, node *n) {
     torch_trace *t = w->torch;
-    settle_meta(settled_in(w), &n->meta);
+    meta_settle(settled_in(w), &n->meta);
     numbers_excuse(w);
     if (n->example != Py_None)
         return n->example;
@@ -192,7 +192,7 @@ status fakes_note(world *w, node *n, PyObject *callable, bool by_rule) {
     torch_trace *t = w->torch;
     if (!t->late)
         return ST_OK;
-    late_call call = {n, Py_NewRef(callable), facts.grad_enabled(), by_rule};
+    late_call call = {n, Py_NewRef(callable), facts.grad_enabled(), n->meta.requires_grad, by_rule};
     if (vec_push(&t->calls, call) == ST_OK)
         return ST_OK;
     Py_DECREF(callable);
@@ -242,13 +242,14 @@ static PyObject *meta_text(const meta *m) {
 
 // A rule that says something else than torch is an error of ours.
 static status check_rule(const world *w, const late_call *call) {
-    meta real;
-    if (!call->by_rule || call->n->meta.dims < 0)
+    meta real, ours = call->n->meta;
+    ours.requires_grad = call->needs_grad;
+    if (!call->by_rule || ours.dims < 0)
         return ST_OK;
     meta_of_fake(call->n->example, &real);
-    if (same_meta(&real, &call->n->meta, w->graph->sizes != NULL))
+    if (same_meta(&real, &ours, w->graph->sizes != NULL))
         return ST_OK;
-    PyObject *rule = meta_text(&call->n->meta), *torch = meta_text(&real);
+    PyObject *rule = meta_text(&ours), *torch = meta_text(&real);
     PyErr_Format(PyExc_RuntimeError, "the rule of %R is wrong: %V; torch: %V", call->n->target,
                  rule, "?", torch, "?");
     Py_XDECREF(rule);
@@ -370,6 +371,8 @@ status fakes_complete(world *w) {
     }
     if (w->terms.replayed || given_is_open(w->graph))
         return ST_OK; // fakes of symbolic sizes are made when the graph is handed over
+    if (t->wrote)
+        return fakes_settle(w);
     quiet q;
     quiet_begin(&q);
     status done = complete(w, t);

@@ -890,3 +890,11 @@ void inputs_guard_sharing(world *w) {
 bool inputs_overlap(const torch_trace *t) {
     return t->group && t->group->matters && t->group->overlaps;
 }
+
+void inputs_settle_shared(world *w, const torch_trace *t) {
+    for (uint32_t i = 0; t->group && t->group->matters && i < t->all.count; i++) {
+        const standin *s = (standin *)t->all.items[i];
+        if (s->guard && t->group->each.items[s->guard->index].shared)
+            meta_settle(w->graph->sizes, &s->input->meta);
+    }
+}

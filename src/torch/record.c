@@ -723,6 +723,8 @@ static node *add_by_rule(world *w, const entering *c, const meta *m) {
 static PyObject *new_by_rule(world *w, const entering *c, const meta *m) {
     node *n = add_by_rule(w, c, m);
     PyObject *result = n ? standin_new(w, n, facts.tensor) : NULL;
+    if (result)
+        memory_own((standin *)result);
     Py_XDECREF(n);
     return result;
 }
@@ -735,10 +737,20 @@ static PyObject *same_by_rule(world *w, const entering *c, node *argument) {
     return result;
 }
 
-static PyObject *item_by_rule(world *w, node *whole, int i, const meta *m) {
-    PyObject *index = PyLong_FromLong(i), *args = index ? PyTuple_Pack(2, whole, index) : NULL;
+static PyObject *item_by_rule(world *w, node *whole, Py_ssize_t i, const meta *m) {
+    PyObject *index = PyLong_FromSsize_t(i), *args = index ? PyTuple_Pack(2, whole, index) : NULL;
     entering c = {NODE_CALL_FUNCTION, facts.getitem, facts.getitem, {args, NULL}};
     PyObject *result = args ? new_by_rule(w, &c, m) : NULL;
+    Py_XDECREF(index);
+    Py_XDECREF(args);
+    return result;
+}
+
+// The same for an item of a call's results.
+static PyObject *same_item(world *w, node *whole, Py_ssize_t i, node *argument) {
+    PyObject *index = PyLong_FromSsize_t(i), *args = index ? PyTuple_Pack(2, whole, index) : NULL;
+    entering c = {NODE_CALL_FUNCTION, facts.getitem, facts.getitem, {args, NULL}};
+    PyObject *result = args ? same_by_rule(w, &c, argument) : NULL;
     Py_XDECREF(index);
     Py_XDECREF(args);
     return result;
@@ -756,6 +768,16 @@ static PyObject *tuple_by_rule(world *w, const entering *c, const meta_call *m) 
     }
     Py_XDECREF(whole);
     return items;
+}
+
+// Notes whose memory the results lie in.
+static void note_memory(world *w, const meta_call *m, PyObject *result) {
+    bool tuple = result && PyTuple_Check(result);
+    if (!result || m->memory == META_OWN)
+        return;
+    for (Py_ssize_t i = 0; i < (tuple ? PyTuple_GET_SIZE(result) : 1); i++)
+        memory_share(w->torch, (standin *)(tuple ? PyTuple_GET_ITEM(result, i) : result),
+                     (node *)m->args[0], m->memory == META_VIEW);
 }
 
 static meta_way way_of(const entering *c) {
@@ -803,12 +825,14 @@ static bool by_rule(world *w, const entering *c, PyObject **result) {
     case META_TENSOR:
         add_effects(w, w->torch, m.effects);
         *result = new_by_rule(w, c, &m.results[0]);
+        note_memory(w, &m, *result);
         return true;
     case META_SAME:
         *result = same_by_rule(w, c, (node *)m.args[0]);
         return true;
     case META_TENSORS:
         *result = tuple_by_rule(w, c, &m);
+        note_memory(w, &m, *result);
         return true;
     case META_SIZES:
         *result = sizes_object(w, m.results[0].sizes, m.results[0].dims);
@@ -861,62 +885,69 @@ static bool is_refused(world *w, const entering *c) {
     return refused;
 }
 
-// A number that the call gives: its node is the symbol's.
-static PyObject *number_by_symbols(world *w, const entering *c, const symbolic_answer *a) {
-    node *n = add_by_rule(w, c, NULL);
-    bool fine = n && number_of_node(w, n, a->fresh[0].symbol) == ST_OK;
-    Py_XDECREF(n); // the graph's
-    return fine ? number_object(w, a->number) : NULL;
+// Whose memory a new tensor lies in. Gives back the tensor, or NULL.
+static PyObject *note_shared(world *w, const symbolic_result *r, PyObject *result) {
+    standin *s = (standin *)result;
+    if (s && !r->own)
+        s->memory = NULL;
+    if (s && r->base)
+        memory_share(w->torch, s, r->base, r->plainly);
+    return result;
 }
 
-// Where the sizes are found that only the graph knows.
-static status note_fresh(torch_trace *t, const symbolic_answer *a, PyObject *result) {
-    for (int i = 0; i < a->fresh_count; i++) {
-        PyObject *of = a->whole ? PySequence_Fast_GET_ITEM(result, a->fresh[i].of) : result;
-        unbacked_size u = {expr_place(a->fresh[i].symbol.e), ((standin *)of)->node,
-                           a->fresh[i].dim};
-        TRY(vec_push(&t->unbacked, u));
+static PyObject *item_by_symbols(world *w, node *whole, const symbolic *s, Py_ssize_t i) {
+    symbolic_result r;
+    if (!symbolic_take(w->torch, s, i, &r))
+        return NULL;
+    if (r.none)
+        return Py_NewRef(Py_None);
+    if (r.same)
+        return same_item(w, whole, i, r.same);
+    return note_shared(w, &r, item_by_rule(w, whole, i, &r.meta));
+}
+
+static PyObject *tuple_by_symbols(world *w, const entering *c, const symbolic *s) {
+    Py_ssize_t count = PyList_GET_SIZE(s->results);
+    node *whole = add_by_rule(w, c, NULL);
+    PyObject *items = whole ? PyTuple_New(count) : NULL;
+    for (Py_ssize_t i = 0; items && i < count; i++) {
+        PyObject *item = item_by_symbols(w, whole, s, i);
+        if (item)
+            PyTuple_SET_ITEM(items, i, item);
+        else
+            Py_CLEAR(items);
     }
-    return ST_OK;
+    Py_XDECREF(whole);
+    return items_in(items, s->whole);
 }
 
-static PyObject *tensors_by_symbols(world *w, const entering *c, const symbolic_answer *a) {
-    PyObject *result = a->whole ? items_in(tuple_by_rule(w, c, &a->call), a->whole)
-                                : new_by_rule(w, c, &a->call.results[0]);
-    if (result && note_fresh(w->torch, a, result) != ST_OK)
-        Py_CLEAR(result);
-    return result;
+static PyObject *one_by_symbols(world *w, const entering *c, const symbolic *s) {
+    symbolic_result r;
+    if (!symbolic_take(w->torch, s, 0, &r))
+        return NULL;
+    if (r.same)
+        return same_by_rule(w, c, r.same);
+    return note_shared(w, &r, new_by_rule(w, c, &r.meta));
 }
 
-// Checks come behind the call: they may be about what it gives.
-static PyObject *add_by_symbols(world *w, const entering *c, const symbolic_answer *a) {
-    add_effects(w, w->torch, a->call.effects);
-    PyObject *result = a->is_number ? number_by_symbols(w, c, a) : tensors_by_symbols(w, c, a);
-    for (uint32_t i = 0; result && i < a->checks.count; i++)
-        if (record_check(w, a->checks.items[i]) != ST_OK)
-            Py_CLEAR(result);
-    return result;
+static PyObject *none_by_symbols(world *w, const entering *c) {
+    node *n = add_by_rule(w, c, NULL);
+    Py_XDECREF(n);
+    return n ? Py_NewRef(Py_None) : NULL;
 }
 
-// The same, where no rule does and sizes are left open; or where the call wants values that only
-// the graph will know.
-static bool by_symbols(world *w, const entering *c, bool values, PyObject **result) {
-    symbolic_answer a = {0};
-    meta_answer answer = META_UNKNOWN;
-    *result = NULL;
-    const char *name = name_of(c->callable);
-    bool reshapes = strcmp(name, "view") == 0 && is_reshaping(c->given.args, c->given.kwargs);
-    if (state_is_plain() && (reshapes || !asks_for_memory(name)))
-        answer = symbolic_infer(w, c->callable, c->given.args, c->given.kwargs, values, &a);
-    if (answer != META_UNKNOWN && !sizes_failed(w->graph->sizes))
-        *result = add_by_symbols(w, c, &a);
-    symbolic_clear(&a);
-    if (answer == META_UNKNOWN && PyErr_Occurred())
-        return is_refused(w, c) || PyErr_Occurred();
-    return answer != META_UNKNOWN;
+// What the call does to its arguments.
+static void note_writes(world *w, const symbolic *s) {
+    int effects = s->effects;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(s->written); i++) {
+        PyObject *one = PyList_GET_ITEM(s->written, i);
+        node *n = (node *)PyTuple_GET_ITEM(one, 0);
+        effects |= memory_write(w->torch, n);
+        if (PyTuple_GET_ITEM(one, 1) == Py_True)
+            memory_needs_grad(w->torch, n);
+    }
+    add_effects(w, w->torch, effects);
 }
-
-// --- by torch ---
 
 // Python's own underscore keeps clear of keywords.
 static bool is_in_place(const char *name) {
@@ -928,6 +959,63 @@ static bool is_in_place(const char *name) {
 static bool changes_argument(PyObject *callable, const recording *r) {
     return is_in_place(name_of(callable)) || (r->kwargs && PyDict_GetItemString(r->kwargs, "out"));
 }
+
+// A number that the call gives: its node is the symbol's.
+static PyObject *number_by_symbols(world *w, const entering *c, const symbolic *s) {
+    node *n = add_by_rule(w, c, NULL);
+    bool fine = n && number_of_node(w, n, s->fresh[0].symbol) == ST_OK;
+    Py_XDECREF(n); // the graph's
+    return fine ? number_object(w, s->number) : NULL;
+}
+
+// Notes where the sizes are found that only the graph knows.
+static status note_fresh(torch_trace *t, const symbolic *s, PyObject *result) {
+    for (int i = 0; i < s->fresh_count; i++) {
+        bool whole = s->whole != Py_None;
+        PyObject *of = whole ? PySequence_Fast_GET_ITEM(result, s->fresh[i].of) : result;
+        unbacked_size u = {expr_place(s->fresh[i].symbol.e), ((standin *)of)->node,
+                           s->fresh[i].dim};
+        TRY(vec_push(&t->unbacked, u));
+    }
+    return ST_OK;
+}
+
+static PyObject *tensors_by_symbols(world *w, const entering *c, const symbolic *s) {
+    PyObject *result = s->whole != Py_None                ? tuple_by_symbols(w, c, s)
+                       : PyList_GET_SIZE(s->results) == 1 ? one_by_symbols(w, c, s)
+                                                          : none_by_symbols(w, c);
+    if (result && note_fresh(w->torch, s, result) != ST_OK)
+        Py_CLEAR(result);
+    return result;
+}
+
+// Checks come behind the call: they may be about its results.
+static PyObject *add_by_symbols(world *w, const entering *c, const symbolic *s) {
+    note_writes(w, s);
+    PyObject *result = s->is_number ? number_by_symbols(w, c, s) : tensors_by_symbols(w, c, s);
+    for (uint32_t i = 0; result && i < s->checks.count; i++)
+        if (record_check(w, s->checks.items[i]) != ST_OK)
+            Py_CLEAR(result);
+    return result;
+}
+
+// The same by torch's word for all sizes, where no rule knows the call.
+static bool by_symbols(world *w, const entering *c, symbolic_why why, PyObject **result) {
+    symbolic s;
+    const char *name = name_of(c->callable);
+    bool reshapes = strcmp(name, "view") == 0 && is_reshaping(c->given.args, c->given.kwargs);
+    *result = NULL;
+    if (!state_is_plain() || (!reshapes && asks_for_memory(name)))
+        return false;
+    if (!symbolic_infer(w, c->callable, c->given.args, c->given.kwargs, why, &s))
+        return PyErr_Occurred() && (is_refused(w, c) || PyErr_Occurred());
+    if (!sizes_failed(w->graph->sizes))
+        *result = add_by_symbols(w, c, &s);
+    symbolic_clear(&s);
+    return true;
+}
+
+// --- by torch ---
 
 static PyObject *settle_and_run(world *w, torch_trace *t, const entering *c) {
     if (fakes_settle(w) != ST_OK)
@@ -944,29 +1032,37 @@ static bool is_answer(PyObject *result) {
 }
 
 // Without history, and then with it. Where torch wants the values of tensors, and the graph may have
-// what depends on them, *by_values is what it gives, and NULL comes back.
-static PyObject *run_late(world *w, torch_trace *t, const entering *c, PyObject **by_values) {
+// what depends on them, *by_values is the result. *writes: the call failed because it would write to
+// a fake without history. NULL then, too.
+static PyObject *run_late(world *w, torch_trace *t, const entering *c, bool *writes,
+                          PyObject **by_values) {
     PyObject *result = run_recording(w, t, c->callable, &c->given);
     if (!result && (w->stop.broken || !PyErr_Occurred() || error_stays(w)))
         return NULL;
     if (!result && w->terms.captures && PyErr_ExceptionMatches(facts.data_dependent)) {
         PyErr_Clear();
-        if (by_symbols(w, c, true, by_values))
+        if (by_symbols(w, c, SYMBOLIC_VALUES, by_values))
             return NULL;
     }
     if (result && !is_answer(result))
         return result;
+    *writes = !result && PyErr_ExceptionMatches(glue_function("Settle"));
     Py_XDECREF(result);
     PyErr_Clear();
-    return settle_and_run(w, t, c);
+    return *writes ? NULL : settle_and_run(w, t, c);
 }
 
 static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
-    bool late = t->late && !asks_for_memory(name_of(c->callable));
+    bool writes = changes_argument(c->callable, &c->given);
+    bool late = t->late && !writes && !asks_for_memory(name_of(c->callable));
     PyObject *result = NULL;
-    PyObject *fake = late ? run_late(w, t, c, &result) : settle_and_run(w, t, c);
+    PyObject *fake = late ? run_late(w, t, c, &writes, &result) : NULL;
+    if (!late || (writes && !by_symbols(w, c, SYMBOLIC_WRITES, &result)))
+        fake = settle_and_run(w, t, c);
     if (fake && note_effects(w, t) == ST_OK)
         result = finish(w, c, fake);
+    if (fake && result && t->late)
+        memory_may_share(t, c->given.args, c->given.kwargs);
     Py_XDECREF(fake);
     return result;
 }
@@ -1012,9 +1108,9 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     bool fine = t && convert_call(w, a, &c.given) == ST_OK;
     if (t)
         t->pending &= EFFECT_UNKNOWN; // the caller's word
-    if (fine && t->late && changes_argument(a->callable, &c.given))
-        fine = fakes_settle(w) == ST_OK;
-    if (fine && !(t->late && (by_rule(w, &c, &result) || by_symbols(w, &c, false, &result))))
+    bool writes = fine && t->late && changes_argument(a->callable, &c.given);
+    symbolic_why why = writes ? SYMBOLIC_WRITES : SYMBOLIC_OPEN;
+    if (fine && !(t->late && (by_rule(w, &c, &result) || by_symbols(w, &c, why, &result))))
         result = by_torch(w, t, &c);
     if (result && (note_strides(w, t, &c) != ST_OK || numbers_guard(w) != ST_OK))
         Py_CLEAR(result);

@@ -153,6 +153,7 @@ typedef struct late_call {
     node *n;            // borrowed from the graph
     PyObject *callable; // strong
     bool grad;          // whether grad mode was on
+    bool needs_grad;    // whether its result required a gradient, before later writes to it
     bool by_rule;       // a rule gave its result
 } late_call;
 
@@ -181,6 +182,8 @@ typedef struct torch_trace {
     int pending;                 // effects of the call that is about to be recorded
     bool unlike;                 // see inputs_changed
     bool odd_strides;            // computed tensors may have other strides than their fakes
+    bool wrote;                  // a write was recorded while fakes are late
+    bool wrote_anywhere;         // one of these may have been to any input
     struct alias_group *group;   // of all inputs
     uint64_t keys[2];            // the thread's dispatch keys when the trace began
     void *state;                 // borrowed from the guards: the data of the state guard
@@ -233,6 +236,12 @@ typedef struct standin {
     int dies;                   // see node
     uint64_t born;              // when it was made, by the trace's clock
     struct tensor_guard *guard; // of an input: borrowed from the guards, dead once the trace is
+    // Borrowed from the trace: the tensor whose memory this one lies in, perhaps itself. NULL: not
+    // known. The other three are of such a tensor.
+    struct standin *memory;
+    bool viewed;  // another tensor may lie in it
+    bool mixed;   // one of these does not share its history, or may not be written to
+    bool written; // while fakes are late
 } standin;
 
 extern PyTypeObject standin_type;
@@ -278,6 +287,9 @@ status input_guard_leaf(world *w, standin *s);
 void inputs_guard_sharing(world *w);
 // Whether an input is written to, and two inputs share memory but not a storage.
 bool inputs_overlap(const torch_trace *t);
+// The sizes of inputs that share memory which is written to are settled: AOTAutograd makes such
+// inputs from one tensor, whose sizes are no symbols of the graph's.
+void inputs_settle_shared(world *w, const torch_trace *t);
 // Whether the operations so far change sizes, strides or requires_grad of an input: its guard does
 // not pass once they have run.
 bool inputs_changed(const world *w);
@@ -289,6 +301,28 @@ bool register_tells(const source *s);
 status inputs_sort(world *w);
 void alias_group_drop(struct alias_group *group);
 
+// --- whose memory tensors lie in (memory.c) ---
+
+// What of a tensor's memory may be written to where a gradient is recorded.
+typedef enum memory_kind {
+    MEMORY_SHARED, // an input's, or not known
+    MEMORY_FAMILY, // made inside; all tensors that lie in it are views of each other
+    MEMORY_ALONE,  // made inside, and no other tensor lies in it
+} memory_kind;
+memory_kind memory_of(const torch_trace *t, const node *n);
+// A new tensor has memory of its own; it may lie in that of `of`. `plainly`: it is a view of it that
+// autograd knows as such.
+void memory_own(standin *s);
+void memory_share(const torch_trace *t, standin *s, const node *of, bool plainly);
+// What is made of these arguments may share their memory.
+void memory_may_share(torch_trace *t, PyObject *args, PyObject *kwargs);
+// A call writes to an argument: its effects, of node_effects.
+int memory_write(torch_trace *t, const node *n);
+// The write has made it require a gradient.
+void memory_needs_grad(torch_trace *t, const node *n);
+// Whether an input's memory was written to while fakes are late.
+bool memory_is_written(const torch_trace *t, const standin *input);
+
 // --- metas of tensors, and fakes (fakes.c) ---
 
 // dims is -1 if the tensor's properties cannot be read.
@@ -296,6 +330,7 @@ void meta_of_tensor(PyObject *tensor, meta *m);
 void meta_of_fake(PyObject *fake, meta *m);
 // The current meta of a node's tensor; NULL if only its fake can tell.
 const meta *meta_known(const world *w, const node *n);
+void meta_settle(sizes *known, const meta *m);
 PyObject *dtype_object(int32_t dtype);  // borrowed
 PyObject *device_object(const meta *m); // borrowed
 // A new tuple of plain numbers; settles the sizes.
@@ -312,25 +347,50 @@ status fakes_note(world *w, node *n, PyObject *callable, bool by_rule);
 status fakes_settle(world *w);
 // At the end of the trace: gives each node an example, for backends.
 status fakes_complete(world *w);
-// symbolic.c: what torch says of a call for all sizes that arguments may have.
-typedef struct symbolic_answer {
-    meta_call call;  // its results, and its effects
-    PyObject *whole; // strong: the type that holds several tensors, or NULL
-    bool is_number;
-    number number; // then: what the call gives
+void fakes_drop(torch_trace *t);
+
+// --- by torch, for all sizes (symbolic.c) ---
+
+// What torch says of a call for all sizes that its arguments may have.
+typedef struct symbolic {
+    PyObject *answer;  // strong: what the others are borrowed from
+    PyObject *whole;   // type of what holds the results; None: there is one result, or none
+    PyObject *results; // list
+    PyObject *written; // list of (node, whether it requires a gradient now)
+    int effects;       // other than writes
+    bool is_number;    // the call gives `number`, and no tensors
+    number number;
     struct {
         number symbol; // that only the graph knows
         int of, dim;   // the result whose size it is; -1: it is the call's number
     } fresh[META_MOST_RESULTS];
     int fresh_count;
     VEC(number) checks; // what the graph has to check
-} symbolic_answer;
-// `args` and `kwargs` as a node has them. Unknown, perhaps with an exception: the sizes of this call
-// have to do. `values`: the call wants values of tensors, and no number need be open.
-meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
-                           bool values, symbolic_answer *a);
-void symbolic_clear(symbolic_answer *a);
-void fakes_drop(torch_trace *t);
+} symbolic;
+
+// When torch is asked.
+typedef enum symbolic_why {
+    SYMBOLIC_OPEN,   // if a number is open
+    SYMBOLIC_WRITES, // the call writes: else the whole trace would have to run on fakes
+    SYMBOLIC_VALUES, // the call wants values of tensors that only the graph will know
+} symbolic_why;
+
+// One result.
+typedef struct symbolic_result {
+    meta meta;
+    bool none;    // no tensor: None
+    node *same;   // borrowed: the argument that comes back; NULL: a new tensor
+    node *base;   // borrowed: the argument whose memory a new tensor shares, or NULL
+    bool own;     // a new tensor has memory of its own, which may be written to
+    bool plainly; // see memory_share
+} symbolic_result;
+
+// `args` and `kwargs` are as a node has them. False, perhaps with an exception: the caller uses this
+// call's sizes, and `s` holds nothing.
+bool symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
+                    symbolic_why why, symbolic *s);
+void symbolic_clear(symbolic *s);
+bool symbolic_take(torch_trace *t, const symbolic *s, Py_ssize_t i, symbolic_result *r);
 
 // --- open numbers (numbers.c) ---
 

@@ -36,6 +36,8 @@ static standin *allocate(world *w, node *n, PyTypeObject *type) {
     s->type = (PyTypeObject *)Py_NewRef(type);
     s->attrs = NULL;
     s->guard = NULL;
+    s->memory = s->input ? s : NULL;
+    s->viewed = s->mixed = s->written = false;
     s->rank = 0;
     s->dies = NODE_LIVES;
     s->born = w->time.now;

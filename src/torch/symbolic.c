@@ -5,6 +5,7 @@
 // --- what torch is told ---
 
 typedef struct describing {
+    const torch_trace *trace;
     given *numbers;
     PyObject *nodes; // dict of a node → its description
     bool open;       // some number is open
@@ -23,16 +24,17 @@ static PyObject *sizes_given(describing *d, const size *items, int count) {
     return result;
 }
 
-// NULL, perhaps without an exception: too little is known about the tensor.
-static PyObject *describe_tensor(describing *d, const meta *m) {
+// NULL, perhaps without an exception: too little is known of it.
+static PyObject *describe_tensor(describing *d, const node *n) {
+    const meta *m = &n->meta;
     PyObject *dtype = m->dims < 0 ? NULL : dtype_object(m->dtype);
     PyObject *device = dtype ? device_object(m) : NULL;
     PyObject *shape = device ? sizes_given(d, m->sizes, m->dims) : NULL;
     PyObject *strides = shape ? sizes_given(d, m->strides, m->dims) : NULL;
     PyObject *result = NULL;
     if (strides)
-        result = Py_BuildValue("(sOOOOO)", "tensor", shape, strides, dtype, device,
-                               m->requires_grad ? Py_True : Py_False);
+        result = Py_BuildValue("(sOOOOOi)", "tensor", shape, strides, dtype, device,
+                               m->requires_grad ? Py_True : Py_False, memory_of(d->trace, n));
     Py_XDECREF(shape);
     Py_XDECREF(strides);
     return result;
@@ -46,7 +48,7 @@ static PyObject *describe_number(describing *d, number n) {
 
 static status describe_node(node *n, void *data) {
     describing *d = data;
-    PyObject *said = n->is_number ? describe_number(d, n->value) : describe_tensor(d, &n->meta);
+    PyObject *said = n->is_number ? describe_number(d, n->value) : describe_tensor(d, n);
     int failed = said ? PyDict_SetItem(d->nodes, (PyObject *)n, said) : -1;
     Py_XDECREF(said);
     return failed < 0 ? ST_ERROR : ST_OK;
@@ -70,13 +72,17 @@ static bool take_sizes(given *g, PyObject *from, size *to, int *count) {
     return true;
 }
 
-static bool take_tensor(given *g, PyObject *from, meta *m) {
-    PyObject *shape, *strides, *dtype, *device;
-    int grad;
-    if (!PyArg_ParseTuple(from, "O!O!OOp", &PyTuple_Type, &shape, &PyTuple_Type, &strides, &dtype,
-                          &device, &grad))
+static bool take_tensor(given *g, PyObject *from, symbolic_result *r) {
+    PyObject *shape, *strides, *dtype, *device, *base;
+    int grad, plainly;
+    if (!PyArg_ParseTuple(from, "O!O!OOpOp", &PyTuple_Type, &shape, &PyTuple_Type, &strides, &dtype,
+                          &device, &grad, &base, &plainly))
         return false;
+    meta *m = &r->meta;
     *m = (meta){.dtype = rule_dtype(dtype), .requires_grad = grad};
+    r->base = is_node(base) ? (node *)base : NULL;
+    r->own = base == Py_None;
+    r->plainly = plainly;
     return take_sizes(g, shape, m->sizes, &m->dims) &&
            take_sizes(g, strides, m->strides, &m->dims) && m->dtype >= 0 &&
            rule_device(device, &m->device_type, &m->device_index) && device_object(m);
@@ -92,69 +98,72 @@ static int64_t bound_of(PyObject *o, int64_t none) {
 }
 
 // A number that the call makes, and only the graph will know.
-static bool take_fresh(world *w, given *g, PyObject *row, symbolic_answer *a) {
+static bool take_fresh(world *w, given *g, PyObject *row, symbolic *s) {
     const char *kind;
     PyObject *low, *high;
-    int i = a->fresh_count, of, dim;
+    int i = s->fresh_count, of, dim;
     if (i == META_MOST_RESULTS || !PyArg_ParseTuple(row, "sOOii", &kind, &low, &high, &of, &dim))
         return false;
-    a->fresh[i].of = of;
-    a->fresh[i].dim = dim;
-    a->fresh_count++;
+    s->fresh[i].of = of;
+    s->fresh[i].dim = dim;
+    s->fresh_count++;
     int64_t from = bound_of(low, INT64_MIN), to = bound_of(high, INT64_MAX);
     return !PyErr_Occurred() &&
-           number_unbacked(w, kind_named(kind), from, to, &a->fresh[i].symbol) == ST_OK &&
-           given_name(g, a->fresh[i].symbol);
+           number_unbacked(w, kind_named(kind), from, to, &s->fresh[i].symbol) == ST_OK &&
+           given_name(g, s->fresh[i].symbol);
 }
 
-static bool take_all_fresh(world *w, given *g, PyObject *rows, symbolic_answer *a) {
+static bool take_all_fresh(world *w, given *g, PyObject *rows, symbolic *s) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++)
-        if (!take_fresh(w, g, PyList_GET_ITEM(rows, i), a))
+        if (!take_fresh(w, g, PyList_GET_ITEM(rows, i), s))
             return false;
     return true;
 }
 
-static bool take_checks(given *g, PyObject *checks, symbolic_answer *a) {
+static bool take_checks(given *g, PyObject *checks, symbolic *s) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(checks); i++) {
         number n;
         if (!given_take(g, PyList_GET_ITEM(checks, i), &n) || n.kind != NUMBER_BOOL ||
-            vec_push(&a->checks, n) != ST_OK)
+            vec_push(&s->checks, n) != ST_OK)
             return false;
     }
     return true;
 }
 
-static bool take_tensors(given *g, PyObject *tensors, meta_call *m) {
-    m->count = (int)PyList_GET_SIZE(tensors);
-    for (int i = 0; i < m->count; i++)
-        if (i >= META_MOST_RESULTS || !take_tensor(g, PyList_GET_ITEM(tensors, i), &m->results[i]))
+bool symbolic_take(torch_trace *t, const symbolic *s, Py_ssize_t i, symbolic_result *r) {
+    PyObject *from = PyList_GET_ITEM(s->results, i);
+    *r = (symbolic_result){.same = is_node(from) ? (node *)from : NULL, .none = from == Py_None};
+    return r->same || r->none || take_tensor(&t->given, from, r);
+}
+
+static bool take_results(torch_trace *t, const symbolic *s) {
+    symbolic_result ignored;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(s->results); i++)
+        if (!symbolic_take(t, s, i, &ignored))
             return false;
     return true;
 }
 
-// META_UNKNOWN without an exception, if something in it has no expression.
-static meta_answer take_answer(world *w, given *g, PyObject *answer, symbolic_answer *a) {
-    PyObject *conditions, *pinned, *whole, *tensors, *fresh, *checks, *number;
-    if (!PyArg_ParseTuple(answer, "O!O!iOO!O!O!O", &PyList_Type, &conditions, &PyList_Type, &pinned,
-                          &a->call.effects, &whole, &PyList_Type, &tensors, &PyList_Type, &fresh,
-                          &PyList_Type, &checks, &number))
-        return META_UNKNOWN;
-    if (given_decide(g, conditions, pinned) < 0 || !take_all_fresh(w, g, fresh, a) ||
-        !take_tensors(g, tensors, &a->call) || !take_checks(g, checks, a))
-        return META_UNKNOWN;
-    a->is_number = number != Py_None;
-    if (a->is_number && !given_take(g, number, &a->number))
-        return META_UNKNOWN;
-    a->whole = whole == Py_None || a->is_number ? NULL : Py_NewRef(whole);
-    return a->is_number ? META_NUMBER : a->whole ? META_TENSORS : META_TENSOR;
+// False without an exception, if something in the answer has no expression.
+static bool take_answer(world *w, symbolic *s) {
+    torch_trace *t = w->torch;
+    PyObject *conditions, *pinned, *fresh, *checks, *number;
+    if (!PyArg_ParseTuple(s->answer, "O!O!iOO!O!O!O!O", &PyList_Type, &conditions, &PyList_Type,
+                          &pinned, &s->effects, &s->whole, &PyList_Type, &s->results, &PyList_Type,
+                          &s->written, &PyList_Type, &fresh, &PyList_Type, &checks, &number))
+        return false;
+    s->is_number = number != Py_None;
+    return given_decide(&t->given, conditions, pinned) >= 0 &&
+           take_all_fresh(w, &t->given, fresh, s) && take_results(t, s) &&
+           take_checks(&t->given, checks, s) &&
+           (!s->is_number || given_take(&t->given, number, &s->number));
 }
 
-void symbolic_clear(symbolic_answer *a) {
-    Py_CLEAR(a->whole);
-    vec_free(&a->checks);
+void symbolic_clear(symbolic *s) {
+    Py_CLEAR(s->answer);
+    vec_free(&s->checks);
 }
 
-// Bodies take tensors alone from the graph around them.
 static PyObject *new_runner(const world *w) {
     PyObject *captures = PyLong_FromLong(w->terms.captures);
     PyObject *runner =
@@ -175,31 +184,44 @@ static PyObject *ask(const world *w, torch_trace *t, PyObject *callable, PyObjec
     return answer;
 }
 
-meta_answer symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
-                           bool values, symbolic_answer *a) {
+// Whether a number may be left open later in the trace, be there none so far.
+static bool wants_open(const world *w) {
+    return w->terms.symbolic || w->terms.symbolic_all;
+}
+
+// Asks torch; false without an exception: there is no answer.
+static bool ask_all(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
+                    symbolic_why why, symbolic *s) {
     torch_trace *t = w->torch;
-    *a = (symbolic_answer){0};
-    if (t->checking || (values ? !world_sizes(w) : !w->graph->sizes))
-        return META_UNKNOWN;
-    t->given.sizes = w->graph->sizes;
-    describing d = {&t->given, PyDict_New(), values};
+    describing d = {t, &t->given, PyDict_New(), why != SYMBOLIC_OPEN};
     bool fine = d.nodes && node_walk(args, describe_node, &d) == ST_OK &&
                 (!kwargs || node_walk(kwargs, describe_node, &d) == ST_OK);
     // Plain sizes may be those of what was made of open ones: torch's own fakes would settle these.
-    bool asked = fine && (d.open || numbers_are_open(w));
-    PyObject *answer = asked ? ask(w, t, callable, args, kwargs, d.nodes) : NULL;
+    if (fine && (d.open || numbers_are_open(w)))
+        s->answer = ask(w, t, callable, args, kwargs, d.nodes);
+    Py_XDECREF(d.nodes);
+    if (s->answer == Py_None)
+        Py_CLEAR(s->answer);
+    return s->answer != NULL;
+}
+
+bool symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwargs,
+                    symbolic_why why, symbolic *s) {
+    torch_trace *t = w->torch;
+    *s = (symbolic){0};
+    bool first = why == SYMBOLIC_VALUES || (why == SYMBOLIC_WRITES && wants_open(w));
+    if (t->checking || (first ? !world_sizes(w) : !w->graph->sizes))
+        return false;
+    t->given.sizes = w->graph->sizes;
+    if (!ask_all(w, callable, args, kwargs, why, s))
+        return false;
     sizes_mark before = sizes_now(w->graph->sizes);
     number question;
-    meta_answer result =
-        answer && answer != Py_None ? take_answer(w, &t->given, answer, a) : META_UNKNOWN;
-    bool refused =
-        sizes_asked(w->graph->sizes, &question) || (a->fresh_count > 0 && w->scope != w->graph);
-    if ((result == META_UNKNOWN || refused) && answer && answer != Py_None) {
-        sizes_rollback(w->graph->sizes, before);
-        Py_CLEAR(t->runner); // it knows decisions that were undone
-        result = META_UNKNOWN;
-    }
-    Py_XDECREF(answer);
-    Py_XDECREF(d.nodes);
-    return result;
+    bool taken = take_answer(w, s) && !sizes_asked(w->graph->sizes, &question);
+    if (taken && (s->fresh_count == 0 || w->scope == w->graph)) // bodies get no such numbers
+        return true;
+    sizes_rollback(w->graph->sizes, before);
+    Py_CLEAR(t->runner); // it knows decisions that were undone
+    symbolic_clear(s);
+    return false;
 }

@@ -56,7 +56,12 @@ static status keep_state(graph *g, const torch_trace *t) {
 
 // The inputs that the graph writes to are marked.
 static status mark_written(world *w, const torch_trace *t) {
-    for (int i = 0; i < w->graph->inputs; i++) {
+    for (uint32_t i = 0; t->late && i < t->all.count; i++) {
+        const standin *s = (standin *)t->all.items[i];
+        if (s->input)
+            s->input->effects = memory_is_written(t, s) ? EFFECT_OUTSIDE : 0;
+    }
+    for (int i = 0; !t->late && i < w->graph->inputs; i++) {
         node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
         PyObject *args[] = {t->mode, n->example};
         PyObject *written = PyObject_Vectorcall(glue_function("is_written"), args, 2, NULL);
@@ -84,7 +89,7 @@ static status add_witness(world *w, const torch_trace *t) {
         return ST_OK;
     quiet q;
     quiet_begin(&q);
-    status done = t->mode ? mark_written(w, t) : ST_OK;
+    status done = t->mode || t->late ? mark_written(w, t) : ST_OK;
     PyObject *random = g->effects & EFFECT_RANDOM ? Py_True : Py_False;
     PyObject *args[] = {random, done == ST_OK ? examples_of(g) : NULL};
     if (args[1])
@@ -118,6 +123,8 @@ static status end(world *w) {
     TRY(operator_checked(w, t));
     TRY(check_bytes(w, t));
     TRY(hooks_end(w));
+    if (!w->terms.replayed)
+        inputs_settle_shared(w, t);
     TRY(fakes_complete(w));
     TRY(numbers_guard(w));
     standins_date(t, w->graph);

@@ -48,7 +48,6 @@ unsigned world_named(const world *w, const source *s, PyObject *values) {
     return bits;
 }
 
-// The expressions of this trace; the first call makes them. NULL with an exception.
 sizes *world_sizes(world *w) {
     if (!w->numbers.sizes) {
         w->numbers.sizes = sizes_new();

@@ -39,8 +39,6 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
 // The object that the program gets for a number: an int, float or bool for a plain number, else a
 // lazy. Each call for a computed number makes another object, as plain Python does. New reference.
 PyObject *number_object(world *w, number n);
-// The trace's own, made at the first call. NULL with an exception.
-sizes *world_sizes(world *w);
 // A symbol whose value only the graph will know (sizes_unbacked). Whoever opens it, or asks of it
 // what facts do not tell, ends the trace before the instruction that does.
 status number_unbacked(world *w, number_kind kind, int64_t low, int64_t high, number *n);
@@ -48,6 +46,8 @@ status number_unbacked(world *w, number_kind kind, int64_t low, int64_t high, nu
 int number_truth(world *w, number n);
 // Whether any number of the trace is open.
 bool numbers_are_open(world *w);
+// The expressions of this trace; the first call makes them. NULL with an exception.
+sizes *world_sizes(world *w);
 // Makes guards of all conditions since its last call, with the line that the program is in now.
 status numbers_guard(world *w);
 // The engine itself had to settle numbers, since the last call of numbers_guard: of those that were

@@ -1,0 +1,85 @@
+// Whose memory a tensor of the trace lies in, as far as that is known without fakes. Operations
+// that write can then be recorded without running the whole trace on torch's own fakes.
+#include "src/torch/room.h"
+
+static standin *owner_of(const torch_trace *t, const node *n) {
+    uint64_t *owner = map_get(&t->owners, map_key(n));
+    return owner ? (standin *)(uintptr_t)*owner : NULL;
+}
+
+void memory_own(standin *s) {
+    s->memory = s;
+}
+
+static void note_view(standin *of, bool plainly) {
+    standin *root = of->memory ? of->memory : of;
+    root->viewed = true;
+    root->mixed = root->mixed || !plainly;
+}
+
+// Views made without grad mode, or several at once, may not be written to while it is on.
+void memory_share(const torch_trace *t, standin *s, const node *of, bool plainly) {
+    standin *base = owner_of(t, of);
+    if (!base)
+        return;
+    s->memory = base->memory;
+    note_view(base, plainly && facts.grad_enabled());
+}
+
+static status note_unknown(node *n, void *data) {
+    standin *s = owner_of(data, n);
+    if (s)
+        note_view(s, false);
+    return ST_OK;
+}
+
+void memory_may_share(torch_trace *t, PyObject *args, PyObject *kwargs) {
+    (void)node_walk(args, note_unknown, t);
+    if (kwargs)
+        (void)node_walk(kwargs, note_unknown, t);
+}
+
+memory_kind memory_of(const torch_trace *t, const node *n) {
+    const standin *s = owner_of(t, n), *root = s ? s->memory : NULL;
+    if (!root || root->input || root->mixed)
+        return MEMORY_SHARED;
+    return root == s && !root->viewed ? MEMORY_ALONE : MEMORY_FAMILY;
+}
+
+// --- writes ---
+
+int memory_write(torch_trace *t, const node *n) {
+    standin *s = owner_of(t, n), *root = s ? s->memory : NULL;
+    t->wrote = true;
+    if (!root)
+        t->wrote_anywhere = true;
+    else
+        root->written = true;
+    return EFFECT_WRITES | (!root || root->input ? EFFECT_OUTSIDE : 0);
+}
+
+// Nodes that uses may refer to, now or after a statement's result was dropped.
+void memory_needs_grad(torch_trace *t, const node *n) {
+    standin *s = owner_of(t, n);
+    node *each[] = {s->node, s->earlier, (node *)n};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(each); i++) {
+        if (!each[i] || each[i]->meta.requires_grad)
+            continue;
+        each[i]->meta.requires_grad = true;
+        Py_SETREF(each[i]->example, Py_NewRef(Py_None)); // a fake that requires none
+    }
+}
+
+static bool is_same_storage(const standin *a, const standin *b) {
+    const void *storage = read_extent(a->outside).storage;
+    return storage && storage == read_extent(b->outside).storage;
+}
+
+bool memory_is_written(const torch_trace *t, const standin *input) {
+    bool written = t->wrote_anywhere;
+    for (uint32_t i = 0; !written && i < t->all.count; i++) {
+        const standin *s = (standin *)t->all.items[i];
+        written = s->written && s->outside && (s == input || is_same_storage(s, input));
+    }
+    return written;
+}
