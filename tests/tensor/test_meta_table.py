@@ -20,7 +20,7 @@ from stator import _callables, _engine, _torch  # noqa: E402
 _torch.attach()
 
 TABLE = Path(__file__).resolve().parents[2] / "src/graph/meta_rules.def"
-ROW = re.compile(r'^META\("([^"]+)", (\w+),\s+"([^"]*)"', re.MULTILINE)
+ROW = re.compile(r'^(?:META|VIEW|ALIAS)\("([^"]+)", (\w+),\s+"([^"]*)"', re.MULTILINE)
 ROWS = {name: (rule, words.split()) for name, rule, words in ROW.findall(TABLE.read_text())}
 PLACES = {name: [c for c, of in _callables.rules() if of == name] for name in ROWS}
 
@@ -299,6 +299,10 @@ def batches():
     return many, [(usual, rows[1], rows[1]), (usual, rows[1], rows[1], rows[2], rows[1])]
 
 
+DATA = [1, 2.5, True, [1, 2], [[1, 2], [3, 4]], [1, 2.5], [True, 1], (1, 2), ((1,), (2.5,)), [(1,)],
+        -(2**63), 2**63, 2**70, 1j, "a", None, [], [[]], [[1], [1, 2]], [1, [2]], [[1], 2], [None],
+        new((2,)), [new(())], [1, new(())], range(3), {1: 2}, float("nan"), [[[[1]]]]]  # fmt: skip
+
 # A rule's function → what makes its first arguments: many for plain calls, few for calls whose
 # further arguments are varied.
 LEADS = {
@@ -323,6 +327,7 @@ LEADS = {
     "meta_full": lambda: ([()], [(SHAPED[2],), (SHAPED[1], 1)]),
     "meta_arange": lambda: (list(itertools.product(BOUNDS, BOUNDS)), [(b,) for b in BOUNDS[:3]]),
     "meta_new": lambda: ([], [(t,) for t in FEW]),
+    "meta_tensor": lambda: ([(data,) for data in DATA], [(data,) for data in DATA[:4]]),
 }
 
 # The same by the row.
