@@ -508,6 +508,35 @@ MODES = {
 }
 
 
+MEMORY = {name: kind for kind, name in re.findall(r'^(META|VIEW|ALIAS)\("([^"]+)"',
+                                                  TABLE.read_text(), re.MULTILINE)}  # fmt: skip
+
+
+def storages(items):
+    """Of the tensors among them that have elements."""
+    tensors = (t for t in items if isinstance(t, torch.Tensor) and t.layout == torch.strided)
+    return {t.untyped_storage()._cdata for t in tensors if t.device.type == "cpu" and t.numel()}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_says_whose_memory_results_lie_in(name):
+    for args, kwargs in calls(name):
+        for function in PLACES[name]:
+            answer, _, _ = _engine.torch_ask_rule(function, args, kwargs)
+            if answer not in ("tensor", "tensors"):
+                continue
+            try:
+                real = function(*args, **kwargs)
+            except Exception:
+                continue
+            results = storages(real if isinstance(real, (tuple, list)) else [real])
+            first = storages([args[0] if args else next(iter(kwargs.values()))])
+            given = storages([*args, *kwargs.values()])
+            what = f"{function}({shown(args)}, {kwargs})"
+            assert not results & (given - first), what
+            assert not results & first or MEMORY[name] in ("VIEW", "ALIAS"), what
+
+
 @pytest.fixture(autouse=True)
 def quiet():
     """No warnings, and no threads: these tensors are small."""
