@@ -144,7 +144,7 @@ def test_D5_operations_that_depend_on_data_break(program):
     assert breaks()
 
 
-@missing("The flags that trace operations whose result depends on data are ignored.")
+@both
 @pytest.mark.parametrize("name", ["nonzero", "mask", "unique", "item"])
 def test_D5_flags_trace_them(name):
     flags = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
@@ -152,7 +152,7 @@ def test_D5_flags_trace_them(name):
         check(DEPENDENT[name], value(), calls=1)
 
 
-@missing("The hints of such a break name no flag.")
+@both
 @pytest.mark.parametrize("name", ["nonzero", "item"])
 def test_D5_the_break_names_the_flag(name):
     with logged(graph_breaks=True) as texts:
