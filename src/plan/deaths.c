@@ -166,8 +166,10 @@ status deaths_guard(builder *b, source *s, PyObject *o, death_place place, PyObj
 }
 
 bool death_known(PyObject *o) {
-    PyObject *inside = o && is_lazy(o) ? ((lazy *)o)->inside : NULL;
-    return inside && (value_immutable(inside) || is_standin(inside));
+    const lazy *l = o && is_lazy(o) ? (lazy *)o : NULL;
+    if (!l || l->is_number) // of a number that is open the type is guarded
+        return l != NULL;
+    return l->inside && (value_immutable(l->inside) || is_standin(l->inside));
 }
 
 status deaths_guard_lazy(builder *b, PyObject *o) {

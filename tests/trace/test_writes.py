@@ -345,13 +345,14 @@ def test_plan_prints_one_step_a_line():
     o.count, o.seen, o.bias = 7, [], torch.ones(1)
     assert only_entry(f, o, torch.ones(1)).plan.splitlines() == [
         "r2 = L['self']",
-        "r3 = L['self'].seen",
-        "r4 = L['x']",
-        "r6 = L['self'].bias",
-        "r0, = graph(r4, r6)",
+        "r3 = L['self'].count + 1",
+        "r4 = L['self'].seen",
+        "r5 = L['x']",
+        "r7 = L['self'].bias",
+        "r0, = graph(r5, r7)",
         "r1 = {'loss': r0}",
-        "r5 = (r4)",
-        "r2.count = 8",
-        "r3.extend(r5)",
+        "r6 = (r5)",
+        "r2.count = r3",
+        "r4.extend(r6)",
         "return r1",
     ]
