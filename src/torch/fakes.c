@@ -119,6 +119,8 @@ PyObject *sizes_object(world *w, const size *items, int count) {
 
 // Whose stand-in it is, so that a result that is one of the arguments is known again.
 static status know(torch_trace *t, node *n, PyObject *fake) {
+    if (n->example != fake)
+        standin_forget_fake(t, n);
     Py_SETREF(n->example, Py_NewRef(fake));
     uint64_t *owner = map_get(&t->owners, map_key(n));
     return owner ? map_put(&t->standins, map_key(fake), *owner) : ST_OK;

@@ -66,7 +66,7 @@ void memory_needs_grad(torch_trace *t, const node *n) {
         if (!each[i] || each[i]->meta.requires_grad)
             continue;
         each[i]->meta.requires_grad = true;
-        Py_SETREF(each[i]->example, Py_NewRef(Py_None)); // a fake that requires none
+        standin_forget_fake(t, each[i]); // it requires none
     }
 }
 

@@ -251,6 +251,8 @@ static inline bool is_tensor_standin(PyObject *o) {
 }
 // The stand-in of a fake, or, if the fake has none, a new one for this node. New reference.
 PyObject *standin_for(world *w, PyObject *fake, node *n);
+// A node loses its fake. Another fake may get the same address, and stands for something else.
+void standin_forget_fake(torch_trace *t, node *n);
 PyObject *standin_new(world *w, node *n, PyTypeObject *type);
 // The stand-in of `argument`, which the operation `n` returned. New reference.
 PyObject *standin_again(world *w, node *argument, node *n);

@@ -91,8 +91,15 @@ static PyObject *replace_node(torch_trace *t, standin *s, node *n) {
 PyObject *standin_for(world *w, PyObject *fake, node *n) {
     torch_trace *t = w->torch;
     uint64_t *known = map_get(&t->standins, map_key(fake));
-    return known ? replace_node(t, (standin *)(uintptr_t)*known, n)
-                 : standin_new(w, n, facts.tensor);
+    return known && *known ? replace_node(t, (standin *)(uintptr_t)*known, n)
+                           : standin_new(w, n, facts.tensor);
+}
+
+void standin_forget_fake(torch_trace *t, node *n) {
+    uint64_t *known = map_get(&t->standins, map_key(n->example));
+    if (known)
+        *known = 0;
+    Py_SETREF(n->example, Py_NewRef(Py_None));
 }
 
 PyObject *standin_again(world *w, node *argument, node *n) {
