@@ -177,7 +177,8 @@ class Runner:
 
     def _differs(self, function: Any, args: Any, kwargs: Any, nodes: dict[Any, Any],
                  results: list[Any], numbers: dict[int, Any]) -> bool:  # fmt: skip
-        """Whether the call gives other sizes than these, where the symbols are these numbers."""
+        """Whether the call fails or gives other sizes than these, where the symbols are these
+        numbers."""
         mode = _fakes._Mode(False, private.shape_env(*self._captures))
 
         def number(expr: Any) -> Any:
@@ -186,8 +187,8 @@ class Runner:
         try:
             values = {node: _value(described, mode, number) for node, described in nodes.items()}
             result = _fakes.run(mode, function, _with(values, args), _with(values, kwargs or {}))
-        except Exception:  # and so does the graph
-            return False
+        except Exception:  # a compiled graph may go on where eager raises
+            return True
         return not isinstance(result, _NUMBERS) and not _are_like(_items(result), results, numbers)
 
     def _fresh(self, fakes: Any, number: Any) -> tuple[list[Any], list[tuple[int, int]]]:

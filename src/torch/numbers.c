@@ -190,12 +190,36 @@ PyObject *call_listed(world *w, const call *c) {
 
 // --- what the graph checks ---
 
+// Whether a symbol with a hint is part of a number.
+static bool has_hinted(number n) {
+    number_op op;
+    number a = {0}, b = {0};
+    if (!n.e)
+        return false;
+    return expr_split(n.e, &op, &a, &b) ? has_hinted(a) || has_hinted(b) : !number_is_unbacked(n);
+}
+
+// Whether a bool is about a number of the graph being equal to one from outside.
+static bool is_equality_with_outside(number truth) {
+    number_op op;
+    number a = {0}, b = {0};
+    if (!truth.e || !expr_split(truth.e, &op, &a, &b))
+        return false;
+    if (op == NUMBER_AND || op == NUMBER_OR || op == NUMBER_NOT)
+        return is_equality_with_outside(a) || is_equality_with_outside(b);
+    return op == NUMBER_EQ && has_hinted(truth);
+}
+
+// AOTAutograd replaces a number of the graph by one from outside that is said to be equal, and then
+// has nothing left to check.
 status record_check(world *w, number truth) {
     sizes *known = w->graph->sizes;
     truth = number_current(known, truth);
     if (!truth.e)
         return truth.hint.i ? ST_OK
                             : world_break_status(w, REASON_TENSOR_ERROR, "a check is not met");
+    if (!w->terms.replayed && is_equality_with_outside(truth))
+        return world_break_status(w, REASON_UNBACKED, "to be equal to one from outside");
     torch_trace *t = w->torch;
     node *condition = number_node(w, truth);
     PyObject *message =

@@ -376,3 +376,74 @@ def test_a_callable_of_the_users_finds_bindings():
     compiled = stator.compile(program, backend=backend, fullgraph=True)
     assert same(compiled(ints(5, 2)), program(ints(5, 2)))
     assert sum(map(bool, found)) == 1
+
+
+# --- a number of the graph and one from outside must be equal ---
+
+
+def caught(a, y):
+    try:
+        return torch.ones(a.item(), 2) + y
+    except RuntimeError:
+        return y * 5
+
+
+def said_to_be(a, y):
+    n = a.item()
+    CHECK(n == y.shape[0])
+    return n, y * 2
+
+
+def twice_said(a, y):
+    n = a.item()
+    CHECK(n * 2 == y.shape[0] * 2)
+    return y * n
+
+
+def a_mask(a, y):
+    found = (torch.arange(6) < a).nonzero()[:, 0]
+    CHECK(found.shape[0] == y.shape[0])
+    return found, found.shape[0]
+
+
+def as_large_as(a, y):
+    rows = torch.arange(12.0).view(6, 2)[torch.arange(6) < a]
+    return rows.expand_as(y), rows.shape == y.shape
+
+
+EQUAL = [
+    caught,
+    said_to_be,
+    twice_said,
+    a_mask,
+    as_large_as,
+    lambda a, y: y.expand(a.item(), 2),
+    lambda a, y: torch.ones(2, a.item()) @ y,
+    lambda a, y: y.view(2, a.item()),
+    lambda a, y: torch.cat([torch.ones(a.item(), 2), y], 1),
+    lambda a, y: torch.stack([torch.ones(a.item(), 2), y]),
+    lambda a, y: torch.ones(a.item(), 2) + torch.ones(4, 2),
+    lambda a, y: torch.ones(a.item(), 2).mul_(y),
+]
+LENGTHS = [
+    [(4, 4), (5, 4), (4, 4), (3, 3), (4, 5), (1, 4), (5, 5)],
+    [(4, 3), (4, 4)],
+    [(3, 3), (4, 4), (5, 4), (4, 5), (1, 4)],
+]
+
+
+@pytest.mark.parametrize("dynamic", [None, True], ids=["", "dynamic"])
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("program", EQUAL)
+def test_equality_with_a_number_from_outside(program, backend, dynamic):
+    with torch._dynamo.config.patch(**CAPTURE):
+        for lengths in LENGTHS:
+            compiled = stator.compile(program, backend=backend, dynamic=dynamic)
+            for a, n in lengths:
+                outcomes = []
+                for function in (program, compiled):
+                    try:
+                        outcomes.append(function(torch.tensor(a), torch.arange(2.0 * n).view(n, 2)))
+                    except RuntimeError:
+                        outcomes.append(None)
+                assert same(*outcomes), (a, n)

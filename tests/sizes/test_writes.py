@@ -360,3 +360,15 @@ def test_writes_are_as_plain(row: Any, backend: Any, dynamic: bool | None) -> No
     for n, (a, b) in enumerate(zip(wanted, got, strict=True)):
         raised = a[0][0] == "type"
         assert a == b or (raised and backend == "aot_eager"), n  # which writes to a copy
+
+
+def test_fakes_that_die_are_not_taken_for_others() -> None:
+    """A write that makes a tensor require a gradient takes its fake away; the next fake may get the
+    same address."""
+    text = "def f(x):\n y = torch.zeros(x.shape[0] + 1, 3); y[1:] = x; y[:-1] += x; return y"
+    for _ in range(150):
+        names: dict[str, Any] = {"torch": torch}
+        exec(text, names)
+        compiled = stator.compile(names["f"], backend="eager")
+        for n in (1, 0):
+            assert compiled(torch.ones(n, 3, requires_grad=True)).shape == (n + 1, 3)
