@@ -190,36 +190,51 @@ PyObject *call_listed(world *w, const call *c) {
 
 // --- what the graph checks ---
 
-// Whether a symbol with a hint is part of a number.
-static bool has_hinted(number n) {
+typedef struct symbols_seen {
+    bool hinted;       // a symbol with a hint is among them
+    const expr *first; // the first of the others
+    bool several;      // and there is another one
+} symbols_seen;
+
+static void see_symbols(number n, symbols_seen *seen) {
     number_op op;
     number a = {0}, b = {0};
     if (!n.e)
-        return false;
-    return expr_split(n.e, &op, &a, &b) ? has_hinted(a) || has_hinted(b) : !number_is_unbacked(n);
+        return;
+    if (expr_split(n.e, &op, &a, &b)) {
+        see_symbols(a, seen);
+        see_symbols(b, seen);
+    } else if (!number_is_unbacked(n))
+        seen->hinted = true;
+    else if (!seen->first)
+        seen->first = n.e;
+    else
+        seen->several = seen->several || seen->first != n.e;
 }
 
-// Whether a bool is about a number of the graph being equal to one from outside.
-static bool is_equality_with_outside(number truth) {
+// Whether a bool says that a number of the graph is equal to one from outside, or to a plain one.
+static bool fixes_number(number truth) {
     number_op op;
     number a = {0}, b = {0};
+    symbols_seen seen = {0};
     if (!truth.e || !expr_split(truth.e, &op, &a, &b))
         return false;
     if (op == NUMBER_AND || op == NUMBER_OR || op == NUMBER_NOT)
-        return is_equality_with_outside(a) || is_equality_with_outside(b);
-    return op == NUMBER_EQ && has_hinted(truth);
+        return fixes_number(a) || fixes_number(b);
+    see_symbols(truth, &seen);
+    return op == NUMBER_EQ && (seen.hinted || !seen.several);
 }
 
-// AOTAutograd replaces a number of the graph by one from outside that is said to be equal, and then
-// has nothing left to check.
+// AOTAutograd replaces a number of the graph by the one that it is said to be equal to, and then has
+// nothing left to check.
 status record_check(world *w, number truth) {
     sizes *known = w->graph->sizes;
     truth = number_current(known, truth);
     if (!truth.e)
         return truth.hint.i ? ST_OK
                             : world_break_status(w, REASON_TENSOR_ERROR, "a check is not met");
-    if (!w->terms.replayed && is_equality_with_outside(truth))
-        return world_break_status(w, REASON_UNBACKED, "to be equal to one from outside");
+    if (!w->terms.replayed && fixes_number(truth))
+        return world_break_status(w, REASON_UNBACKED, "to be equal to one that is known");
     torch_trace *t = w->torch;
     node *condition = number_node(w, truth);
     PyObject *message =
