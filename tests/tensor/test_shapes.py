@@ -332,7 +332,12 @@ ASKED = {
         set(),
     ),
     "both": (lambda a, b: bool((a < 7) & (b < 10)), [("le", s(0), 6), ("le", s(1), 9)], set()),
-    "what has no operator": (lambda a, b: bool(torch._sym_log2(b) > 3.0), [], {1}),
+    "what has no operator": (lambda a, b: bool(round(b / 4.0, 1) > 1), [], {1}),
+    "a logarithm": (
+        lambda a, b: bool(torch._sym_log2(b) > 3.0),
+        [("gt", ("log2", ("float", s(1))), 3.0)],
+        set(),
+    ),
     "a root": (
         lambda a, b: bool(torch._sym_sqrt(b) > 2.5),
         [("gt", ("sqrt", ("float", s(1))), 2.5)],
