@@ -737,20 +737,13 @@ static PyObject *same_by_rule(world *w, const entering *c, node *argument) {
     return result;
 }
 
-static PyObject *item_by_rule(world *w, node *whole, Py_ssize_t i, const meta *m) {
+// An item of a call's results: a new tensor, or the `argument` itself if there is one.
+static PyObject *item_by_rule(world *w, node *whole, Py_ssize_t i, const meta *m, node *argument) {
     PyObject *index = PyLong_FromSsize_t(i), *args = index ? PyTuple_Pack(2, whole, index) : NULL;
     entering c = {NODE_CALL_FUNCTION, facts.getitem, facts.getitem, {args, NULL}};
-    PyObject *result = args ? new_by_rule(w, &c, m) : NULL;
-    Py_XDECREF(index);
-    Py_XDECREF(args);
-    return result;
-}
-
-// The same for an item of a call's results.
-static PyObject *same_item(world *w, node *whole, Py_ssize_t i, node *argument) {
-    PyObject *index = PyLong_FromSsize_t(i), *args = index ? PyTuple_Pack(2, whole, index) : NULL;
-    entering c = {NODE_CALL_FUNCTION, facts.getitem, facts.getitem, {args, NULL}};
-    PyObject *result = args ? same_by_rule(w, &c, argument) : NULL;
+    PyObject *result = NULL;
+    if (args)
+        result = argument ? same_by_rule(w, &c, argument) : new_by_rule(w, &c, m);
     Py_XDECREF(index);
     Py_XDECREF(args);
     return result;
@@ -760,7 +753,7 @@ static PyObject *tuple_by_rule(world *w, const entering *c, const meta_call *m) 
     node *whole = add_by_rule(w, c, NULL);
     PyObject *items = whole ? PyTuple_New(m->count) : NULL;
     for (int i = 0; items && i < m->count; i++) {
-        PyObject *item = item_by_rule(w, whole, i, &m->results[i]);
+        PyObject *item = item_by_rule(w, whole, i, &m->results[i], NULL);
         if (item)
             PyTuple_SET_ITEM(items, i, item);
         else
@@ -901,9 +894,8 @@ static PyObject *item_by_symbols(world *w, node *whole, const symbolic *s, Py_ss
         return NULL;
     if (r.none)
         return Py_NewRef(Py_None);
-    if (r.same)
-        return same_item(w, whole, i, r.same);
-    return note_shared(w, &r, item_by_rule(w, whole, i, &r.meta));
+    PyObject *item = item_by_rule(w, whole, i, &r.meta, r.same);
+    return r.same ? item : note_shared(w, &r, item);
 }
 
 static PyObject *tuple_by_symbols(world *w, const entering *c, const symbolic *s) {
