@@ -216,8 +216,7 @@ int cache_alone(const cache *c) {
 // --- looking for an entry ---
 
 static inline bool passes(const entry *e, guard_frame *f, PyObject **regs, bool *met_dead) {
-    int failed;
-    if (cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed) &&
+    if (cache_is_place(e, f) && guard_pass(e->guards, f, regs) &&
         e->depth <= py_recursion_left(PyThreadState_Get()))
         return true;
     *met_dead |= guard_dead(e->guards);

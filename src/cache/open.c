@@ -1,5 +1,7 @@
 // Finds the numbers that the next trace leaves open, from a frame that fits no entry: the numbers
-// that alone keep the nearest entry from fitting.
+// that alone keep the nearest entry from fitting; or, if other things keep all entries from fitting,
+// the floats that have changed besides: a learning rate has, while the first step of an optimizer
+// has made its state.
 #include "src/cache/cache.h"
 
 status cache_settle(cache *c, PyObject *place, unsigned bits) {
@@ -60,8 +62,23 @@ static void keep_better(guard_misfits *best, guard_misfits found, unsigned allow
     best->count = found.count;
 }
 
+// Of the numbers that differ only floats; NULL without an exception if there are none.
+static PyObject *floats_of(PyObject *places, unsigned allowed) {
+    PyObject *floats = NULL, *place, *bits;
+    Py_ssize_t at = 0;
+    while (allowed & GUARD_OPEN_FLOAT && PyDict_Next(places, &at, &place, &bits)) {
+        unsigned open = (unsigned)PyLong_AsUnsignedLongMask(bits);
+        if (open & GUARD_OPEN_FLOAT && guard_open_add(&floats, place, open) != ST_OK)
+            Py_CLEAR(floats);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    return floats;
+}
+
 // There are few entries, and the check runs no code that could remove one.
-static status find_best(cache *c, guard_frame *f, unsigned allowed, guard_misfits *best) {
+static status find_best(cache *c, guard_frame *f, unsigned allowed, guard_misfits *best,
+                        PyObject **floats) {
     PyObject **regs = PyMem_New(PyObject *, (size_t)c->registers + 1);
     status done = regs ? ST_OK : ST_ERROR;
     if (!regs)
@@ -73,8 +90,12 @@ static status find_best(cache *c, guard_frame *f, unsigned allowed, guard_misfit
         if (!cache_is_place(e, f))
             continue;
         done = guard_find_misfits(e->guards, f, regs, &found);
-        if (done == ST_OK)
-            keep_better(best, found, allowed);
+        if (done != ST_OK)
+            break;
+        if (!*floats)
+            *floats = floats_of(found.places, allowed);
+        keep_better(best, found, allowed);
+        done = PyErr_Occurred() ? ST_ERROR : ST_OK;
     }
     PyMem_Free(regs);
     return done;
@@ -99,15 +120,17 @@ static status open_all(cache *c, PyObject *places, PyObject **fresh, PyObject **
 
 PyObject *cache_open(cache *c, guard_frame *f, unsigned allowed, PyObject **stuck) {
     guard_misfits best = {0};
-    PyObject *fresh = PyDict_New();
+    PyObject *fresh = PyDict_New(), *floats = NULL;
     *stuck = PyDict_New();
-    status done = fresh && *stuck ? find_best(c, f, allowed, &best) : ST_ERROR;
-    if (done == ST_OK && best.places)
-        done = open_all(c, best.places, &fresh, stuck);
+    status done = fresh && *stuck ? find_best(c, f, allowed, &best, &floats) : ST_ERROR;
+    PyObject *places = best.places ? best.places : floats;
+    if (done == ST_OK && places)
+        done = open_all(c, places, &fresh, stuck);
     if (done != ST_OK) {
         Py_CLEAR(fresh);
         Py_CLEAR(*stuck);
     }
     Py_XDECREF(best.places);
+    Py_XDECREF(floats);
     return fresh;
 }

@@ -6,6 +6,7 @@
 #include "src/guard/guard.h"
 #include "src/guard/death.h"
 #include "src/guard/expression.h"
+#include "src/guard/log.h"
 #include "src/guard/program.h"
 #include "src/guard/stale.h"
 #include "src/guard/value.h"
@@ -25,6 +26,7 @@ struct guards {
     VEC(int32_t) older;
     VEC(PyCodeObject *) codes; // the arena's
     VEC(source *) distinct;
+    VEC(int32_t) given; // registers
     int32_t registers;
     bool sealed;      // the program has what CUSTOM checks own
     bool is_distinct; // there is a step for what must be distinct
@@ -58,6 +60,7 @@ void guards_free(guards *g) {
     vec_free(&g->older);
     vec_free(&g->codes);
     vec_free(&g->distinct);
+    vec_free(&g->given);
     arena_clear(&g->arena);
     PyMem_Free(g);
 }
@@ -169,6 +172,11 @@ static status want(guards *g, source *s) {
         TRY(push_load(g, top));
     }
     return ST_OK;
+}
+
+status guard_give(guards *g, source *s, int *reg) {
+    TRY(guard_need(g, s, reg));
+    return vec_push(&g->given, *reg);
 }
 
 int guard_needed(const guards *g) {
@@ -401,8 +409,12 @@ static status copy_steps(guard_program *p, const guards *g) {
     p->steps = arena_array(&p->arena, step, g->steps.count);
     p->origins = p->steps ? arena_array(&p->arena, origin, g->steps.count) : NULL;
     p->loads = p->origins ? arena_array(&p->arena, int32_t, (size_t)g->registers) : NULL;
-    if (!p->loads)
+    p->wanted = p->loads ? arena_array(&p->arena, bool, (size_t)g->registers + 1) : NULL;
+    if (!p->wanted)
         return ST_ERROR;
+    memset(p->wanted, 0, (size_t)g->registers + 1);
+    for (uint32_t i = 0; i < g->given.count; i++)
+        p->wanted[g->given.items[i]] = true;
     for (int32_t i = 0; i < p->count; i++) {
         p->steps[i] = g->steps.items[i];
         p->origins[i] = g->origins.items[i];
@@ -431,6 +443,7 @@ static status fill(guard_program *p, guards *g) {
 
 // All but what CUSTOM checks own.
 static void program_clear(guard_program *p) {
+    log_free(p->log);
     if (p->death)
         death_forget(p->death);
     for (uint32_t i = 0; i < p->holds.count; i++)

@@ -313,6 +313,10 @@ static inline bool pass_check(const guard_program *p, const step *s, const guard
     return mutant_of(MUTANT_GUARD, mutant_row(s)) || step_check(p, s, f, regs);
 }
 
+bool step_passes(const guard_program *p, const step *s, guard_frame *f, PyObject **regs) {
+    return step_is_load(s) ? pass_load(p, s, f, regs) : pass_check(p, s, f, regs);
+}
+
 bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *failed) {
     if (UNLIKELY(guard_dead(p))) {
         *failed = p->dead - 1;
@@ -422,9 +426,29 @@ static status note_numbers(PyObject *text, PyObject *then, PyObject *now, guard_
     return alike ? note_parts(text, before, after, m) : ST_OK;
 }
 
-static status note_values(const guard_program *p, const step *s, PyObject *now, guard_misfits *m) {
+// What a step looks at is not there, or a check of it failed: steps that rely on it may not be run.
+// Checks of later rooms, and expressions, look at more than their registers.
+static bool is_lost(const step *s, PyObject *const *regs, bool failed) {
+    bool load = step_is_load(s), many = !load && (s->a < 0 || s->op >= STEP_CHECK + GUARD_DISTINCT);
+    return (failed && many) || (s->a >= 0 && !regs[s->a]) || (!load && s->b >= 0 && !regs[s->b]);
+}
+
+static void lose(const step *s, PyObject **regs) {
+    if (!step_is_load(s) && s->a >= 0)
+        regs[s->a] = NULL;
+    if (s->b >= 0)
+        regs[s->b] = NULL;
+}
+
+static status note_values(const guard_program *p, const step *s, PyObject **regs,
+                          guard_misfits *m) {
+    bool before = m->numbers;
     PyObject *text = register_text(p, s->a);
-    status done = text ? note_numbers(text, s->object, now, m) : ST_ERROR;
+    m->numbers = true;
+    status done = text ? note_numbers(text, s->object, regs[s->a], m) : ST_ERROR;
+    if (!m->numbers)
+        lose(s, regs);
+    m->numbers &= before;
     Py_XDECREF(text);
     return done;
 }
@@ -433,24 +457,34 @@ static bool compares_parts(const step *s) {
     return s->op == STEP_CHECK + GUARD_VALUE && guard_parts_of(s->object).items;
 }
 
-// A number that differs keeps no later step from being run: no place hangs from its value. Behind
-// any other step that fails they may not be run, since they rely on what it looks at.
+// A number that differs keeps no later step from being run: no place hangs from its value.
+static status note_misfit(const guard_program *p, const step *s, PyObject **regs, unsigned open,
+                          guard_misfits *m) {
+    int numbers = __builtin_popcount(open & ~(unsigned)GUARD_OPEN_FLOAT);
+    m->count += numbers > 0 ? numbers : 1;
+    if (open)
+        return note_place(p, s->a, open, &m->places);
+    m->numbers = false;
+    lose(s, regs);
+    return ST_OK;
+}
+
 static status find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
                            guard_misfits *m) {
-    for (const step *s = p->steps, *end = s + p->count; s < end && m->numbers; s++) {
+    memset(regs, 0, sizeof(*regs) * (size_t)p->registers);
+    for (const step *s = p->steps, *end = s + p->count; s < end; s++) {
         unsigned open = 0;
         bool load = step_is_load(s);
-        if (load ? pass_load(p, s, f, regs) : !is_misfit(p, s, f, regs, &open))
+        if (is_lost(s, regs, !m->numbers)) {
+            if (load)
+                lose(s, regs);
+        } else if (load ? pass_load(p, s, f, regs) : !is_misfit(p, s, f, regs, &open)) {
             continue;
-        if (!load && compares_parts(s)) {
-            TRY(note_values(p, s, regs[s->a], m));
-            continue;
+        } else if (!load && compares_parts(s)) {
+            TRY(note_values(p, s, regs, m));
+        } else {
+            TRY(note_misfit(p, s, regs, open, m));
         }
-        int numbers = __builtin_popcount(open & ~(unsigned)GUARD_OPEN_FLOAT);
-        m->count += numbers > 0 ? numbers : 1;
-        m->numbers = open != 0;
-        if (open)
-            TRY(note_place(p, s->a, open, &m->places));
     }
     return ST_OK;
 }

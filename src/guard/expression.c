@@ -79,6 +79,11 @@ void expression_resolve(PyObject *o) {
         e->leaves[i].reg = e->leaves[i].place->reg;
 }
 
+int expression_register(PyObject *o, int index) {
+    expression *e = (expression *)o;
+    return index < (int)e->program.leaves.count ? e->leaves[index].reg : -1;
+}
+
 // --- evaluating ---
 
 bool dimension_read(source_kind kind, PyObject *tensor, Py_ssize_t dim, number *value) {

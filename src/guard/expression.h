@@ -20,6 +20,8 @@ bool dimension_read(source_kind kind, PyObject *tensor, Py_ssize_t dim, number *
 source *expression_place(PyObject *o, int index);
 // To be called once these sources have their registers.
 void expression_resolve(PyObject *o);
+// The register of the index-th of these; -1: there are no more.
+int expression_register(PyObject *o, int index);
 // The value of the expression. False if there is none: a leaf has another type, a leaf or the
 // result is beyond 64 bits, or Python would raise.
 bool expression_value(PyObject *o, PyObject *const *regs, number *value);

@@ -108,8 +108,10 @@ status guard_add_custom(guards *g, source *a, const guard_custom *custom, void *
 // Adds a source to those that must all hold distinct objects. (A source with the same object as an
 // earlier one is not added; it has a SAME guard.)
 status guard_distinct(guards *g, source *s);
-// Says that the plan needs this source, and gives its register.
+// Says that a guard pass must find an object at this place, and gives its register.
 status guard_need(guards *g, source *s, int *reg);
+// The same, for the plan: guard_pass fills the registers of these sources.
+status guard_give(guards *g, source *s, int *reg);
 // The number of sources that have a register so far. It grows when the trace looks at something
 // new.
 int guard_needed(const guards *g);
@@ -166,16 +168,20 @@ bool guard_dead(const guard_program *p);
 // True if all checks pass; `regs` then has borrowed references. Else *failed is the number of the
 // step that failed. Runs no Python code and never gives up the GIL.
 bool guard_check(const guard_program *p, guard_frame *f, PyObject **regs, int *failed);
+// Whether all checks pass, as guard_check finds it, but faster: what made the program fail last time
+// is looked at first, and where no word of memory has changed that the last full pass has read, the
+// steps are not done again. Fills the registers that guard_give gave, perhaps others.
+bool guard_pass(guard_program *p, guard_frame *f, PyObject **regs);
 
 // Why step `failed` fails on this frame: the guard as Python, with the value then and now. New str.
 PyObject *guard_reason(const guard_program *p, int failed, guard_frame *f);
 // Whether step `failed` compares a number in a slot of the frame with an earlier number: *slot is
 // LOCAL's index.
 bool guard_is_number(const guard_program *p, int failed, Py_ssize_t *slot);
-// The numbers that keep a program from passing, if nothing else does.
+// The numbers that keep a program from passing, perhaps among other things.
 typedef struct guard_misfits {
-    int count;    // numbers that differ, up to a step that fails for another reason, which counts
-    bool numbers; // no step fails for another reason than a number of a place
+    int count;        // numbers that differ, and steps that fail for another reason
+    bool numbers;     // no step fails for another reason than a number of a place
     PyObject *places; // strong: dict of a place's text → bits of its numbers, as a PyLong
 } guard_misfits;
 enum {
@@ -195,7 +201,7 @@ guard_parts guard_parts_of(PyObject *value);
 unsigned guard_open_bits(PyObject *places, PyObject *place);
 status guard_open_set(PyObject *places, PyObject *place, unsigned bits);
 status guard_open_add(PyObject **places, PyObject *place, unsigned bits);
-// Runs the steps up to one that fails for another reason. `regs` has room for the program's registers. ST_ERROR with an exception.
+// Runs all steps but those that rely on what another one failed for. `regs` has room for the program's registers. ST_ERROR with an exception.
 status guard_find_misfits(const guard_program *p, guard_frame *f, PyObject **regs,
                           guard_misfits *found);
 // A short text of any object that runs no code of the user's. New str.

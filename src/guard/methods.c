@@ -4,6 +4,7 @@
 
 #include "src/guard/expression.h"
 #include "src/guard/guard.h"
+#include "src/guard/log.h"
 #include "src/guard/methods.h"
 #include "src/guard/program.h"
 
@@ -143,6 +144,14 @@ static status add_named(guards *g, const char *name, source *a, source *b, PyObj
     }
 }
 
+// Tests look at all registers.
+static status give_all(guards *g, source *s) {
+    int reg;
+    for (; s; s = s->parent)
+        TRY(guard_give(g, s, &reg));
+    return ST_OK;
+}
+
 // (guard, path, object, index, second path)
 static status add_row(guards *g, PyObject *row) {
     const char *name;
@@ -158,7 +167,9 @@ static status add_row(guards *g, PyObject *row) {
     source *b = second && or_null(second) ? source_of(g, second) : NULL;
     if ((path != Py_None && !a) || (second && or_null(second) && !b))
         return ST_ERROR;
-    return add_named(g, name, a, b, object, index);
+    TRY(add_named(g, name, a, b, object, index));
+    TRY(give_all(g, a));
+    return give_all(g, b);
 }
 
 // --- a program as an object ---
@@ -219,6 +230,32 @@ static PyObject *program_check(PyObject *self, PyObject *args) {
     PyMem_Free(regs);
     Py_XDECREF(f.kept);
     return result;
+}
+
+// The list of registers, or None, as a warm call finds it.
+static PyObject *program_fast(PyObject *self, PyObject *args) {
+    guard_program *p = ((program_object *)self)->program;
+    py_slot slots[SLOTS];
+    guard_frame f = {0};
+    if (frame_of(args, &f, slots, SLOTS) < 0)
+        return NULL;
+    PyObject **regs = PyMem_Calloc((size_t)guard_registers(p) + 1, sizeof(PyObject *));
+    if (!regs)
+        return PyErr_NoMemory();
+    PyObject *result =
+        guard_pass(p, &f, regs) ? registers_list(regs, guard_registers(p)) : Py_NewRef(Py_None);
+    PyMem_Free(regs);
+    Py_XDECREF(f.kept);
+    return result;
+}
+
+// (hits since the log was made, words, steps that are still done); None if there is no log.
+static PyObject *program_log(PyObject *self, PyObject *ignored) {
+    (void)ignored;
+    const guard_log *l = ((program_object *)self)->program->log;
+    if (!l || !l->made)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(lII)", l->hits, l->words.all.count, l->items.count);
 }
 
 // Why it fails; None if it passes.
@@ -295,6 +332,9 @@ static PyObject *program_dead(PyObject *self, PyObject *ignored) {
 static PyMethodDef program_methods[] = {
     {"check", program_check, METH_VARARGS,
      "check(function, slots): registers, or the failing step."},
+    {"fast", program_fast, METH_VARARGS,
+     "fast(function, slots): the registers, or None, as a warm call finds them."},
+    {"log", program_log, METH_NOARGS, "(hits, words, steps) of the log, or None."},
     {"reason", program_reason, METH_VARARGS, "reason(function, slots): text, or None."},
     {"misfits", program_misfits, METH_VARARGS,
      "misfits(function, slots): how many steps fail, whether all of these compare numbers of a "
@@ -380,6 +420,18 @@ static PyObject *method_read(PyObject *module, PyObject *args) {
     PyObject *result = o ? PyTuple_Pack(1, o) : PyErr_Occurred() ? NULL : PyTuple_New(0);
     Py_XDECREF(kept);
     return result;
+}
+
+static PyObject *method_logs(PyObject *module, PyObject *when) {
+    (void)module;
+    long before = log_use, now = PyLong_AsLong(when);
+    if (now < 0 || now >= LOG_WHENS) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "0: never, 1: where worth it, 2: always");
+        return NULL;
+    }
+    log_use = (log_when)now;
+    return PyLong_FromLong(before);
 }
 
 static PyObject *names_tuple(const step_row *rows, int count) {
@@ -474,6 +526,8 @@ PyMethodDef guard_methods[] = {
     {"guard_program", method_program, METH_O, "A guard program from rows, for tests."},
     {"guard_sources", method_sources, METH_O, "Texts and numbers of sources, for tests."},
     {"guard_kinds", method_kinds, METH_NOARGS, "The names of all sources and all guards."},
+    {"guard_logs", method_logs, METH_O,
+     "When words stand for guards: 0 never, 1 where worth it, 2 always. Returns the mode before."},
     {"source_read", method_read, METH_VARARGS, "(object,) or (), for tests."},
     {"raw_item", method_raw_item, METH_VARARGS, "A dict's entry: (value,), 'absent' or 'unsure'."},
     {"raw_attr", method_raw_attr, METH_VARARGS, "An instance dict's entry, as raw_item."},

@@ -106,6 +106,8 @@ typedef struct program_code {
     PyObject *filename;  // strong
 } program_code;
 
+enum { MOST_SUSPECTS = 8 };
+
 struct guard_program {
     step *steps;
     origin *origins; // one a step
@@ -116,6 +118,10 @@ struct guard_program {
     int32_t distinct_count;
     int distinct_bits; // number of bits of the hash table's index, if there are many; 0 if there
                        // are few
+    bool *wanted;      // by register: guard_give gave it
+    int32_t suspects[MOST_SUSPECTS]; // the step that failed last, behind the loads that it needs
+    int32_t suspect_count;
+    struct guard_log *log; // or NULL, see log.h
     VEC(hold) holds;
     found_list found;
     VEC(program_code) codes;
@@ -143,6 +149,9 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
 PyObject *source_keep_number(number n, PyObject **kept);
 // Does one load. NULL without an exception if there is no such place.
 PyObject *step_load(const step *s, guard_frame *f, PyObject *const *regs);
+
+// Does one load or check. False if there is no such place, or if the check fails.
+bool step_passes(const guard_program *p, const step *s, guard_frame *f, PyObject **regs);
 
 // The text of the place that a register is loaded from. New str.
 PyObject *register_text(const guard_program *p, int32_t reg);

@@ -262,6 +262,17 @@ static PyObject *read_field(source_kind kind, PyObject *o, Py_ssize_t index) {
     }
 }
 
+static PyObject *stack_item(PyObject *getter, Py_ssize_t index, PyObject **kept) {
+    bool collecting = raw_gc_off();
+    PyObject *number = getter == source_stack ? PyLong_FromSsize_t(index) : NULL;
+    PyObject *item = number ? PyObject_CallOneArg(getter, number) : NULL;
+    Py_XDECREF(number);
+    PyObject *result = item ? keep(item, kept) : NULL;
+    PyErr_Clear();
+    raw_gc_restore(collecting);
+    return result;
+}
+
 PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
                            PyObject **kept, memo *m) {
     if (kind == SOURCE_FIXED)
@@ -312,6 +323,8 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
     case SOURCE_FIELD:
     case SOURCE_TENSOR_GRAD:
         return read_making(kind, parent, key, kept);
+    case SOURCE_STACK:
+        return stack_item(parent, index, kept);
     case SOURCE_SIZE:
     case SOURCE_STRIDE:
         return dimension(kind, parent, index, kept);

@@ -242,7 +242,21 @@ static bool shows_itself(PyObject *o) {
            type == &PyFunction_Type || type == &PyType_Type;
 }
 
+// Functions that C++ made have no module as `self`, but a record of which only its address differs.
+static bool is_cpp_function(PyObject *o) {
+    PyObject *self = PyCFunction_CheckExact(o) ? ((PyCFunctionObject *)o)->m_self : NULL;
+    return self && strstr(Py_TYPE(self)->tp_name, "pybind11_detail");
+}
+
+static PyObject *cpp_function_text(PyCFunctionObject *o) {
+    if (o->m_module && PyUnicode_CheckExact(o->m_module))
+        return PyUnicode_FromFormat("<built-in function %U.%s>", o->m_module, o->m_ml->ml_name);
+    return PyUnicode_FromFormat("<built-in function %s>", o->m_ml->ml_name);
+}
+
 PyObject *callable_text(PyObject *o) {
+    if (is_cpp_function(o))
+        return cpp_function_text((PyCFunctionObject *)o);
     return shows_itself(o) ? repr_of(o) : object_text(o);
 }
 

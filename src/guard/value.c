@@ -7,6 +7,52 @@
 
 #include <string.h>
 
+// The process's one list of types; it only grows.
+static value_bits bits_rows[VALUE_BITS_MOST];
+static size_t bits_count;
+
+void value_add_bits(const value_bits *row) {
+    assert(bits_count < VALUE_BITS_MOST);
+    bits_rows[bits_count++] = *row;
+}
+
+const value_bits *value_bits_of(const PyTypeObject *type) {
+    for (size_t i = 0; i < bits_count; i++)
+        if (bits_rows[i].type == type)
+            return &bits_rows[i];
+    return NULL;
+}
+
+static const char *bits_at(PyObject *o) {
+    return (const char *)o + sizeof(PyObject);
+}
+
+static bool half_nan(const char *at) {
+    uint16_t bits;
+    memcpy(&bits, at, sizeof(bits));
+    return (bits & 0x7c00) == 0x7c00 && (bits & 0x3ff) != 0;
+}
+
+static bool float_nan(const char *at, size_t size) {
+    float single;
+    double wide;
+    if (size == sizeof(uint16_t))
+        return half_nan(at);
+    if (size == sizeof(single)) {
+        memcpy(&single, at, sizeof(single));
+        return isnan(single);
+    }
+    memcpy(&wide, at, sizeof(wide));
+    return isnan(wide);
+}
+
+bool value_bits_nan(const value_bits *row, PyObject *o) {
+    if (row->kind == 'f')
+        return float_nan(bits_at(o), row->size);
+    return row->kind == 'c' && (float_nan(bits_at(o), row->size / 2) ||
+                                float_nan(bits_at(o) + row->size / 2, row->size / 2));
+}
+
 enum { DEEPEST = 100 }; // keeps the C stack safe; what lies deeper is compared by identity
 
 static bool same(PyObject *a, PyObject *b, int depth);
@@ -89,7 +135,10 @@ static bool same(PyObject *a, PyObject *b, int depth) {
         return same_frozenset(a, b, depth + 1);
     if (type == &PySlice_Type)
         return same_slice(a, b, depth + 1);
-    return type == &PyRange_Type && same_range(a, b, depth + 1);
+    if (type == &PyRange_Type)
+        return same_range(a, b, depth + 1);
+    const value_bits *bits = value_bits_of(type);
+    return bits && memcmp(bits_at(a), bits_at(b), bits->size) == 0;
 }
 
 bool value_key_is_fixed(PyObject *key) {
@@ -124,7 +173,12 @@ static uint64_t hash_of(PyObject *o, int depth) {
     if (type == &PyFrozenSet_Type || type == &PySlice_Type || type == &PyRange_Type ||
         type == &PyTuple_Type)
         return hash; // rare
-    return mix(hash, (uintptr_t)o);
+    const value_bits *bits = value_bits_of(type);
+    if (!bits)
+        return mix(hash, (uintptr_t)o);
+    for (size_t i = 0; i < bits->size; i++)
+        hash = mix(hash, (unsigned char)bits_at(o)[i]);
+    return hash;
 }
 
 uint64_t value_hash(PyObject *o) {

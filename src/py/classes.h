@@ -13,6 +13,15 @@
 #define PY_ATTRIBUTE_ERROR_NAME 50
 #endif
 
+// Takes a class out of the subclasses that a heap type knows, as the death of the class does
+// (remove_subclass in typeobject.c).
+static inline void py_forget_subclass(PyTypeObject *base, PyTypeObject *class) {
+    PyObject *all = (PyObject *)base->tp_subclasses, *key = all ? PyLong_FromVoidPtr(class) : NULL;
+    if (!key || (PyDict_Contains(all, key) == 1 && PyDict_DelItem(all, key) < 0))
+        PyErr_Clear();
+    Py_XDECREF(key);
+}
+
 // The AttributeError of an empty slot.
 static inline void py_slot_missing(PyObject *o, const char *name) {
 #if PY_VERSION_HEX >= 0x030d0000

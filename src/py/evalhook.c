@@ -87,12 +87,23 @@ void hook_after_fork(PyThreadState *ts) {
         uninstall(ts->interp);
 }
 
+static __attribute__((tls_model("initial-exec"))) _Thread_local py_frame *passed_on;
+
 // What CPython runs itself between Python functions costs it no C recursion; only the hook turned
-// it into evals.
+// it into evals. The hook that was there before ours may have been put on once more, on top of ours
+// (as torch's own is). It passes the frame down to ours then, which must not pass it up again.
 PyObject *hook_pass_on(PyThreadState *ts, py_frame *f, int throwing) {
-    if (is_default(previous_eval))
+    if (is_default(previous_eval) || passed_on == f)
         return py_eval_default(ts, f, throwing, true);
-    return previous_eval(ts, f, throwing);
+    py_frame *outer = passed_on;
+    passed_on = f;
+    PyObject *result = previous_eval(ts, f, throwing);
+    passed_on = outer;
+    return result;
+}
+
+bool hook_has_passed_on(const py_frame *f) {
+    return passed_on == f;
 }
 
 PyObject *hook_pass_on_watched(PyThreadState *ts, py_frame *f, int throwing) {

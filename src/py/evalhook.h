@@ -37,6 +37,8 @@ bool hook_installed(void);
 
 // Gives a frame to the hook that was there before, or to CPython's own eval.
 PyObject *hook_pass_on(PyThreadState *ts, py_frame *f, int throwing);
+// Whether the frame comes back from a hook that ours has passed it on to.
+bool hook_has_passed_on(const py_frame *f);
 // The same for a frame that a tool watches. Our hook is off while the frame runs: under a hook
 // CPython runs some instructions in another way, and tools can see that (the end of a coroutine
 // raises StopIteration then).

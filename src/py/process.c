@@ -37,3 +37,9 @@ void py_watch_warnings(int (*made)(void)) {
     for (size_t i = 0; i < Py_ARRAY_LENGTH(categories); i++)
         ((PyTypeObject *)categories[i])->tp_alloc = alloc_warning;
 }
+
+void py_watch_category(PyTypeObject *category) {
+    assert(warning_made);
+    if (category->tp_alloc == PyType_GenericAlloc)
+        category->tp_alloc = alloc_warning;
+}

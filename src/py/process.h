@@ -17,3 +17,6 @@ PyObject *py_repr(PyObject *o);
 // exception, the warning fails. ResourceWarning is left out, since deallocation gives it. To be
 // called once; it cannot be undone.
 void py_watch_warnings(int (*made)(void));
+// The same for a category of an extension's, a Python class that its C code warns by. Instances are
+// made as before.
+void py_watch_category(PyTypeObject *category);

@@ -4,7 +4,7 @@
 
 #include "src/base/status.h"
 
-#include <internal/pycore_object.h>
+#include "src/py/keeping.h"
 
 // --- keys ---
 
@@ -295,61 +295,7 @@ uint64_t raw_dict_version(PyObject *dict) {
 #endif
 }
 
-// --- where an object keeps its attributes ---
-
-typedef struct keeping {
-    PyDictKeysObject *keys; // inline values: their names
-    PyDictValues *values;   // inline values, else NULL
-    PyObject *dict;         // the dict as an object, or NULL
-} keeping;
-
-static PyObject *dict_at_offset(PyObject *o) {
-    PyTypeObject *type = Py_TYPE(o);
-    Py_ssize_t offset = type->tp_dictoffset;
-    if (offset == 0)
-        return NULL;
-    if (PyType_Check(o))
-        return raw_type_dict((PyTypeObject *)o);
-    if (offset < 0) {
-        Py_ssize_t size = Py_SIZE(o);
-        offset += (Py_ssize_t)_PyObject_VAR_SIZE(type, size < 0 ? -size : size);
-    }
-    return *(PyObject **)((char *)o + offset);
-}
-
-static PyDictKeysObject *shared_keys(PyObject *o) {
-    return ((PyHeapTypeObject *)Py_TYPE(o))->ht_cached_keys;
-}
-
-#if PY_VERSION_HEX >= 0x030d0000
-static keeping managed_keeping(PyObject *o) {
-    PyObject *dict = (PyObject *)_PyObject_ManagedDictPointer(o)->dict;
-    // A dict that exists may still share these values; stores go to either.
-    if ((Py_TYPE(o)->tp_flags & Py_TPFLAGS_INLINE_VALUES) && _PyObject_InlineValues(o)->valid)
-        return (keeping){shared_keys(o), _PyObject_InlineValues(o), dict};
-    return (keeping){.dict = dict};
-}
-#elif PY_VERSION_HEX >= 0x030c0000
-static keeping managed_keeping(PyObject *o) {
-    PyDictOrValues kept = *_PyObject_DictOrValuesPointer(o);
-    if (_PyDictOrValues_IsValues(kept))
-        return (keeping){shared_keys(o), _PyDictOrValues_GetValues(kept), NULL};
-    return (keeping){.dict = _PyDictOrValues_GetDict(kept)};
-}
-#else
-static keeping managed_keeping(PyObject *o) {
-    PyDictValues *values = *_PyObject_ValuesPointer(o);
-    if (values)
-        return (keeping){shared_keys(o), values, NULL};
-    return (keeping){.dict = *_PyObject_ManagedDictPointer(o)};
-}
-#endif
-
-static keeping keeping_of(PyObject *o) {
-    if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_MANAGED_DICT)
-        return managed_keeping(o);
-    return (keeping){.dict = dict_at_offset(o)};
-}
+// --- attributes ---
 
 // Inline values in the order they were stored: how many, and the index of each.
 #if PY_VERSION_HEX >= 0x030d0000

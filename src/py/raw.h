@@ -138,6 +138,9 @@ typedef enum raw_field {
     RAW_FIELDS,
 } raw_field;
 PyObject *raw_field_get(raw_field field, PyObject *o);
+// Whether the text of a property (not of a subclass) is its getter's: a copy with another getter has
+// that one's.
+bool raw_property_has_getters_doc(PyObject *o);
 // The parts of an object that functools.lru_cache made: the function it calls, the dict of kept
 // results, and how it makes a key of a call's arguments. All are borrowed, and never change.
 typedef struct raw_cached {

@@ -105,6 +105,12 @@ static const PyMemberDef *member_named(PyTypeObject *type, const char *name) {
     return NULL;
 }
 
+// The last field of the struct, in all versions.
+bool raw_property_has_getters_doc(PyObject *o) {
+    Py_ssize_t at = PyProperty_Type.tp_basicsize - (Py_ssize_t)sizeof(void *);
+    return *(int *)(void *)((char *)o + at) != 0;
+}
+
 PyObject *raw_field_get(raw_field field, PyObject *o) {
     const struct field *f = &fields[field];
     PyObject *value;

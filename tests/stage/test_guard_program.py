@@ -263,15 +263,15 @@ VALUE, FLOAT = 1 << 30, 3 << 29
         ((3, 4), (5, 4), 1, True, {"L['x']": VALUE}),
         ((3, 4.0), (5, 6.0), 2, True, {"L['x']": VALUE, "L['y']": FLOAT}),
         ((3, 4), (5, 6.0), 2, False, {"L['x']": VALUE}),
-        ((3, 4), (True, 6), 1, False, {}),
+        ((3, 4), (True, 6), 2, False, {"L['y']": VALUE}),
         ((True, 4), (False, 4), 1, False, {}),
         ((3, 4), (1 << 70, 4), 1, False, {}),
         ((1 << 70, 4), (3, 4), 1, False, {}),
         ((3, "a"), (4, "b"), 2, False, {"L['x']": VALUE}),
-        ((3, 4), (UNBOUND, 5), 1, False, {}),
+        ((3, 4), (UNBOUND, 5), 2, False, {"L['y']": VALUE}),
     ],
 )
-def test_numbers_that_differ_are_found_up_to_another_failure(then, now, count, numbers, places):
+def test_numbers_that_differ_are_found_beside_other_failures(then, now, count, numbers, places):
     rows = [("VALUE", L(0, "x"), then[0]), ("VALUE", L(1, "y"), then[1])]
     program = Program(rows, *then)
     assert program.program.misfits(function, list(now)) == (count, numbers, places)
@@ -286,6 +286,7 @@ def test_nothing_is_asked_behind_a_missing_place():
     )
     assert program.passes()
     assert program.program.misfits(function, [[2], 1]) == (1, False, {})
+    assert program.program.misfits(function, [[2], 5]) == (2, False, {"L['y']": VALUE})
     assert program.program.misfits(function, [[2, 4], 5]) == (
         2,
         True,

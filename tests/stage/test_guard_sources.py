@@ -308,6 +308,7 @@ CASES = {
     ],
     "TENSOR_GRAD": [(Plain, None, 0, GONE, [])],
     "SIZE": [(Plain, None, 0, GONE, [])],  # of tensors: tests/numbers
+    "STACK": [(Plain, None, 0, GONE, [])],  # of torch's modes: tests/tensor
     "GRAPH": [(Plain, None, 0, GONE, [])],  # in no register, ever
     "STRIDE": [(Plain, None, 0, GONE, [])],
     "SLICE_FIELD": [
