@@ -97,6 +97,18 @@ static PyObject *get_generic(world *w, PyObject *o, PyTypeObject *type, PyObject
 
 // --- C types with an order of their own ---
 
+// The error about a missing attribute of a module asks the module's spec whether it has a place
+// (3.13): importlib's own code, whose answer shows in the text alone.
+static PyObject *module_missing(world *w, PyObject *o, PyObject *name) {
+    PyObject *spec = NULL;
+    bool plain = raw_attr_get(o, word.spec, &spec) == RAW_FOUND &&
+                 strcmp(Py_TYPE(spec)->tp_name, "ModuleSpec") == 0;
+    w->inside.quiet += plain;
+    PyObject *value = attr_missing(w, o, name, PyModule_Type.tp_getattro);
+    w->inside.quiet -= plain;
+    return value;
+}
+
 // module.__getattribute__: as any object, then the module's own __getattr__.
 static PyObject *get_module(world *w, PyObject *o, PyObject *name) {
     bool missing = false;
@@ -105,7 +117,7 @@ static PyObject *get_module(world *w, PyObject *o, PyObject *name) {
         return value;
     PyObject *hook = instance_get(w, o, word.getattr);
     if (!hook)
-        return PyErr_Occurred() ? NULL : attr_missing(w, o, name, PyModule_Type.tp_getattro);
+        return PyErr_Occurred() ? NULL : module_missing(w, o, name);
     value = call_with(w, hook, &name, 1);
     Py_DECREF(hook);
     return value;
@@ -191,6 +203,8 @@ static PyObject *get_hooked(world *w, PyObject *o, PyTypeObject *type, PyObject 
     if (way_find(w, type, word.getattribute, NULL, &get) != ST_OK ||
         way_find(w, type, word.getattr, NULL, &hook) != ST_OK)
         return NULL;
+    if (world_tensors && world_tensors->prepare(o, name) != ST_OK)
+        return NULL;
     PyObject *args[] = {o, name};
     bool missing = false;
     PyObject *value;
@@ -208,7 +222,8 @@ static PyObject *get_hooked(world *w, PyObject *o, PyTypeObject *type, PyObject 
     return way_call(w, &hook, args, 2);
 }
 
-// A dict that is only asked for its methods need not be opened: the lazy can stand for it.
+// A dict, or a class's namespace, that is only asked for its methods need not be opened: the lazy can
+// stand for it.
 static PyObject *open_for_attributes(world *w, PyObject *o, PyTypeObject **type) {
     *type = Py_TYPE(o);
     if (!is_lazy(o))
@@ -222,7 +237,11 @@ static PyObject *open_for_attributes(world *w, PyObject *o, PyTypeObject **type)
         if (!r && PyErr_Occurred())
             return NULL;
     }
-    o = door_open(w, o);
+    if (door_namespace(w, o)) {
+        *type = &PyDictProxy_Type;
+        return o;
+    }
+    o = PyErr_Occurred() ? NULL : door_open(w, o);
     if (o)
         *type = Py_TYPE(o);
     return o;

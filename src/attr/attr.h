@@ -16,6 +16,8 @@ PyObject *attr_behind_proxy(world *w, PyObject *proxy);
 // else 0.
 int attr_get_method(world *w, PyObject *o, PyObject *name, PyObject **value);
 int attr_set(world *w, PyObject *o, PyObject *name, PyObject *value); // NULL deletes
+// type.__setattr__, whatever the metaclass says.
+int attr_set_class(world *w, PyObject *class, PyObject *name, PyObject *value);
 PyObject *attr_super(world *w, PyTypeObject *type, PyObject *self, PyObject *name);
 // pybind11's metaclass, which src/torch finds. Its __getattribute__ works like type's, except that
 // it does not bind an instancemethod.

@@ -25,21 +25,6 @@ PyObject *attr_get_class(world *w, PyObject *class, PyObject *name) {
 
 // --- the rest of an MRO ---
 
-// Whether a class has a name in its own namespace, guarded; types that cannot change need no guard.
-// 1, 0, -1 with an exception or a break.
-static int has_own(world *w, PyTypeObject *class, PyObject *name) {
-    PyObject *value = NULL;
-    if (!raw_is_python_class(class) || type_is_made(w, class))
-        return raw_dict_get(raw_type_dict(class), name, &value) == RAW_FOUND;
-    record *r = type_source(w, class) ? record_of(w, (PyObject *)class) : NULL;
-    names *own = r ? names_of_object(w, r) : NULL;
-    value = own ? names_get(w, own, name) : NULL;
-    if (!value)
-        return w->stop.broken || PyErr_Occurred() ? -1 : 0;
-    Py_DECREF(value);
-    return 1;
-}
-
 // What the classes behind `after` in the MRO of a class have; as descr_find.
 static status find_after(world *w, PyTypeObject *type, PyTypeObject *after, PyObject *name,
                          descr *d) {
@@ -52,7 +37,7 @@ static status find_after(world *w, PyTypeObject *type, PyTypeObject *after, PyOb
         i++;
     for (i++; i < n; i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
-        int own = has_own(w, base, name);
+        int own = type_has_own(w, base, name);
         if (own != 0) // the first in a class's MRO is the class
             return own < 0 ? failed(w) : descr_find(w, base, name, d);
     }

@@ -191,10 +191,25 @@ static PyObject *read_inside(world *w, const descr *d, PyObject *o) {
 
 // --- __dict__, __class__, slots ---
 
+// The namespace of a class made inside, or of a builtin one, as a mappingproxy: it has nothing that
+// would have to pass the door.
+static PyObject *read_namespace_of(world *w, const descr *d, PyObject *class) {
+    if (!type_is_made(w, (PyTypeObject *)class) &&
+        type_fix_namespace(w, (PyTypeObject *)class) != ST_OK)
+        return NULL;
+    PyObject *proxy = read_native(d, class);
+    if (proxy &&
+        (!world_keep(w, Py_NewRef(proxy)) || map_put(&w->made.objects, map_key(proxy), 1) != ST_OK))
+        Py_CLEAR(proxy);
+    return proxy;
+}
+
 static PyObject *read_dict(world *w, const descr *d, PyObject *o) {
     if (PyType_Check(o) && !class_value(w, (PyTypeObject *)o))
         return NULL;
     record *r = record_of(w, o);
+    if (!r && PyType_Check(o))
+        return read_namespace_of(w, d, o);
     if (!r)
         return read_native(d, o);
     if (PyType_Check(o))
@@ -326,6 +341,29 @@ static bool is_read_only(PyObject *raw) {
     return !((PyGetSetDescrObject *)raw)->d_getset->set;
 }
 
+// Of a class made inside; its bases may not change.
+static int write_made(world *w, const descr *d, PyObject *class, PyObject *value) {
+    if (PyUnicode_CompareWithASCIIString(PyDescr_NAME(d->raw), "__bases__") == 0)
+        return refuse_write(w, &PyType_Type, PyDescr_NAME(d->raw));
+    world_touch(w);
+    return write_native(w, d, class, value);
+}
+
+// Whether an outside function has this name already, as those have that functools.total_ordering
+// names: then nothing is written. 1, 0, -1.
+static int has_name_already(world *w, PyObject *o, PyObject *name, PyObject *value) {
+    if (!PyFunction_Check(o) || !value || (name != word.name && name != word.qualname))
+        return 0;
+    PyObject *now = attr_get(w, o, name), *old = now ? door_open(w, now) : NULL;
+    PyObject *new = old ? door_open(w, value) : NULL;
+    int same = !new ? -1
+               : PyUnicode_CheckExact(old) && PyUnicode_CheckExact(new)
+                   ? PyUnicode_Compare(old, new) == 0
+                   : 0;
+    Py_XDECREF(now);
+    return same;
+}
+
 int field_set(world *w, const descr *d, PyObject *o, PyObject *value) {
     PyTypeObject *owner = PyDescr_TYPE(d->raw);
     PyObject *name = PyDescr_NAME(d->raw);
@@ -341,6 +379,11 @@ int field_set(world *w, const descr *d, PyObject *o, PyObject *value) {
         return write_dict(w, d, o, value);
     if (owner == &PyCell_Type)
         return write_cell(w, o, value);
+    if (owner == &PyType_Type && type_is_made(w, (PyTypeObject *)o))
+        return write_made(w, d, o, value);
+    int same = record_of(w, o) ? has_name_already(w, o, name, value) : 0;
+    if (same)
+        return same < 0 ? -1 : 0;
     if (!is_plain(owner) || PyType_Check(o) || record_of(w, o))
         return refuse_write(w, owner, name);
     return write_native(w, d, o, value);

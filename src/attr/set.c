@@ -92,7 +92,7 @@ static int set_made(world *w, PyObject *class, PyObject *name, PyObject *value) 
 
 // Data of an outside class is held back like an instance's; whatever else would change what the
 // class does.
-static int set_class(world *w, PyObject *class, PyObject *name, PyObject *value) {
+int attr_set_class(world *w, PyObject *class, PyObject *name, PyObject *value) {
     descr of_meta, now;
     if (descr_find(w, Py_TYPE(class), name, &of_meta) != ST_OK)
         return -1;
@@ -125,7 +125,7 @@ static int set_by_native(world *w, PyObject *o, PyObject *name, PyObject *value,
     if (native == PyObject_GenericSetAttr)
         return set_generic(w, o, name, value);
     if (native == PyType_Type.tp_setattro)
-        return set_class(w, o, name, value);
+        return attr_set_class(w, o, name, value);
     if (!native) // nothing can be written: CPython says so
         return PyObject_SetAttr(o, name, value);
     return refuse(w, REASON_ATTRIBUTE, o, name);

@@ -18,6 +18,7 @@
     X(delattr, "__delattr__")                                                                      \
     X(delete_, "__delete__")                                                                       \
     X(dict, "__dict__")                                                                            \
+    X(dir, "__dir__")                                                                              \
     X(doc, "__doc__")                                                                              \
     X(entries, "__entries")                                                                        \
     X(fdel, "fdel")                                                                                \
@@ -36,14 +37,19 @@
     X(keywords, "keywords")                                                                        \
     X(kwdefaults, "__kwdefaults__")                                                                \
     X(module, "__module__")                                                                        \
+    X(mro, "mro")                                                                                  \
     X(name, "__name__")                                                                            \
     X(new_, "__new__")                                                                             \
+    X(orig_bases, "__orig_bases__")                                                                \
     X(partial_func, "func")                                                                        \
     X(qualname, "__qualname__")                                                                    \
+    X(spec, "__spec__")                                                                            \
     X(self, "__self__")                                                                            \
     X(set, "__set__")                                                                              \
     X(set_name, "__set_name__")                                                                    \
     X(setattr, "__setattr__")                                                                      \
+    X(subclasscheck, "__subclasscheck__")                                                          \
+    X(subclasshook, "__subclasshook__")                                                            \
     X(thisclass, "__thisclass__")                                                                  \
     X(traceback_frame, "tb_frame")                                                                 \
     X(traceback, "__traceback__")                                                                  \

@@ -234,11 +234,66 @@ static PyObject *call_and_note(world *w, const cached_call *c, const call *by) {
     return result;
 }
 
+// --- typing's own ---
+
+// Optional[int] and its like depend on their arguments alone, and typing keeps them for good.
+static bool is_typings(PyObject *function) {
+    PyObject *module =
+        PyFunction_Check(function) ? ((PyFunctionObject *)function)->func_module : NULL;
+    return module && PyUnicode_Check(module) &&
+           PyUnicode_CompareWithASCIIString(module, "typing") == 0;
+}
+
+// What a part of a key is outside; new reference. NULL without an exception: it is not sure that
+// only typing's code would run for it.
+static PyObject *part_outside(world *w, PyObject *part) {
+    if (PyTuple_CheckExact(part)) {
+        PyObject *real = PyTuple_New(PyTuple_GET_SIZE(part));
+        for (Py_ssize_t i = 0; real && i < PyTuple_GET_SIZE(part); i++) {
+            PyObject *item = part_outside(w, PyTuple_GET_ITEM(part, i));
+            if (item)
+                PyTuple_SET_ITEM(real, i, item);
+            else
+                Py_CLEAR(real);
+        }
+        return real;
+    }
+    bool class = PyType_Check(part) && !type_is_made(w, (PyTypeObject *)part) &&
+                 Py_TYPE(part)->tp_hash == PyBaseObject_Type.tp_hash;
+    if (class || value_immutable(part))
+        return Py_NewRef(part);
+    record *r = record_of(w, part);
+    PyObject *home = NULL;
+    bool known = r && raw_is_python_class(Py_TYPE(part)) &&
+                 raw_dict_get(raw_type_dict(Py_TYPE(part)), word.module, &home) == RAW_FOUND &&
+                 PyUnicode_Check(home) && PyUnicode_CompareWithASCIIString(home, "typing") == 0;
+    return known ? Py_NewRef(r->outside) : NULL;
+}
+
+// Calls the real function, as an import is done for real: the cache has the result from then on.
+static status fill_for_real(world *w, const cached_call *c, const call *by) {
+    PyObject *parts = PyTuple_CheckExact(c->key) ? Py_NewRef(c->key) : PyTuple_Pack(1, c->key);
+    PyObject *real = parts ? part_outside(w, parts) : NULL, *result = NULL;
+    if (real && !by->keywords && PyTuple_GET_SIZE(real) >= (Py_ssize_t)by->given) {
+        w->inside.quiet++;
+        result = PyObject_Vectorcall(c->self, ((PyTupleObject *)real)->ob_item, by->given, NULL);
+        w->inside.quiet--;
+        PyErr_Clear(); // the traced function raises it again
+    }
+    Py_XDECREF(parts);
+    Py_XDECREF(real);
+    Py_XDECREF(result);
+    return PyErr_Occurred() ? ST_ERROR : ST_OK;
+}
+
 static PyObject *call_by_key(world *w, const cached_call *c, const call *by) {
     PyObject *before = result_before(w, c);
     if (before || w->stop.broken || PyErr_Occurred())
         return Py_XNewRef(before);
-    PyObject *kept = c->unseen || c->fresh ? NULL : result_kept(w, c);
+    bool seen = !c->unseen && !c->fresh;
+    if (seen && w->terms.whole && is_typings(c->parts.function) && fill_for_real(w, c, by) != ST_OK)
+        return NULL;
+    PyObject *kept = seen ? result_kept(w, c) : NULL;
     if (kept || w->stop.broken || PyErr_Occurred())
         return kept;
     if (!w->terms.whole) // the real one is called, and keeps the result: the next trace finds it

@@ -25,6 +25,8 @@ PyObject *call_star(world *w, PyObject *callable, PyObject *args, PyObject *keyw
                     run_result result);
 // type.__call__ for a callable that is a class: __new__, then __init__.
 PyObject *call_type_call(world *w, const call *c);
+// The same once it is known that the class may be called.
+PyObject *call_make(world *w, const call *c);
 // Sets up the names and types that this room knows, once. 0, or -1 with an exception.
 int call_setup(void);
 

@@ -133,12 +133,15 @@ static PyObject *call_builtin_class(world *w, const call *c) {
 
 PyObject *call_type_call(world *w, const call *c) {
     PyTypeObject *type = (PyTypeObject *)c->callable;
-    if (PyType_IsSubtype(type, &PyType_Type) && type != &PyType_Type)
-        return world_break(w, REASON_CLASS_STATEMENT, "calls the metaclass %s", type->tp_name);
     if (!raw_is_python_class(type))
         return call_builtin_class(w, c);
     if (refuse_finalizer(w, type) != ST_OK || look_at_abstract(w, type) != ST_OK)
         return NULL;
+    return call_make(w, c);
+}
+
+PyObject *call_make(world *w, const call *c) {
+    PyTypeObject *type = (PyTypeObject *)c->callable;
     PyObject *made = make(w, c);
     PyObject *object = made ? door_open(w, made) : NULL;
     if (!object) {

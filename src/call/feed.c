@@ -31,6 +31,10 @@ static PyObject *source_of(feed *f) {
     return NULL;
 }
 
+PyObject *feed_source(PyObject *o) {
+    return ((feed *)o)->source;
+}
+
 // --- slots ---
 
 static PyObject *feed_iter(PyObject *self) {
@@ -77,9 +81,20 @@ static PyObject *feed_hint(PyObject *self, PyObject *none) {
     return hint;
 }
 
+static int feed_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(((feed *)self)->source);
+    return 0;
+}
+
+static int feed_clear(PyObject *self) {
+    Py_CLEAR(((feed *)self)->source);
+    return 0;
+}
+
 static void feed_dealloc(PyObject *self) {
-    Py_XDECREF(((feed *)self)->source);
-    PyObject_Free(self);
+    PyObject_GC_UnTrack(self);
+    feed_clear(self);
+    PyObject_GC_Del(self);
 }
 
 static PyMethodDef feed_methods[] = {
@@ -92,8 +107,10 @@ static PySequenceMethods feed_sequence = {.sq_length = feed_length};
 static PyTypeObject feed_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.feed_standin",
     .tp_basicsize = sizeof(feed),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_dealloc = feed_dealloc,
+    .tp_traverse = feed_traverse,
+    .tp_clear = feed_clear,
     .tp_as_sequence = &feed_sequence,
     .tp_methods = feed_methods,
     .tp_iter = feed_iter,
@@ -102,16 +119,18 @@ static PyTypeObject feed_type = {
 
 // --- making one ---
 
-// The trace does not keep feeds: an iterator that native code stopped early dies with the call.
+// The trace does not keep feeds: an iterator that native code stopped early dies with the call, or
+// with the iterator that native code made of it.
 static PyObject *make(world *w, PyObject *source, unsigned protocols) {
     if (!(feed_type.tp_flags & Py_TPFLAGS_READY) && PyType_Ready(&feed_type) < 0)
         return NULL;
-    feed *f = PyObject_New(feed, &feed_type);
+    feed *f = PyObject_GC_New(feed, &feed_type);
     if (!f)
         return NULL;
     f->source = Py_NewRef(source);
     f->world = w;
     f->protocols = protocols;
+    PyObject_GC_Track(f);
     return (PyObject *)f;
 }
 

@@ -10,3 +10,6 @@
 // Opens the iterable and prepares it for P_ITER: native code may ask the feed for its length.
 PyObject *feed_new(world *w, PyObject *iterable, unsigned protocols);
 bool is_feed(PyObject *o);
+// The iterable or iterator that a feed stands for; borrowed. An iterator that native code made of a
+// feed is rebuilt with it.
+PyObject *feed_source(PyObject *o);

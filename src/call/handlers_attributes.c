@@ -87,23 +87,20 @@ HANDLER(type_getattribute) {
     return PyType_Check(class) ? attr_get_class(w, class, name) : handler_misuse(w, c);
 }
 
-static PyObject *set_on_class(world *w, PyObject *callable, PyObject *const *args,
-                              PyObject *value) {
-    PyObject *class = door_open(w, args[0]);
-    if (!class)
+static PyObject *set_on_class(world *w, const call *c, PyObject *value) {
+    PyObject *both[] = {door_open(w, c->args[0]), c->args[1]};
+    if (!both[0])
         return NULL;
-    if (Py_IS_TYPE(class, &PyType_Type))
-        return set_attribute(w, args, value, attr_set);
-    return world_break(w, REASON_CLASS_WRITE, "%s of a %s object", PyDescr_NAME(callable),
-                       Py_TYPE(class)->tp_name);
+    return PyType_Check(both[0]) ? set_attribute(w, both, value, attr_set_class)
+                                 : handler_misuse(w, c);
 }
 
 HANDLER(type_setattr) {
-    return set_on_class(w, c->callable, c->args, c->args[2]);
+    return set_on_class(w, c, c->args[2]);
 }
 
 HANDLER(type_delattr) {
-    return set_on_class(w, c->callable, c->args, NULL);
+    return set_on_class(w, c, NULL);
 }
 
 // --- property ---

@@ -6,6 +6,8 @@
 
 #include "src/call/call.h"
 #include "src/call/handlers.h"
+#include "src/call/native.h"
+#include "src/call/special.h"
 
 // The question being asked: of an instance, or of a class.
 typedef struct question {
@@ -193,7 +195,8 @@ HANDLER(type_subclasscheck) {
 typedef struct abstract_fact {
     PyObject *classes[2]; // strong: weak references
     unsigned versions[2];
-    PyObject *token; // strong: a new one whenever some class is registered
+    PyObject *token; // strong: a new one whenever some class is registered; NULL: the classes alone
+                     // matter
 } abstract_fact;
 
 static PyObject *registry_token(void) {
@@ -212,6 +215,8 @@ static bool check_abstract(PyObject *object, void *data) {
             raw_type_version((PyTypeObject *)class) != f->versions[i])
             return false;
     }
+    if (!f->token)
+        return true;
     PyObject *token = registry_token();
     int same = token ? PyObject_RichCompareBool(token, f->token, Py_EQ) : -1;
     Py_XDECREF(token);
@@ -227,10 +232,14 @@ static PyObject *abstract_text(const char *source, void *data) {
         classes[i] = raw_weakref_get(f->classes[i]);
         texts[i] = classes[i] ? object_text(classes[i]) : NULL;
     }
-    PyObject *text = PyErr_Occurred()
-                         ? NULL
-                         : PyUnicode_FromFormat("issubclass(%V, %V) is as before", texts[1],
-                                                "a class that died", texts[0], "one that died");
+    PyObject *text = NULL;
+    if (PyErr_Occurred())
+        ;
+    else if (!f->token)
+        text = PyUnicode_FromFormat("%V has the same attributes", texts[0], "a class that died");
+    else
+        text = PyUnicode_FromFormat("issubclass(%V, %V) is as before", texts[1],
+                                    "a class that died", texts[0], "one that died");
     Py_XDECREF(texts[0]);
     Py_XDECREF(texts[1]);
     return text;
@@ -261,19 +270,60 @@ static bool note_version(abstract_fact *f, int i, PyTypeObject *type) {
     return f->versions[i] != 0;
 }
 
-static status guard_abstract(world *w, PyTypeObject *of, PyTypeObject *type) {
+static status guard_pair(world *w, PyTypeObject *of, PyTypeObject *type, bool registry) {
     abstract_fact *f = PyMem_Calloc(1, sizeof(abstract_fact));
     if (!f) {
         PyErr_NoMemory();
         return ST_ERROR;
     }
-    f->token = registry_token();
-    if (f->token && note_version(f, 0, of) && note_version(f, 1, type))
+    f->token = registry ? registry_token() : NULL;
+    if ((f->token || !registry) && note_version(f, 0, of) && note_version(f, 1, type))
         return guard_add_custom(w->guards, NULL, &abstract_guard, f);
     drop_abstract(f);
     return PyErr_Occurred()
                ? ST_ERROR
                : world_break_status(w, REASON_NATIVE_CALL, "a class without a version");
+}
+
+// Of a class that was made inside only the bases from outside can change.
+static status guard_abstract(world *w, PyTypeObject *of, PyTypeObject *type) {
+    PyTypeObject *made = type_is_made(w, of) ? of : type_is_made(w, type) ? type : NULL;
+    PyObject *bases = made ? made->tp_bases : NULL;
+    if (!made)
+        return guard_pair(w, of, type, true);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(bases, i);
+        TRY(guard_abstract(w, made == of ? base : of, made == of ? type : base));
+    }
+    return ST_OK;
+}
+
+static PyObject *hook_of(PyTypeObject *of) {
+    return _PyType_Lookup(of, word.subclasshook);
+}
+
+// Whether a function of this trace decides, which is interpreted when native code calls it.
+static bool hook_is_made(world *w, PyTypeObject *of) {
+    PyObject *raw = hook_of(of);
+    PyObject *function = raw && Py_IS_TYPE(raw, &PyClassMethod_Type)
+                             ? raw_field_get(RAW_CLASSMETHOD_FUNC, raw)
+                             : NULL;
+    return function && map_get(&w->made.objects, map_key(function));
+}
+
+// The registry asks the subclasses of a class, too: those that were made inside must leave the
+// answer to the library.
+static status check_made_subclasses(world *w, PyTypeObject *of) {
+    const map *made = &w->made.objects;
+    for (uint32_t i = 0; i < made->room; i++) {
+        if (made->slots[i].key == MAP_NO_KEY || made->slots[i].value != MADE_CLASS)
+            continue;
+        PyTypeObject *class = (PyTypeObject *)(uintptr_t)made->slots[i].key;
+        if (class != of && PyType_IsSubtype(class, of) &&
+            (hook_is_made(w, class) || type_is_made(w, Py_TYPE(class))))
+            return world_break_status(w, REASON_NATIVE_CALL, "%s.__subclasshook__", class->tp_name);
+    }
+    return ST_OK;
 }
 
 // Whether what decides is the library's own code, which looks at the MRO's namespaces only.
@@ -282,9 +332,7 @@ static int hook_is_known(world *w, PyTypeObject *of) {
                                           "contextlib",      "abc",
                                           "numbers",         "os",
                                           "importlib.abc",   "io"};
-    PyObject *name = PyUnicode_InternFromString("__subclasshook__"), *raw = NULL;
-    raw = name ? _PyType_Lookup(of, name) : NULL;
-    Py_XDECREF(name);
+    PyObject *raw = hook_of(of);
     if (!raw || Py_IS_TYPE(raw, &PyClassMethodDescr_Type))
         return raw ? 1 : -1;
     PyObject *function = raw_field_get(RAW_CLASSMETHOD_FUNC, raw);
@@ -302,15 +350,17 @@ static PyObject *registry_says(world *w, PyObject *of, PyObject *type) {
     static PyObject *function;
     if (!PyType_Check(of) || !PyType_Check(type))
         return wrong(w, "an abstract class's check of", type), NULL;
-    if (hook_is_known(w, (PyTypeObject *)of) < 0)
+    bool made = hook_is_made(w, (PyTypeObject *)of);
+    if (!made && (hook_is_known(w, (PyTypeObject *)of) < 0 ||
+                  check_made_subclasses(w, (PyTypeObject *)of) != ST_OK))
         return NULL;
     if (!function)
         function = py_import("_abc", "_abc_subclasscheck");
     PyObject *both[] = {of, type}, *result = NULL;
     if (function) {
-        w->inside.quiet++;
-        result = PyObject_Vectorcall(function, both, 2, NULL);
-        w->inside.quiet--;
+        w->inside.quiet += !made;
+        result = native_result(w, PyObject_Vectorcall(function, both, 2, NULL), false);
+        w->inside.quiet -= !made;
     }
     if (result && guard_abstract(w, (PyTypeObject *)of, (PyTypeObject *)type) != ST_OK)
         Py_CLEAR(result);
@@ -331,6 +381,93 @@ HANDLER(abc_instancecheck) {
 HANDLER(abc_subclasscheck) {
     PyObject *of = door_open(w, c->args[0]), *type = of ? door_open(w, c->args[1]) : NULL;
     return type ? registry_says(w, of, type) : NULL;
+}
+
+// Whether a value of a class's namespace is abstract is asked natively: it is looked at here, so that
+// it is guarded.
+static status look_at_abstract(world *w, PyObject *value);
+
+// A property and its kin are abstract if what they wrap is.
+static status look_at_wrapped(world *w, PyObject *value) {
+    static const char *const of_property[] = {"fget", "fset", "fdel"}, *const of_method[] = {
+                                                                           "__func__"};
+    bool property = Py_IS_TYPE(value, &PyProperty_Type);
+    status st = ST_OK;
+    for (size_t i = 0; st == ST_OK && i < (property ? 3 : 1); i++) {
+        PyObject *part = handler_attr(w, value, property ? of_property[i] : of_method[i]);
+        st = part ? look_at_abstract(w, part) : failed(w);
+        Py_XDECREF(part);
+    }
+    return st;
+}
+
+static status look_at_abstract(world *w, PyObject *value) {
+    if (is_scalar(value) || is_standin(value))
+        return ST_OK;
+    if (Py_IS_TYPE(value, &PyProperty_Type) || Py_IS_TYPE(value, &PyStaticMethod_Type) ||
+        Py_IS_TYPE(value, &PyClassMethod_Type))
+        return look_at_wrapped(w, value);
+    PyObject *answer = handler_find(w, value, "__isabstractmethod__");
+    bool failed_here = !answer && (w->stop.broken || PyErr_Occurred());
+    int truth = answer ? op_truth(w, answer) : 0;
+    Py_XDECREF(answer);
+    return failed_here || truth < 0 ? failed(w) : ST_OK;
+}
+
+// What bases leave abstract, and what the class has in its place.
+static status look_at_base(world *w, PyTypeObject *class, PyTypeObject *base) {
+    PyObject *raw = NULL;
+    if (!type_lookup(w, base, word.abstractmethods, &raw))
+        return w->stop.broken || PyErr_Occurred() ? failed(w) : ST_OK;
+    PyObject *names = PySequence_List(raw);
+    status st = names ? ST_OK : ST_ERROR;
+    for (Py_ssize_t i = 0; st == ST_OK && i < PyList_GET_SIZE(names); i++) {
+        PyObject *found = type_lookup(w, class, PyList_GET_ITEM(names, i), NULL);
+        st = found ? look_at_abstract(w, found) : PyErr_Occurred() ? failed(w) : ST_OK;
+    }
+    Py_XDECREF(names);
+    return st;
+}
+
+static status look_at_class(world *w, PyTypeObject *class) {
+    PyObject *values = PyDict_Values(raw_type_dict(class)), *bases = class->tp_bases;
+    status st = values ? ST_OK : ST_ERROR;
+    for (Py_ssize_t i = 0; st == ST_OK && i < PyList_GET_SIZE(values); i++)
+        st = look_at_abstract(w, PyList_GET_ITEM(values, i));
+    for (Py_ssize_t i = 0; st == ST_OK && i < PyTuple_GET_SIZE(bases); i++)
+        st = look_at_base(w, class, (PyTypeObject *)PyTuple_GET_ITEM(bases, i));
+    Py_XDECREF(values);
+    return st;
+}
+
+// A class of this trace, as the first argument; borrowed. Whatever else is written to for real.
+static PyObject *own_abstract(world *w, const call *c) {
+    PyObject *class = door_open(w, c->args[0]);
+    if (class && PyType_Check(class) && type_is_made(w, (PyTypeObject *)class))
+        return class;
+    return class ? world_break(w, REASON_CLASS_WRITE, "%s of an outside class", c->rule->path)
+                 : NULL;
+}
+
+HANDLER(abc_init) {
+    PyObject *class = own_abstract(w, c);
+    return class && look_at_class(w, (PyTypeObject *)class) == ST_OK
+               ? call_native(w, c->callable, &class, 1, NULL, false)
+               : NULL;
+}
+
+// Both classes are asked whether one is the other's subclass already.
+HANDLER(abc_register) {
+    PyObject *both[] = {own_abstract(w, c), NULL};
+    if (!both[0] || !(both[1] = door_open(w, c->args[1])))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        descr d;
+        if (PyType_Check(both[i]) &&
+            descr_find(w, Py_TYPE(both[i]), word.subclasscheck, &d) != ST_OK)
+            return NULL;
+    }
+    return call_native(w, c->callable, both, 2, NULL, false);
 }
 
 // --- list[int] ---
@@ -354,11 +491,134 @@ HANDLER(generic_alias) {
     return result;
 }
 
+// --- names ---
+
+// Guards that none of the classes in an MRO gets or loses a name.
+static status guard_names(world *w, PyTypeObject *type) {
+    if (w->facts.class_written)
+        return world_break_status(w, REASON_NATIVE_CALL, "dir() after a class was written to");
+    TRY(type_guard_mro(w, type));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(type->tp_mro, i);
+        if (raw_is_python_class(base) && !type_is_made(w, base))
+            TRY(guard_pair(w, base, base, false));
+    }
+    return ST_OK;
+}
+
+// merge_class_dict in typeobject.c: the order shows in object.__dir__().
+static status add_class_names(PyObject *names, PyTypeObject *type) {
+    if (PyDict_Update(names, raw_type_dict(type)) < 0)
+        return ST_ERROR;
+    for (Py_ssize_t i = 0; type->tp_bases && i < PyTuple_GET_SIZE(type->tp_bases); i++)
+        TRY(add_class_names(names, (PyTypeObject *)PyTuple_GET_ITEM(type->tp_bases, i)));
+    return ST_OK;
+}
+
+// Those of an object's own dict, if it has one.
+static status add_own_names(world *w, PyObject *names, PyObject *o) {
+    PyObject *own = handler_find(w, o, "__dict__"), *dict = own ? door_open(w, own) : NULL;
+    status st = !dict && (w->stop.broken || PyErr_Occurred()) ? failed(w) : ST_OK;
+    if (dict && !PyDict_CheckExact(dict))
+        st = world_break_status(w, REASON_NATIVE_CALL, "dir() of a %s object", Py_TYPE(o)->tp_name);
+    else if (dict && PyDict_Update(names, dict) < 0)
+        st = ST_ERROR;
+    Py_XDECREF(own);
+    return st;
+}
+
+static PyObject *sorted_names(world *w, PyObject *names) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); i++)
+        if (!PyUnicode_CheckExact(PyList_GET_ITEM(names, i)))
+            return world_break(w, REASON_NATIVE_CALL, "dir() with names that are no str");
+    return PyList_Sort(names) == 0 ? Py_NewRef(names) : NULL;
+}
+
+// object.__dir__ and type.__dir__: the names of the object's dict and of its class's MRO, or those of
+// the class's own MRO.
+static PyObject *all_names(world *w, PyObject *o) {
+    PyTypeObject *type = PyType_Check(o) ? (PyTypeObject *)o : Py_TYPE(o);
+    PyObject *names = PyDict_New(), *list = NULL;
+    status st = names ? guard_names(w, type) : ST_ERROR;
+    if (st == ST_OK && !PyType_Check(o))
+        st = add_own_names(w, names, o);
+    if (st == ST_OK && add_class_names(names, type) == ST_OK)
+        list = PyDict_Keys(names);
+    Py_XDECREF(names);
+    return list;
+}
+
+// What a __dir__ in Python gives.
+static PyObject *given_names(world *w, const descr *d, PyObject *o) {
+    PyObject *method = descr_get(w, d, o, Py_TYPE(o));
+    PyObject *given = method ? call_with(w, method, NULL, 0) : NULL;
+    PyObject *list = given ? handler_gather(w, given) : NULL;
+    if (list && protocol_open_elements(w, &list, P_NONE) != ST_OK)
+        Py_CLEAR(list);
+    Py_XDECREF(method);
+    Py_XDECREF(given);
+    return list;
+}
+
+static PyObject *refuse_dir(world *w, PyObject *o) {
+    bool wrong_already = w->stop.broken || PyErr_Occurred();
+    return wrong_already
+               ? NULL
+               : world_break(w, REASON_NATIVE_CALL, "dir() of a %s object", Py_TYPE(o)->tp_name);
+}
+
+// Whether all_names says what this __dir__ says.
+static bool lists_all(world *w, PyObject *o, PyObject *raw) {
+    if (PyType_Check(o))
+        return raw == _PyType_Lookup(&PyType_Type, word.dir);
+    return raw == _PyType_Lookup(&PyBaseObject_Type, word.dir) &&
+           has_plain_class(w, Py_TYPE(o)) == 1;
+}
+
+HANDLER(dir) {
+    PyObject *o = c->given ? door_open(w, c->args[0]) : NULL;
+    descr d = {0};
+    if (!o)
+        return c->given ? NULL : world_break(w, REASON_FRAME, "dir()");
+    if (is_standin(o) || descr_find(w, Py_TYPE(o), word.dir, &d) != ST_OK)
+        return refuse_dir(w, o);
+    bool all = lists_all(w, o, d.raw);
+    if (w->stop.broken || PyErr_Occurred() || (!all && !(d.raw && PyFunction_Check(d.raw))))
+        return refuse_dir(w, o);
+    PyObject *names = all ? all_names(w, o) : given_names(w, &d, o);
+    PyObject *sorted = names ? sorted_names(w, names) : NULL;
+    Py_XDECREF(names);
+    return sorted;
+}
+
+// object.__dir__(o), type.__dir__(class)
+HANDLER(plain_dir) {
+    PyObject *o = door_open(w, c->args[0]), *list = NULL;
+    if (!o)
+        return NULL;
+    bool of_type = strcmp(c->rule->path, "type.__dir__") == 0;
+    if (!is_standin(o) && of_type == (bool)PyType_Check(o) &&
+        (of_type || has_plain_class(w, Py_TYPE(o)) == 1))
+        list = all_names(w, o);
+    return list ? list : refuse_dir(w, o);
+}
+
 // --- types ---
+
+HANDLER(type_mro) {
+    PyObject *class = door_open(w, c->args[0]);
+    if (!class)
+        return NULL;
+    if (!PyType_Check(class))
+        return handler_misuse(w, c);
+    if (!class_value(w, (PyTypeObject *)class) || type_guard_mro(w, (PyTypeObject *)class) != ST_OK)
+        return NULL;
+    return PySequence_List(((PyTypeObject *)class)->tp_mro);
+}
 
 HANDLER(type) {
     if (c->given != 1 || c->keywords)
-        return world_break(w, REASON_CLASS_STATEMENT, "type(name, bases, namespace)");
+        return c->given == 3 ? call_make(w, c) : handler_misuse(w, c);
     PyTypeObject *type = door_type(w, c->args[0]);
     return type ? Py_XNewRef(class_value(w, type)) : NULL;
 }
@@ -395,7 +655,7 @@ HANDLER(type_repr) {
 
 // --- functions that make classes ---
 
-HANDLER(class_statement) {
+static HANDLER(class_statement) {
     return world_break(w, REASON_CLASS_STATEMENT, "%s", c->rule->path);
 }
 
@@ -411,14 +671,24 @@ static status add_maker(const char *module, const char *name, const rule *row) {
     return PyErr_Occurred() ? ST_ERROR : st;
 }
 
-#define MAKER(path)                                                                                \
-    {path, RULE_HANDLED, .handler = handle_class_statement, .takes = ANY, .writes = W_NONE}
+#define MAKER(path, ...)                                                                           \
+    {path,         RULE_HANDLED,     .handler = handle_class_statement,                            \
+     .takes = ANY, .writes = W_NONE, __VA_ARGS__}
 
-// They compile text and write to functions and classes: one break in place of one for each.
+// A trace that may break ends before the call: it would do so once for each function that the call
+// makes, if the class leaves the trace. namedtuple also looks at frames where sys cannot tell their
+// module.
+static bool breaks_at_tuples(world *w, const call *c) {
+    (void)c;
+    return !w->terms.whole || !PySys_GetObject("_getframemodulename");
+}
+
+// They write to functions and classes from outside: one break in place of one for each.
 status classes_setup(void) {
-    static const rule tuples = MAKER("collections.namedtuple"), typed = MAKER("typing.NamedTuple"),
-                      data = MAKER("dataclasses.dataclass");
+    static const rule tuples = MAKER("collections.namedtuple", .applies = breaks_at_tuples),
+                      typed = MAKER("typing.NamedTuple", .applies = breaks_at_tuples);
     TRY(add_maker("collections", "namedtuple", &tuples));
     TRY(add_maker("typing", "NamedTuple", &typed));
+    static const rule data = MAKER("dataclasses.dataclass", .applies = NULL);
     return add_maker("dataclasses", "_process_class", &data);
 }

@@ -444,6 +444,23 @@ HANDLER(mapping_proxy) {
     return proxy;
 }
 
+// Of an outside class's namespace by key; else natively.
+HANDLER(proxy_get) {
+    names *n = door_namespace(w, c->args[0]);
+    PyObject *key = n ? native_open(w, c->args[1], P_HASH) : NULL, *value = NULL;
+    if (n && (!key || PyUnicode_CheckExact(key))) {
+        value = key ? names_get(w, n, key) : NULL;
+        if (!value && !went_wrong(w))
+            value = Py_NewRef(c->given == 3 ? c->args[2] : Py_None);
+    } else if (!went_wrong(w)) {
+        PyObject *self = door_open(w, c->args[0]);
+        if (self && special_open(w, self, SPECIAL_getitem) == ST_OK)
+            value = natively(w, c, false);
+    }
+    Py_XDECREF(key);
+    return value;
+}
+
 // --- Counter ---
 
 // Other classes than dict are called for the dict, which is then filled by item

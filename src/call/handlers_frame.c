@@ -84,6 +84,8 @@ HANDLER(globals) {
     (void)c;
     py_frame *frame = py_current_frame(PyThreadState_Get());
     PyObject *dict = py_frame_globals(frame);
+    if (namespace_is_made(w, dict))
+        return Py_NewRef(dict);
     record *known = record_of(w, dict);
     if (known)
         return names_as_object(w, names_of_dict(w, known));
@@ -94,6 +96,24 @@ HANDLER(globals) {
         return PyErr_Occurred() ? NULL : world_break(w, REASON_FRAME, "globals()");
     names *n = names_of_globals(w, s, dict);
     return n ? names_as_object(w, n) : NULL;
+}
+
+// --- modules ---
+
+// sys._getframemodulename(depth): the module of the function of a frame of this trace.
+HANDLER(frame_module) {
+    PyObject *given = c->given ? door_open(w, c->args[0]) : NULL;
+    if (c->given && !given)
+        return NULL;
+    long depth = given ? (PyLong_CheckExact(given) ? PyLong_AsLong(given) : -1) : 0;
+    const run *r = w->run;
+    while (r && depth-- > 0)
+        r = r->below;
+    PyObject *function = r && depth == -1 ? py_frame_function(r->frame) : NULL;
+    PyErr_Clear();
+    if (!function || !(record_of(w, function) || map_get(&w->made.objects, map_key(function))))
+        return world_break(w, REASON_FRAME, "sys._getframemodulename()");
+    return attr_get(w, function, word.module);
 }
 
 // --- super ---

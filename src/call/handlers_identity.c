@@ -144,15 +144,55 @@ HANDLER(hash_of_parts) {
 
 // --- weak references ---
 
+// Whether an object that a weak reference may be made of lives as long as in plain Python: a class
+// from outside, which is guarded, or what the variables of the trace's frames lead to.
+static bool surely_lives(world *w, PyObject *o) {
+    bool outside = PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o);
+    return outside || world_holds(w, o);
+}
+
+// A reference of this trace.
+static PyObject *call_own_reference(world *w, PyObject *self) {
+    PyObject *object = raw_weakref_get(self);
+    if (object && surely_lives(w, object))
+        return Py_NewRef(object);
+    return world_break(w, REASON_NATIVE_CALL, "a weak reference to an object that may be dead");
+}
+
 HANDLER(weakref_call) {
     PyObject *self = door_open(w, c->args[0]);
     record *r = self ? record_of(w, self) : NULL;
+    if (self && !r && PyWeakref_CheckRefExact(self))
+        return call_own_reference(w, self);
     PyObject *object = r ? raw_weakref_get(self) : NULL;
     if (!object)
         return !self || PyErr_Occurred() ? NULL
                                          : world_break(w, REASON_NATIVE_CALL, "a weak reference");
     source *s = guard_source(w->guards, SOURCE_WEAKREF, r->source, NULL, 0);
     return s ? door_load(w, s, object) : NULL;
+}
+
+// weakref.ref(o), weakref.ref(class, callback). A class dies, if ever, when the collector runs, so
+// that no callback is missed; of another object it would be.
+HANDLER(weakref_new) {
+    PyObject *items[2] = {NULL}, *made = NULL;
+    for (size_t i = 0; i < c->given; i++)
+        if (!(items[i] = door_open(w, c->args[i])))
+            return NULL;
+    PyObject *o = items[0];
+    bool class = PyType_Check(o) && class_value(w, (PyTypeObject *)o);
+    bool own = !record_of(w, o) && !is_standin(o) && raw_is_python_class(Py_TYPE(o)) &&
+               (c->given == 1 || items[1] == Py_None);
+    own |= is_scalar(o); // which has no weak references, and CPython says so
+    if (w->stop.broken || PyErr_Occurred())
+        return NULL;
+    if (!class && !own)
+        return world_break(w, REASON_NATIVE_CALL, "weakref.ref of a %s object",
+                           Py_TYPE(o)->tp_name);
+    made = call_native(w, c->callable, items, c->given, NULL, false);
+    if (made && (world_born(w, made) != ST_OK || (own && world_born(w, o) != ST_OK)))
+        Py_CLEAR(made);
+    return made;
 }
 
 // A proxy of something made inside; its attributes are those of what it stands for (attr.c).

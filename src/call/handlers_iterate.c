@@ -461,12 +461,14 @@ static PyObject *next_by_method(world *w, PyObject *iterator) {
 // What a generator yields for `value`; at the end StopIteration is set, with its return value.
 static PyObject *send_or_stop(world *w, PyObject *generator, PyObject *value) {
     PyObject *item = NULL;
+    w->expected = expect_generator(generator); // the value goes to the program, not to native code
     PySendResult how = op_send(w, generator, value, &item);
+    w->expected.of = NULL;
     if (how != PYGEN_RETURN)
         return how == PYGEN_NEXT ? item : NULL;
     if (item == Py_None)
         PyErr_SetNone(PyExc_StopIteration);
-    else
+    else if (protocol_handed_over(w, &item) == ST_OK)
         _PyGen_SetStopIterationValue(item);
     Py_DECREF(item);
     return NULL;

@@ -1,5 +1,5 @@
-// Handlers of what belongs to the process and not to the program: the thread, the recursion limit,
-// context variables.
+// Handlers of what belongs to the process and not to the program: the thread, locks, the recursion
+// limit, context variables.
 #include "src/py/raised.h"
 
 #include "src/call/call.h"
@@ -26,6 +26,55 @@ HANDLER(thread_ident) {
     return PyLong_FromUnsignedLong(ident);
 }
 
+// --- locks ---
+
+// Whether taking a lock that the trace made would wait: for this thread itself, for ever. A lock
+// that counts lets its own thread in.
+static int would_wait(PyObject *lock) {
+    if (strcmp(Py_TYPE(lock)->tp_name, "_thread.lock") != 0)
+        return 0;
+    PyObject *answer = PyObject_CallMethod(lock, "locked", NULL);
+    int held = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return held;
+}
+
+static bool takes_lock(const rule *row) {
+    return strstr(row->path, ".acquire") || strstr(row->path, ".__enter__");
+}
+
+// With the arguments made ready; an __exit__ does not look at the exception.
+static PyObject *use_lock(world *w, const call *c, PyObject *self) {
+    bool exits = strstr(c->rule->path, ".__exit__");
+    call rest = *c;
+    arg_room r;
+    rest.args++;
+    rest.given--;
+    PyObject **items = room_open(&r, Py_NewRef(self), &rest), *result = NULL;
+    if (!items)
+        return NULL;
+    status st = ST_OK;
+    for (size_t i = 1; st == ST_OK && i < r.count; i++)
+        st = exits ? protocol_open(w, &items[i], P_NONE) : rule_open_exact(w, c->rule, &items[i]);
+    if (st == ST_OK)
+        result = call_native(w, c->callable, items, c->given, c->keywords, false);
+    room_close(&r);
+    return result;
+}
+
+HANDLER(lock_method) {
+    PyObject *self = door_open(w, c->args[0]);
+    if (!self)
+        return NULL;
+    if (record_of(w, self) || raw_is_python_class(Py_TYPE(self)))
+        return world_break(w, REASON_NATIVE_CALL, "%s, which waits for other threads",
+                           c->rule->path);
+    int waits = takes_lock(c->rule) ? would_wait(self) : 0;
+    if (waits > 0)
+        world_break(w, REASON_NATIVE_CALL, "%s of a lock that is held", c->rule->path);
+    return waits == 0 ? use_lock(w, c, self) : NULL;
+}
+
 // --- the recursion limit ---
 
 static bool limit_is(PyObject *object, void *data) {
@@ -47,6 +96,17 @@ HANDLER(recursion_limit) {
     if (guard_add_custom(w->guards, NULL, &limit_guard, (void *)(intptr_t)limit) != ST_OK)
         return NULL;
     return PyLong_FromLong(limit);
+}
+
+// Text from outside may be interned in one call, and another object with the same letters in the
+// next: then what comes out is not what came in. Of text made inside one object is given for good.
+HANDLER(interned) {
+    PyObject *text = c->args[0];
+    if (is_lazy(text) || !PyUnicode_CheckExact(text) || record_of(w, text))
+        return world_break(w, REASON_NATIVE_CALL, "sys.intern of text from outside");
+    Py_INCREF(text);
+    PyUnicode_InternInPlace(&text);
+    return text;
 }
 
 // --- context variables ---

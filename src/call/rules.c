@@ -293,9 +293,10 @@ static int note_types(PyObject *by_name, PyTypeObject *type, PyObject *subclasse
 // The C modules of the table. Importing them makes their types known.
 static status import_modules(void) {
     static const char *const names[] = {
-        "_abc",      "_bisect",  "_collections", "_contextvars", "_functools", "_heapq",  "_json",
-        "_operator", "_random",  "_sre",         "_string",      "_struct",    "_thread", "_typing",
-        "_warnings", "_weakref", "cmath",        "itertools",    "math"};
+        "_abc",    "_bisect",   "_collections", "_contextvars", "_functools", "_heapq",
+        "_json",   "_datetime", "_io",          "_operator",    "_random",    "_sre",
+        "_string", "_struct",   "_thread",      "_typing",      "_warnings",  "_weakref",
+        "cmath",   "itertools", "math"};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
         PyObject *module = PyImport_ImportModule(names[i]);
         if (!module)

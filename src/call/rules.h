@@ -113,6 +113,7 @@ typedef struct rule {
     rule_writes writes;
     unsigned state;       // S_…: the state of the process that the callable reads
     rule_handler handler; // HANDLED
+    rule_handler behind;  // of a row of torch's: what `handler` leads to where nobody overrides it
     rule_takes takes;     // HANDLED
     // Whether the row is for this call (false also on a break or an exception); NULL: for all calls
     bool (*applies)(world *w, const call *c);

@@ -37,11 +37,15 @@ static const slots_row slots_rows[] = {
 #undef SLOTS
     {0},
 };
-static const slots_row *slots_tables[] = {slots_rows, NULL};
+enum { SLOTS_TABLES = 3 };
+static const slots_row *slots_tables[SLOTS_TABLES] = {slots_rows};
 static map slots_known; // type → its row, or 0. Such types never die.
 
 void special_add_slots(const slots_row *rows) {
-    slots_tables[1] = rows;
+    size_t i = 1;
+    while (i < SLOTS_TABLES - 1 && slots_tables[i] && slots_tables[i] != rows)
+        i++;
+    slots_tables[i] = rows;
     map_clear(&slots_known);
 }
 
@@ -188,6 +192,15 @@ static const slots_row *row_of(PyTypeObject *type, void *slot, special id) {
     return row;
 }
 
+// A weak reference is hashed and compared by its object, if that lives in plain Python, too.
+static bool refers_to_the_dead(world *w, PyObject *o) {
+    PyObject *of = PyWeakref_CheckRefExact(o) ? raw_weakref_get(o) : o;
+    if (!of || of == o)
+        return !of;
+    bool outside = PyType_Check(of) && !type_is_made(w, (PyTypeObject *)of);
+    return !outside && !world_holds(w, of);
+}
+
 // The method as the C type `type` (o's own, or a base of its class) defines it.
 static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
     unsigned protocols = special_rows[id].protocols;
@@ -210,7 +223,8 @@ static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
         return refuse(w, o, id);
     bool outside = record_of(w, o) != NULL;
     bool twin = outside || map_get(&w->made.objects, map_key(o)); // made of what passed the door
-    if ((row->where == SLOTS_INSIDE && outside) || (row->where == SLOTS_TWIN && !twin))
+    if ((row->where == SLOTS_INSIDE && outside) || (row->where == SLOTS_TWIN && !twin) ||
+        refers_to_the_dead(w, o))
         return refuse(w, o, id);
     return protocols & (P_HASH | P_EQ) ? identity_of_parts(w, o) : ST_OK;
 }

@@ -255,7 +255,8 @@ bool state_is_dated(PyObject *value) {
 // the trace's own gives its warnings.)
 static int break_warning(void) {
     world *w = world_here;
-    if (!w || w->inside.quiet || w->stop.broken || w->inside.warning)
+    bool quiet = w && w->inside.quiet && !w->inside.wary;
+    if (!w || quiet || w->stop.broken || w->inside.warning)
         return 0;
     world_break(w, REASON_WARNING, "C code");
     return -1;

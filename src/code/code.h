@@ -111,6 +111,7 @@ typedef struct code {
     bool skip;         // CPython runs the frames of this code
     int8_t library;    // whose code it is: 0 not known yet, 1 a library's that is not compiled, -1
                        // the program's
+    int8_t torch;      // whether it names torch: 0 not known yet, 1 yes, -1 no
 } code;
 
 #define NO_INSN UINT32_MAX
@@ -121,6 +122,11 @@ int code_setup(void);
 // The decoded form, made on the first call. NULL with an exception: SystemError for a malformed
 // code object (with a clear message; nothing is kept), MemoryError.
 code *code_of(PyCodeObject *py);
+// The folders of libraries, a tuple of str: their code is not compiled by itself, only where the
+// program's code calls it.
+void code_set_library(PyObject *folders);
+// Whether the code's file lies in one of them; true of code that cannot be decoded.
+bool code_in_library(PyCodeObject *py);
 
 // Depths, handlers and liveness; made on the first call, then kept. NULL with an exception.
 const flow *code_flow(code *c);

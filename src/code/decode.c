@@ -466,3 +466,26 @@ const region *code_region(const code *c, const insn *i) {
     }
     return NULL;
 }
+
+// --- whose code it is ---
+
+static PyObject *library; // strong: a tuple of str, or NULL
+
+void code_set_library(PyObject *folders) {
+    Py_XSETREF(library, Py_NewRef(folders));
+}
+
+bool code_in_library(PyCodeObject *py) {
+    code *c = code_of(py);
+    if (!c) {
+        PyErr_Clear();
+        return true;
+    }
+    for (Py_ssize_t i = 0; c->library == 0 && library && i < PyTuple_GET_SIZE(library); i++)
+        if (PyUnicode_Tailmatch(py->co_filename, PyTuple_GET_ITEM(library, i), 0, PY_SSIZE_T_MAX,
+                                -1) == 1)
+            c->library = 1;
+    if (c->library == 0)
+        c->library = -1;
+    return c->library > 0;
+}

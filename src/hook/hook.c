@@ -148,6 +148,8 @@ static PyObject *route(PyThreadState *ts, py_frame *f, int throwing) {
 }
 
 static PyObject *hook_eval(PyThreadState *ts, py_frame *f, int throwing) {
+    if (UNLIKELY(hook_has_passed_on(f)))
+        return hook_pass_on(ts, f, throwing);
     if (UNLIKELY(py_stack_short()))
         return py_stack_extend(route, ts, f, throwing);
     return route(ts, f, throwing);

@@ -1,5 +1,5 @@
-// Runs a whole program in the interpreter as `python script.py` would: there is no frame of ours
-// below it, the recursion limit is the program's own, and an exception that leaves the program is
+// Runs a whole program, in the interpreter or in CPython, as `python script.py` would: there is no
+// frame of ours below it, the recursion limit is the program's own, and an exception that leaves the program is
 // printed and becomes an exit status.
 #include "src/hook/program.h"
 
@@ -60,10 +60,11 @@ static PyObject *report(PyObject *result) {
 
 PyObject *program_run(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *target, *globals = NULL;
-    if (!PyArg_ParseTuple(args, "O|O!", &target, &PyDict_Type, &globals))
+    PyObject *target, *globals = Py_None;
+    int evaluated = true;
+    if (!PyArg_ParseTuple(args, "O|Op", &target, &globals, &evaluated))
         return NULL;
-    if (PyCode_Check(target) ? !globals : !PyCallable_Check(target)) {
+    if (PyCode_Check(target) ? !PyDict_Check(globals) : !PyCallable_Check(target)) {
         PyErr_SetString(PyExc_TypeError,
                         "run_program() needs a code object and its globals, or a callable");
         return NULL;
@@ -71,9 +72,11 @@ PyObject *program_run(PyObject *self, PyObject *args) {
     PyThreadState *ts = PyThreadState_Get();
     scope s;
     cut below = cut_stack(ts);
-    scope_enter(&s, HOOK_EVALUATE);
+    if (evaluated)
+        scope_enter(&s, HOOK_EVALUATE);
     PyObject *result = run_target(target, globals);
-    scope_leave(&s);
+    if (evaluated)
+        scope_leave(&s);
     PyObject *status = report(result);
     join_stack(ts, &below);
     return status;

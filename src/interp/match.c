@@ -10,6 +10,13 @@ static int see(PyObject *seen, PyObject *key) {
     return there != 0 ? there : PySet_Add(seen, key);
 }
 
+int match_see_key(PyObject *seen, PyObject *key) {
+    int again = see(seen, key);
+    if (again > 0)
+        PyErr_Format(PyExc_ValueError, "mapping pattern checks duplicate key (%R)", key);
+    return again == 0 ? 0 : -1;
+}
+
 // subject.get(key, missing), by the method that was looked up once.
 static PyObject *match_get(PyObject *get, bool unbound, PyObject *subject, PyObject *key,
                            PyObject *missing) {
@@ -23,10 +30,7 @@ static int match_fill(PyObject *get, bool unbound, PyObject *subject, PyObject *
                       PyObject *seen, PyObject *missing, PyObject *values) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
         PyObject *key = PyTuple_GET_ITEM(keys, i);
-        int again = see(seen, key);
-        if (again > 0)
-            PyErr_Format(PyExc_ValueError, "mapping pattern checks duplicate key (%R)", key);
-        if (again != 0)
+        if (match_see_key(seen, key) < 0)
             return -1;
         PyObject *value = match_get(get, unbound, subject, key, missing);
         if (!value)
@@ -60,6 +64,43 @@ PyObject *match_keys(PyObject *subject, PyObject *keys) {
     return matched == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
+// --- class patterns ---
+
+int match_check_class(PyObject *type) {
+    if (PyType_Check(type))
+        return 0;
+    PyErr_SetString(PyExc_TypeError, PY_TEXT_MATCH_NOT_CLASS);
+    return -1;
+}
+
+int match_see_name(PyObject *seen, PyTypeObject *type, PyObject *name) {
+    if (!PyUnicode_CheckExact(name)) {
+        PyErr_Format(PyExc_TypeError, "__match_args__ elements must be strings (got %s)",
+                     Py_TYPE(name)->tp_name);
+        return -1;
+    }
+    int again = see(seen, name);
+    if (again > 0)
+        PyErr_Format(PyExc_TypeError, "%s() got multiple sub-patterns for attribute %R",
+                     type->tp_name, name);
+    return again == 0 ? 0 : -1;
+}
+
+int match_check_count(PyTypeObject *type, PyObject *match_args, Py_ssize_t given) {
+    if (match_args && !PyTuple_CheckExact(match_args)) {
+        PyErr_Format(PyExc_TypeError, "%s.__match_args__ must be a tuple (got %s)", type->tp_name,
+                     Py_TYPE(match_args)->tp_name);
+        return -1;
+    }
+    Py_ssize_t allowed =
+        match_args ? PyTuple_GET_SIZE(match_args) : PyType_HasFeature(type, _Py_TPFLAGS_MATCH_SELF);
+    if (given <= allowed)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s() accepts %d positional sub-pattern%s (%d given)",
+                 type->tp_name, (int)allowed, allowed == 1 ? "" : "s", (int)given);
+    return -1;
+}
+
 // What a class pattern has gathered so far.
 typedef struct gather {
     PyObject *subject;  // borrowed from the caller
@@ -70,13 +111,9 @@ typedef struct gather {
 
 // 1, or 0 if the subject has no such attribute, or -1.
 static int gather_attr(gather *g, PyObject *name) {
-    int again = see(g->seen, name);
-    if (again > 0)
-        PyErr_Format(PyExc_TypeError, "%s() got multiple sub-patterns for attribute %R",
-                     g->type->tp_name, name);
-    if (again != 0)
-        return -1;
     PyObject *value;
+    if (match_see_name(g->seen, g->type, name) < 0)
+        return -1;
     int found = py_lookup_attr(g->subject, name, &value);
     if (found > 0 && PyList_Append(g->attrs, value) < 0)
         found = -1;
@@ -86,24 +123,9 @@ static int gather_attr(gather *g, PyObject *name) {
 
 static int gather_names(gather *g, PyObject *names, Py_ssize_t count) {
     int found = 1;
-    for (Py_ssize_t i = 0; i < count && found > 0; i++) {
-        PyObject *name = PyTuple_GET_ITEM(names, i);
-        if (!PyUnicode_CheckExact(name)) {
-            PyErr_Format(PyExc_TypeError, "__match_args__ elements must be strings (got %s)",
-                         Py_TYPE(name)->tp_name);
-            return -1;
-        }
-        found = gather_attr(g, name);
-    }
+    for (Py_ssize_t i = 0; i < count && found > 0; i++)
+        found = gather_attr(g, PyTuple_GET_ITEM(names, i));
     return found;
-}
-
-static int check_positional(gather *g, Py_ssize_t allowed, Py_ssize_t given) {
-    if (given <= allowed)
-        return 0;
-    PyErr_Format(PyExc_TypeError, "%s() accepts %d positional sub-pattern%s (%d given)",
-                 g->type->tp_name, (int)allowed, allowed == 1 ? "" : "s", (int)given);
-    return -1;
 }
 
 // Positional sub-patterns by __match_args__; without it, a builtin type may match the subject
@@ -113,30 +135,19 @@ static int gather_positional(gather *g, Py_ssize_t count) {
     int found = py_lookup_attr((PyObject *)g->type, py_name.match_args, &match_args);
     if (found < 0)
         return -1;
-    if (found == 0) {
-        bool self = PyType_HasFeature(g->type, _Py_TPFLAGS_MATCH_SELF);
-        if (check_positional(g, self ? 1 : 0, count) < 0)
-            return -1;
-        return PyList_Append(g->attrs, g->subject) < 0 ? -1 : 1;
-    }
-    if (!PyTuple_CheckExact(match_args)) {
-        PyErr_Format(PyExc_TypeError, "%s.__match_args__ must be a tuple (got %s)",
-                     g->type->tp_name, Py_TYPE(match_args)->tp_name);
+    if (match_check_count(g->type, match_args, count) < 0)
         found = -1;
-    } else if (check_positional(g, PyTuple_GET_SIZE(match_args), count) < 0) {
-        found = -1;
-    } else {
+    else if (match_args)
         found = gather_names(g, match_args, count);
-    }
-    Py_DECREF(match_args);
+    else
+        found = PyList_Append(g->attrs, g->subject) < 0 ? -1 : 1;
+    Py_XDECREF(match_args);
     return found;
 }
 
 PyObject *match_class(PyObject *subject, PyObject *type, Py_ssize_t positional, PyObject *names) {
-    if (!PyType_Check(type)) {
-        PyErr_SetString(PyExc_TypeError, PY_TEXT_MATCH_NOT_CLASS);
+    if (match_check_class(type) < 0)
         return NULL;
-    }
     int matched = PyObject_IsInstance(subject, type);
     if (matched <= 0)
         return matched < 0 ? NULL : Py_NewRef(Py_None);

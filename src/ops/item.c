@@ -5,6 +5,7 @@
 
 #include "src/call/call.h"
 #include "src/call/native.h"
+#include "src/call/numpy.h"
 #include "src/call/special.h"
 
 // --- outside dicts, by key ---
@@ -26,15 +27,16 @@ static record *unopened_dict(world *w, PyObject *container) {
 // 1 with `e` filled, 0 if the container is to be opened as a whole, -1.
 static int keyed_of(world *w, PyObject *container, PyObject *key, keyed *e) {
     record *r = unopened_dict(w, container);
-    if (!r)
+    names *namespace = r || PyErr_Occurred() ? NULL : door_namespace(w, container);
+    if (!r && !namespace)
         return PyErr_Occurred() ? -1 : 0;
     e->key = native_open(w, key, P_HASH);
     if (!e->key)
         return -1;
-    bool tensor = names_have_tensor(w, r, e->key);
+    bool tensor = r && names_have_tensor(w, r, e->key);
     bool simple = tensor || (raw_key_simple(e->key) && !is_standin(e->key));
     if (tensor || (simple && PyObject_Hash(e->key) != -1))
-        e->names = names_of_dict(w, r);
+        e->names = namespace ? namespace : names_of_dict(w, r);
     if (simple && e->names)
         return 1;
     Py_CLEAR(e->key);
@@ -202,8 +204,10 @@ PyObject *op_getitem(world *w, PyObject *container, PyObject *key) {
     int by_key = keyed_of(w, container, key, &e);
     if (by_key)
         return by_key < 0 ? NULL : keyed_get(w, container, &e);
-    PyObject *opened = native_open(w, container, P_NONE);
-    PyObject *result = opened ? getitem_opened(w, opened, key) : NULL;
+    PyObject *opened = native_open(w, container, P_NONE), *result = NULL;
+    if (opened)
+        result = numpy_is_operand(opened) ? numpy_getitem(w, opened, key)
+                                          : getitem_opened(w, opened, key);
     Py_XDECREF(opened);
     return result;
 }

@@ -7,6 +7,7 @@
 #include "src/call/call.h"
 #include "src/call/feed.h"
 #include "src/call/native.h"
+#include "src/call/numpy.h"
 #include "src/call/rules.h"
 #include "src/call/special.h"
 #include "src/call/states.h"
@@ -95,6 +96,8 @@ PyObject *op_unary(world *w, unaryfunc function, PyObject *operand) {
     PyObject *o = door_open(w, operand);
     if (!o)
         return NULL;
+    if (numpy_is_operand(o))
+        return numpy_unary(w, function, o);
     Py_INCREF(o);
     if (unary_prepare(w, function, o) == ST_OK)
         result = native_result(w, function(o), is_standin(o));
@@ -219,7 +222,8 @@ static status binary_prepare(world *w, int kind, operands *p) {
 
 // An operand of a Python class goes first, as in CPython; a stand-in's slots answer if it declines.
 static const standin_kind *answering(operands *p) {
-    bool first = is_scalar(p->left) || is_standin(p->left) || is_lazy(p->left);
+    bool first = is_scalar(p->left) || is_standin(p->left) || is_lazy(p->left) ||
+                 numpy_is_operand(p->left); // it declines to a tensor (__array_priority__)
     return first ? standin_answering(p->left, p->right) : NULL;
 }
 
@@ -244,6 +248,8 @@ static PyObject *binary_opened(world *w, int kind, operands *p) {
     }
     if (!operands_open_all(w, p))
         return NULL;
+    if (numpy_is_operand(p->left) || numpy_is_operand(p->right))
+        return numpy_binary(w, kind, p->left, p->right);
     if (is_dict_update(kind, p)) {
         PyObject *result = dict_update_in_place(w, p);
         if (result || PyErr_Occurred())
@@ -344,6 +350,8 @@ static PyObject *compare_opened(world *w, PyObject *left, PyObject *right, opera
     }
     if (!operands_open_all(w, p))
         return NULL;
+    if (numpy_compares(p->left) || numpy_compares(p->right))
+        return numpy_compare(w, kind, p->left, p->right);
     int identity = compares_identity(w, p, kind);
     if (identity < 0)
         return NULL;

@@ -1,7 +1,9 @@
 """The C callables of the builtins and of the modules that a trace must know, by the names that the
 table of rules has for them."""
 
+import datetime
 import importlib
+import io
 import sys
 import types
 from collections.abc import Iterator
@@ -89,6 +91,7 @@ def owners() -> dict[str, Any]:
             if isinstance(value, type):
                 found.setdefault(f"{module.__name__}.{name}", value)
     found["posix"] = sys.modules["posix"]
+    found |= {"sys": sys, "_io.StringIO": io.StringIO, "datetime.date": datetime.date}
     return found
 
 

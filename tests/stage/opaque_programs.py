@@ -4,19 +4,15 @@ REFUSED; the arguments are good ones, so that a native call would give something
 
 OPAQUE = [
     # builtin functions
-    ("dir", "dir(x)", "P(1)"),
     ("anext", "anext(x)", "numbers()"),
     ("print", "print(x)", "1"),
     ("open", "open(x)", "'/dev/null'"),
-    ("eval", "eval(x)", "'1'"),
     ("__import__", "__import__(x)", "'math'"),
     ("breakpoint", "breakpoint()", "1"),
     # object, type, super
     ("object.__reduce__", "object.__reduce__(x)", "P(1)"),
     ("object.__sizeof__", "object.__sizeof__(x)", "P(1)"),
-    ("object.__dir__", "object.__dir__(x)", "P(1)"),
     ("type.__subclasses__", "x.__subclasses__()", "P"),
-    ("type.__dir__", "type.__dir__(x)", "P"),
     ("type.__sizeof__", "type.__sizeof__(x)", "P"),
     ("super.__get__", "super.__get__(x, KEPT)", "super(P)"),
     # numbers, text, bytes
@@ -80,7 +76,7 @@ OPAQUE = [
     ("operator.itemgetter.__repr__", "operator.itemgetter.__repr__(operator.itemgetter(x))", "1"),
     ("functools.partial.__repr__", "partial.__repr__(partial(max, x))", "1"),
     ("functools._lru_cache_wrapper.cache_info", "x.cache_info()", "cached"),
-    ("_collections._tuplegetter", "x(0, '')", "type(Pair.a)"),
+    ("_collections._tuplegetter.__reduce__", "x.__reduce__()", "Pair.a"),
     ("_abc.get_cache_token", "abc.get_cache_token()", "1"),
     ("re.Pattern.scanner", "DIGITS.scanner(x)", "'1-a'"),
     ("re.Match.expand", "DIGITS.match(x).expand(r'\\1')", "'1-a'"),
@@ -94,14 +90,14 @@ OPAQUE = [
     ("_warnings.warn", "warnings.warn('x')", "1"),
     ("_thread.stack_size", "_thread.stack_size()", "1"),
     ("_thread.get_native_id", "_thread.get_native_id()", "1"),
-    ("_thread.allocate_lock", "_thread.allocate_lock()", "1"),
-    ("_thread.lock.locked", "x.locked()", "threading.Lock()"),
+    ("_thread.lock._at_fork_reinit", "x._at_fork_reinit()", "threading.Lock()"),
+    ("_thread._ThreadHandle", "x()", "_thread._ThreadHandle"),
     ("_thread._local", "x()", "_thread._local"),
     ("_contextvars.ContextVar", "contextvars.ContextVar('v')", "1"),
     ("_contextvars.Context.get", "x.get(VARIABLE)", "contextvars.copy_context()"),
     ("keys.__len__", "type(x).__len__(x)", "contextvars.copy_context().keys()"),
     ("_contextvars.copy_context", "contextvars.copy_context()", "1"),
-    ("weakref.ReferenceType", "weakref.ref(x)", "P(1)"),
+    ("weakref.ReferenceType.__hash__", "x.__hash__()", "weakref.ref(P)"),
     (
         "weakref.CallableProxyType.__len__",
         "weakref.CallableProxyType.__len__(x)",

@@ -3,6 +3,8 @@ of theirs does is changed between calls, and must be seen. (expressions, methods
 object, made inside or outside, whose class has one of the methods. Breaking is right, too, but not
 because native code called a function that nobody had looked at."""
 
+import sys
+
 # What a method does at first, and then.
 METHODS = {
     "abs": ("lambda s: 1", "lambda s: 2"),
@@ -55,6 +57,11 @@ METHODS = {
     "str": ("lambda s: 'a'", "lambda s: 'b'"),
     "getitem_of_a_mapping": ("lambda s, k: 1", "lambda s, k: 2"),
 }
+
+
+def since_312(*rows: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    return rows if sys.version_info >= (3, 12) else ()
+
 
 SEEN = [
     # builtin functions
@@ -370,6 +377,11 @@ SEEN = [
     ),
     ("math.dist([1], [OBJ])", "float index"),
     ("math.dist(OBJ, [1, 2]), math.dist([1, 2], OBJ)", "iter_of_ints"),
+    *since_312(
+        ("math.sumprod([OBJ], [2])", "mul"),
+        ("math.sumprod([2], [OBJ])", "rmul"),
+        ("math.sumprod(OBJ, [1, 2]), math.sumprod([1, 2], OBJ)", "iter_of_ints"),
+    ),
     (
         "(lambda v: (bisect.insort(v, 5, key=OBJ), v))([1, 9]), bisect.bisect([1, 9], 5, key=OBJ)",
         "call",

@@ -7,11 +7,14 @@ itself, `a` is restored. A row that writes and has no case here fails.
 
 from __future__ import annotations
 
+import abc
 import bisect
 import heapq
+import io
 import itertools
 import operator
 import struct
+import threading
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from contextvars import ContextVar
@@ -55,6 +58,10 @@ def numbers():
 
 def made_class() -> Any:
     return type("Made", (), {"x": 1})
+
+
+def made_abstract() -> Any:
+    return abc.ABCMeta("Made", (), {"x": 1})
 
 
 def made_module() -> Any:
@@ -111,11 +118,15 @@ VALUES = {
     "set": Value("{1, 2}", "sorted(b)", "SubSet({1, 2})"),
     "object": Value("P(1)", "dict(vars(b))"),
     "type": Value("made_class()", "getattr(b, 'x', None), getattr(b, 'y', None)"),
+    "_abc": Value("made_abstract()", "issubclass(int, b), sorted(b.__abstractmethods__)"),
     "module": Value("made_module()", "getattr(b, 'x', None), getattr(b, 'y', None)"),
     "method": Value("P(1).method", "b()"),
     "types.SimpleNamespace": Value("types.SimpleNamespace(x=1)", "dict(vars(b))"),
     "functools.partial": Value("with_x(partial(max, 1))", "dict(vars(b))"),
     "_struct.Struct": Value("struct.Struct('i')", "b.size, b.format"),
+    "_io.StringIO": Value("io.StringIO('abc')", "b.closed or (b.tell(), b.getvalue())"),
+    "_thread.lock": Value("threading.Lock()", "b.locked()"),
+    "_thread.RLock": Value("threading.RLock()", "b._is_owned()"),
     "_contextvars.ContextVar": Value("ContextVar('v')", "b.get(0)"),
     "generator": Value("numbers()", "list(b)"),
     "builtins": Value("P(1)", "dict(vars(b))"),
@@ -150,7 +161,10 @@ WRITES: dict[str, tuple[str, str | None]] = {
     "close": ("", None), "add_note": ("'n'", None), "with_traceback": ("None", None),
     "setitem": ("0, 7", "0, 3"), "delitem": ("0", None), "iconcat": ("[7]", None),
     "ixor": ("{7}", "{7}"), "ior": ("{7: 7}", None), "iadd": ("[7]", None),
-    "set": ("7", "0"),
+    "set": ("7", "0"), "acquire": ("", None), "acquire_lock": ("", None), "release": ("", None),
+    "release_lock": ("", None), "__enter__": ("", None), "__exit__": ("None, None, None", None),
+    "write": ("'q'", None), "seek": ("1", "0"), "truncate": ("1", None), "readline": ("", None),
+    "_io.StringIO.__init__": ("'q'", "'abc'"),
     "heappush": ("0", None), "heappushpop": ("4", None), "heappop": ("", None),
     "heapreplace": ("0", "1"), "heapify": ("", None), "_heappop_max": ("", None),
     "_heapify_max": ("", None), "_heapreplace_max": ("0", None), "insort_left": ("2", None),
@@ -167,7 +181,8 @@ WRITES: dict[str, tuple[str, str | None]] = {
     "dict.pop": ("'p'", None), "collections.OrderedDict.pop": ("'p'", None),
     "collections.OrderedDict.__setitem__": ("'p', 7", "'p', 1"),
     "collections.OrderedDict.__delitem__": ("'p'", None), "set.update": ("{7}", None),
-    "set.__ior__": ("{7}", None), "type.__delattr__": ("'x'", None),
+    "set.__ior__": ("{7}", None), "_abc._abc_init": ("", None), "_abc._abc_register": ("int", None),
+    "type.__delattr__": ("'x'", None),
     "UnicodeDecodeError.__init__": ("'a', b'b', 0, 1, 'c'", "'a', b'a', 0, 1, 'q'"),
     "UnicodeEncodeError.__init__": ("'a', 'b', 0, 1, 'c'", "'a', 'a', 0, 1, 'q'"),
     "UnicodeTranslateError.__init__": ("'b', 0, 1, 'c'", "'a', 0, 1, 'q'"),
