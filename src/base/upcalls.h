@@ -29,6 +29,8 @@ extern PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
 // false if the object is no tensor that can be read so. Without it SIZE and STRIDE are not there.
 extern bool (*source_read_sizes)(PyObject *tensor, int64_t *dims, const int64_t **sizes,
                                  const int64_t **strides);
+// The C function that gives the item of torch's stack of modes at a place; borrowed, or NULL.
+extern PyObject *source_stack;
 
 // From src/call to src/trace: calls a Python function, known to the world, by PyObject_Vectorcall,
 // after telling the hook to expect its frame. Only src/trace knows frames.

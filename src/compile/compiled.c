@@ -16,6 +16,7 @@
 #include "src/compile/compiler.h"
 #include "src/compile/drive.h"
 #include "src/compile/watch.h"
+#include "src/compile/worth.h"
 
 #define SLOTS_ON_STACK 32
 
@@ -134,62 +135,6 @@ static PyObject *compiled_call(PyObject *self, PyObject *const *args, size_t giv
 
 // --- frames of callees ---
 
-static bool holds_tensor(PyObject *o, int depth) {
-    if (!o)
-        return false;
-    if (world_tensors->is_tensor(o))
-        return true;
-    if (depth == 0)
-        return false;
-    if (PyList_CheckExact(o) || PyTuple_Check(o)) {
-        PyObject **items = PySequence_Fast_ITEMS(o);
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
-            if (holds_tensor(items[i], depth - 1))
-                return true;
-    }
-    PyObject *value;
-    Py_ssize_t at = 0;
-    if (PyDict_CheckExact(o))
-        while (PyDict_Next(o, &at, NULL, &value))
-            if (holds_tensor(value, depth - 1))
-                return true;
-    return false;
-}
-
-static bool worth_it(py_frame *f, Py_ssize_t count) {
-    for (Py_ssize_t i = 0; world_tensors && i < count; i++)
-        if (holds_tensor(py_frame_get(f, i), 1))
-            return true;
-    return false;
-}
-
-// Folders whose code is not compiled by itself (only where it is called from compiled code): a
-// tuple of str, or NULL.
-static PyObject *library;
-
-static bool in_library(PyCodeObject *co) {
-    code *c = code_of(co);
-    if (!c) {
-        PyErr_Clear();
-        return true;
-    }
-    for (Py_ssize_t i = 0; c->library == 0 && library && i < PyTuple_GET_SIZE(library); i++)
-        if (PyUnicode_Tailmatch(co->co_filename, PyTuple_GET_ITEM(library, i), 0, PY_SSIZE_T_MAX,
-                                -1) == 1)
-            c->library = 1;
-    if (c->library == 0)
-        c->library = -1;
-    return c->library > 0;
-}
-
-static PyObject *set_library(PyObject *module, PyObject *folders) {
-    (void)module;
-    if (!PyTuple_CheckExact(folders))
-        return PyErr_Format(PyExc_TypeError, "a tuple of folders is needed, not %R", folders);
-    Py_XSETREF(library, Py_NewRef(folders));
-    Py_RETURN_NONE;
-}
-
 PyObject *compile_frame(PyThreadState *ts, py_frame *f, drive_whose *whose) {
     compiler *c = drive_compiler;
     PyCodeObject *co = py_frame_code(f);
@@ -203,8 +148,7 @@ PyObject *compile_frame(PyThreadState *ts, py_frame *f, drive_whose *whose) {
     if (!c || py_frame_in_generator(f) || (co->co_flags & MAKES_GENERATOR) ||
         !(co->co_flags & CO_OPTIMIZED) || !PyFunction_Check(function) ||
         PyFunction_GET_CODE(function) != (PyObject *)co || py_frame_next(f) > 0 ||
-        image_expects(&interp_here, f) || !worth_it(f, count) || in_library(co) ||
-        watch_leaves(c, ts, co))
+        image_expects(&interp_here, f) || !worth_compiling(f) || watch_leaves(c, ts, co))
         return NULL;
     return drive_call(ts, f, count, whose);
 }
@@ -387,6 +331,13 @@ static PyObject *compiler_entries(PyObject *self, PyObject *ignored) {
     return compiler_describe((compiler *)self);
 }
 
+static PyObject *compiler_entry(PyObject *self, PyObject *number) {
+    long wanted = PyLong_AsLong(number);
+    if (wanted == -1 && PyErr_Occurred())
+        return NULL;
+    return compiler_describe_one((compiler *)self, wanted);
+}
+
 static PyObject *compiler_reset(PyObject *self, PyObject *ignored) {
     (void)ignored;
     compiler_forget((compiler *)self);
@@ -395,11 +346,19 @@ static PyObject *compiler_reset(PyObject *self, PyObject *ignored) {
 
 static PyMethodDef compiler_methods[] = {
     {"entries", compiler_entries, METH_NOARGS, "One dict for each compiled entry."},
+    {"entry", compiler_entry, METH_O, "The dict of the entry with this number, or None."},
     {"reset", compiler_reset, METH_NOARGS, "Forgets all entries."},
     {0},
 };
 
+static PyObject *compiler_policy(PyObject *self, void *closure) {
+    compiler *c = (compiler *)self;
+    (void)closure;
+    return Py_NewRef(c->policy ? c->policy : Py_None);
+}
+
 static PyGetSetDef compiler_getset[] = {
+    {"policy", compiler_policy, NULL, "Who decides whether to compile.", NULL},
     {"metrics", compiler_metrics, NULL, "Counts and reasons so far.", NULL},
     {0},
 };
@@ -506,7 +465,7 @@ static PyObject *within(PyObject *module, PyObject *none) {
 
 PyMethodDef compile_methods[] = {
     {"within", within, METH_NOARGS, "Whether this is run by a compiled call, traced or not."},
-    {"set_library", set_library, METH_O,
+    {"set_library", worth_set_library, METH_O,
      "Folders (a tuple of str) whose functions are compiled only as a part of what calls them."},
     {"set_chooser", set_chooser, METH_O,
      "Asked with each compiled object that is called: None, or what to call in its place."},

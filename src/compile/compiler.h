@@ -46,6 +46,7 @@ typedef enum compiler_numbers {
     NUMBERS_PARAMETERS = 64, // sizes of parameters may be left open
     NUMBERS_MODULES = 128,   // NUMBERS_ALL means tensors of modules, too
     NUMBERS_LENIENT = 256,   // a mark that cannot be kept is no error
+    NUMBERS_UNHINTED = 512,  // nobody may rely on the values of sizes that changed
 } compiler_numbers;
 
 extern compiler *all_compilers; // guarded by the GIL
@@ -73,3 +74,5 @@ outcome compiler_run(compiler *c, cache *known, guard_frame *f, PyObject **resul
 // A list with one dict for each entry: name, file, line, graph, guards, plan, writes, …; its break
 // in parts (`why`), and why the older entries did not fit (`misfits`). New reference.
 PyObject *compiler_describe(compiler *c);
+// The same of one entry; None if there is none with this number.
+PyObject *compiler_describe_one(compiler *c, long number);

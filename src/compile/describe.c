@@ -39,6 +39,22 @@ static PyObject *describe_entry(PyCodeObject *co, uint32_t unit, const entry *e)
         e->hits);
 }
 
+PyObject *compiler_describe_one(compiler *c, long number) {
+    bool collecting = raw_gc_off();
+    PyObject *row = NULL;
+    for (uint32_t i = 0; !row && !PyErr_Occurred() && i < c->all.count; i++) {
+        cache *k = c->all.items[i];
+        uint32_t at = 0;
+        for (const entry *e; !row && (e = cache_next(k, &at));)
+            if (e->number == number)
+                row = describe_entry((PyCodeObject *)c->codes.items[i], k->unit, e);
+    }
+    raw_gc_restore(collecting);
+    if (!row && !PyErr_Occurred())
+        return Py_NewRef(Py_None);
+    return row;
+}
+
 PyObject *compiler_describe(compiler *c) {
     PyObject *list = PyList_New(0);
     bool collecting = raw_gc_off(); // a finalizer may reset the cache

@@ -338,7 +338,7 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
                add_entry(c, k, made, f, &e) == 0) {
         cache_hold(e); // the policy runs Python code, and another thread may reset the cache
         if (policy_is_there(c))
-            policy_made(c, k, co, plan_graph_of(e->plan));
+            policy_made(c, k, co, e);
         // What the registers borrowed may be gone, too.
         how = cache_is_place(e, f) && guard_check(e->guards, f, regs, &failed)
                   ? run_entry(c, e, f, regs, result, reach)

@@ -49,8 +49,10 @@ int policy_broke(compiler *c, const cache *k, PyCodeObject *co, const policy_bre
     return answer ? 0 : -1;
 }
 
-void policy_made(compiler *c, const cache *k, PyCodeObject *co, graph *g) {
-    PyObject *answer = ask(c, "made", "OiO", co, offset_of(k), g ? (PyObject *)g : Py_None);
+void policy_made(compiler *c, const cache *k, PyCodeObject *co, const entry *e) {
+    graph *g = plan_graph_of(e->plan);
+    PyObject *answer =
+        ask(c, "made", "OiOOl", co, offset_of(k), g ? (PyObject *)g : Py_None, c, e->number);
     if (!answer)
         PyErr_WriteUnraisable(c->policy);
     Py_XDECREF(answer);

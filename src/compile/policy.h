@@ -30,8 +30,8 @@ policy_answer policy_miss(compiler *c, const cache *k, PyCodeObject *co, int ent
 // Tells of a break. 0, or -1 with an exception: then no entry is made, and the program gets the
 // exception.
 int policy_broke(compiler *c, const cache *k, PyCodeObject *co, const policy_break *b);
-// Tells that an entry was added; `g` may be NULL.
-void policy_made(compiler *c, const cache *k, PyCodeObject *co, graph *g);
+// Tells that an entry was added.
+void policy_made(compiler *c, const cache *k, PyCodeObject *co, const entry *e);
 // Tells that CPython runs a call of this code because of a tool. To be called once.
 void policy_watched(compiler *c, PyCodeObject *co);
 // The engine ("trace") or the backend ("backend") raised the current exception. Returns whether it

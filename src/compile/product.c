@@ -6,6 +6,8 @@
 
 #include "src/graph/given.h"
 
+#include "src/call/numpy.h"
+
 #include "src/torch/marks.h"
 
 #include "src/compile/room.h"
@@ -36,7 +38,7 @@ void product_clear(product *p) {
 }
 
 world *product_world(const compiler *c, const entry_numbers *asked) {
-    world *w = world_new();
+    world *w = numpy_meet() == ST_OK ? world_new() : NULL;
     if (!w)
         return NULL;
     w->terms.symbolic = asked->open;
@@ -46,6 +48,7 @@ world *product_world(const compiler *c, const entry_numbers *asked) {
     w->terms.parameters = asked->settings & NUMBERS_PARAMETERS;
     w->terms.modules = asked->settings & NUMBERS_MODULES;
     w->terms.lenient = asked->settings & NUMBERS_LENIENT;
+    w->terms.unhinted = asked->settings & NUMBERS_UNHINTED;
     w->terms.captures = numbers_captured(c, asked->settings);
     w->terms.whole = c->fullgraph;
     w->terms.replayed = c->backend == Py_None;
@@ -116,7 +119,8 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     out->told = w->facts.told;
     if (f->unit == 0 && (long)w->time.now > c->longest)
         c->longest = (long)w->time.now;
-    if (end == TRACE_DONE || (end == TRACE_BROKE && w->stop.image && !product_is_strict(c, w)))
+    bool ends_there = w->stop.image && !w->stop.wants_history && !product_is_strict(c, w);
+    if (end == TRACE_DONE || (end == TRACE_BROKE && ends_there))
         end = make_product(w, value, co, out);
     hook_leave(&before);
     if (end == TRACE_ERROR && !w->stop.interrupted && PyErr_ExceptionMatches(PyExc_MemoryError)) {
@@ -133,8 +137,21 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     return end;
 }
 
-trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, product *out) {
+// Once more on fakes with history, if the trace needs these and cannot make them by itself.
+static trace_end trace_so(compiler *c, world **w, guard_frame *f, int below, product *out) {
     trace_end end = trace_once(c, *w, f, below, out);
+    world *next = end == TRACE_BROKE && (*w)->stop.wants_history ? world_new() : NULL;
+    if (!next)
+        return end;
+    c->restarts++;
+    world_with_history(next, *w);
+    world_free(*w);
+    *w = next;
+    return trace_once(c, *w, f, below, out);
+}
+
+trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, product *out) {
+    trace_end end = trace_so(c, w, f, below, out);
     for (int i = 0; i < MOST_RESTARTS && end == TRACE_BROKE && !product_is_strict(c, *w); i++) {
         if ((*w)->time.again == 0 || (*w)->time.again >= (*w)->time.stop_at)
             break;
@@ -145,7 +162,7 @@ trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, produ
         world_again(next, *w);
         world_free(*w);
         *w = next;
-        end = trace_once(c, *w, f, below, out);
+        end = trace_so(c, w, f, below, out);
         out->last = true;
     }
     return end;

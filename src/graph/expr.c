@@ -22,6 +22,7 @@ void sizes_free(sizes *s) {
         return;
     arena_clear(&s->memory);
     map_clear(&s->places);
+    map_clear(&s->values);
     PyMem_Free(s->table);
     vec_free(&s->conditions);
     vec_free(&s->trail);
@@ -113,6 +114,7 @@ expr *intern_operation(sizes *s, number_op op, number a, number b, number hint) 
                  .b_kind = (uint8_t)b.kind,
                  .count = 4,
                  .unbacked = (a.e && a.e->unbacked) || (b.e && b.e->unbacked),
+                 .inner = (a.e && a.e->inner) || (b.e && b.e->inner),
                  .depth = (uint16_t)(1 + (inner > other ? inner : other)),
                  .hint = (int64_t)bits_of(hint)};
     return intern(s, &like, words);
@@ -137,6 +139,7 @@ expr *intern_product(sizes *s, const expr *const *atoms, int count, int64_t hint
         words[i] = (uintptr_t)atoms[i];
         like.depth = atoms[i]->depth > like.depth ? atoms[i]->depth : like.depth;
         like.unbacked |= atoms[i]->unbacked;
+        like.inner |= atoms[i]->inner;
     }
     return intern(s, &like, words);
 }
@@ -148,6 +151,7 @@ static expr like_sum(const term *terms, int count, int64_t hint) {
         if (terms[i].of && terms[i].of->depth > like.depth)
             like.depth = terms[i].of->depth;
         like.unbacked |= terms[i].of && terms[i].of->unbacked;
+        like.inner |= terms[i].of && terms[i].of->inner;
     }
     return like;
 }
@@ -164,13 +168,17 @@ expr *find_sum(sizes *s, const term *terms, int count) {
     return s->room ? *slot_of(s, &like, words) : NULL;
 }
 
-static bool add_symbol(sizes *s, void *place, number hint, bool unbacked, interval bounds,
+// Whether a symbol has a hint, and who knows its value without one.
+typedef enum hinted { HINTED, UNHINTED, INNER } hinted;
+
+static bool add_symbol(sizes *s, void *place, number hint, hinted how, interval bounds,
                        number *symbol) {
     uint64_t *known = map_get(&s->places, map_key(place)), word = (uintptr_t)place;
     expr like = {.form = FORM_SYMBOL,
                  .kind = (uint8_t)hint.kind,
                  .count = 1,
-                 .unbacked = unbacked,
+                 .unbacked = how != HINTED,
+                 .inner = how == INNER,
                  .hint = (int64_t)bits_of(hint)};
     expr *e = known ? (expr *)(uintptr_t)*known : intern(s, &like, &word);
     if (!e || (!known && map_put(&s->places, map_key(place), map_key(e)) != ST_OK)) {
@@ -178,7 +186,7 @@ static bool add_symbol(sizes *s, void *place, number hint, bool unbacked, interv
         return false;
     }
     if (!known && hint.kind == NUMBER_INT) {
-        assert(unbacked || (bounds.low <= hint.hint.i && hint.hint.i <= bounds.high));
+        assert(how != HINTED || (bounds.low <= hint.hint.i && hint.hint.i <= bounds.high));
         e->facts.bounds = bounds;
     }
     *symbol = whole(e);
@@ -186,7 +194,7 @@ static bool add_symbol(sizes *s, void *place, number hint, bool unbacked, interv
 }
 
 bool sizes_symbol(sizes *s, void *place, number hint, int64_t low, int64_t high, number *symbol) {
-    return add_symbol(s, place, hint, false, (interval){low, high}, symbol);
+    return add_symbol(s, place, hint, HINTED, (interval){low, high}, symbol);
 }
 
 // --- symbols without a hint ---
@@ -200,7 +208,24 @@ static number stand_in(number_kind kind, int index) {
 
 bool sizes_unbacked(sizes *s, void *place, number_kind kind, int64_t low, int64_t high,
                     number *symbol) {
-    return add_symbol(s, place, stand_in(kind, s->unbacked++), true, (interval){low, high}, symbol);
+    return add_symbol(s, place, stand_in(kind, s->unbacked++), INNER, (interval){low, high},
+                      symbol);
+}
+
+bool sizes_unhinted(sizes *s, void *place, int64_t value, int64_t low, int64_t high,
+                    number *symbol) {
+    number hint = stand_in(NUMBER_INT, s->unbacked++);
+    if (!add_symbol(s, place, hint, UNHINTED, (interval){low, high}, symbol))
+        return false;
+    s->failed = s->failed || map_put(&s->values, map_key(symbol->e), (uint64_t)value) != ST_OK;
+    return !s->failed;
+}
+
+bool sizes_value(const sizes *s, number symbol, int64_t *value) {
+    uint64_t *found = symbol.e ? map_get(&s->values, map_key(symbol.e)) : NULL;
+    if (found)
+        *value = (int64_t)*found;
+    return found != NULL;
 }
 
 bool sizes_has_unbacked(const sizes *s) {
@@ -211,10 +236,18 @@ bool number_is_unbacked(number n) {
     return n.e && n.e->unbacked;
 }
 
+bool number_is_inner(number n) {
+    return n.e && n.e->inner;
+}
+
 bool sizes_asked(const sizes *s, number *question) {
     if (s && s->asked)
         *question = whole(s->asked);
     return s && s->asked;
+}
+
+void sizes_unask(sizes *s) {
+    s->asked = NULL;
 }
 
 int sizes_checks(const sizes *s) {

@@ -75,13 +75,24 @@ bool sizes_symbol(sizes *s, void *place, number hint, int64_t low, int64_t high,
 // asked must not go on with the answer.
 bool sizes_unbacked(sizes *s, void *place, number_kind kind, int64_t low, int64_t high,
                     number *symbol);
+// The same for an int at a place outside: the user wants that nobody relies on its value. Whoever
+// decides about it nevertheless, decides about all values (sizes_rely).
+bool sizes_unhinted(sizes *s, void *place, int64_t value, int64_t low, int64_t high,
+                    number *symbol);
+// The value of such a symbol in this call; false: it is another one.
+bool sizes_value(const sizes *s, number symbol, int64_t *value);
 bool sizes_has_unbacked(const sizes *s);
 bool number_is_unbacked(number n);
+bool number_is_inner(number n); // it has a symbol in it that only the graph knows
 // Whether such a question was asked and not taken back. *question is a bool, or the number whose
 // value was wanted.
 bool sizes_asked(const sizes *s, number *question);
+void sizes_unask(sizes *s); // the trace ends before the instruction that asked
 // What holds from now on because the graph checks it: a bool with an unbacked symbol in it.
 void sizes_check(sizes *s, number truth);
+// What holds from now on because it is a condition, whatever the hints are: a bool without a symbol
+// that only the graph knows. If it does not hold in this call, the guards say so.
+void sizes_rely(sizes *s, number truth);
 int sizes_checks(const sizes *s);
 number sizes_checked(const sizes *s, int index);
 

@@ -42,6 +42,7 @@ struct expr {
     uint8_t a_kind, b_kind; // of an operation: what its operands are
     bool busy;              // its current form is being made
     bool unbacked;          // it has a symbol in it that has no hint: its own means nothing
+    bool inner;             // it has a symbol in it that only the graph knows
     uint16_t depth, count;  // how deep operations are nested; how many words there are
     int64_t hint;           // or the bits of a double
     expr_facts facts;
@@ -74,6 +75,7 @@ struct sizes {
     bool failed;
     bool rewrote;      // a rewrite was noted, so that conditions tell more
     int unbacked;      // how many symbols have no hint
+    map values;        // symbol without a hint that is found outside → its value in this call
     const expr *asked; // the first question that only a hint could have answered, and has none
     VEC(number) facts; // what the graph checks
     VEC(number) conditions;

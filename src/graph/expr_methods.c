@@ -355,15 +355,20 @@ static PyObject *give_sizes(sizes_object *o, const size *items, int count) {
     return tuple;
 }
 
+// None for a result that is None.
+static PyObject *give_result(sizes_object *o, const meta *m) {
+    if (m->dims < 0)
+        return Py_NewRef(Py_None);
+    return Py_BuildValue("(iNNN)", m->dtype, give_sizes(o, m->sizes, m->dims),
+                         give_sizes(o, m->strides, m->dims), PyBool_FromLong(m->requires_grad));
+}
+
 static PyObject *give_answer(sizes_object *o, meta_answer answer, const meta_call *c) {
     bool number = answer == META_NUMBER, truth = answer == META_TRUTH;
     int count = answer == META_UNKNOWN || number || truth ? 0 : c->count;
     PyObject *results = PyList_New(count);
     for (int i = 0; results && i < count; i++) {
-        const meta *m = &c->results[i];
-        PyObject *item =
-            Py_BuildValue("(iNNN)", m->dtype, give_sizes(o, m->sizes, m->dims),
-                          give_sizes(o, m->strides, m->dims), PyBool_FromLong(m->requires_grad));
+        PyObject *item = give_result(o, &c->results[i]);
         if (item)
             PyList_SET_ITEM(results, i, item);
         else

@@ -117,23 +117,26 @@ static PyObject *bound(int64_t value) {
     return none ? Py_NewRef(Py_None) : PyLong_FromLongLong(value);
 }
 
-static PyObject *unbacked_row(number n, PyObject *text) {
+static PyObject *unbacked_row(const sizes *s, number n, PyObject *text) {
     static const char *const kinds[] = {
         [NUMBER_INT] = "int", [NUMBER_FLOAT] = "float", [NUMBER_BOOL] = "bool"};
     int64_t low = INT64_MIN, high = INT64_MAX;
     if (n.kind == NUMBER_INT)
         expr_bounds(n.e, &low, &high);
+    int64_t value;
     PyObject *from = bound(low), *to = bound(high), *row = NULL;
-    if (from && to)
-        row = Py_BuildValue("(OOOOs)", Py_None, text, from, to, kinds[n.kind]);
+    PyObject *there = sizes_value(s, n, &value) ? PyLong_FromLongLong(value) : Py_NewRef(Py_None);
+    if (from && to && there)
+        row = Py_BuildValue("(OOOOs)", there, text, from, to, kinds[n.kind]);
+    Py_XDECREF(there);
     Py_XDECREF(from);
     Py_XDECREF(to);
     return row;
 }
 
-static PyObject *symbol_row(number n, PyObject *text) {
+static PyObject *symbol_row(const sizes *s, number n, PyObject *text) {
     if (number_is_unbacked(n))
-        return unbacked_row(n, text);
+        return unbacked_row(s, n, text);
     if (n.kind == NUMBER_FLOAT)
         return Py_BuildValue("(dOOO)", n.hint.d, text, Py_None, Py_None);
     int64_t low = n.hint.i, high = n.hint.i;
@@ -153,7 +156,7 @@ static bool add_symbols(given *g, given_text text, PyObject *list) {
         if (!symbol_at(g, (Py_ssize_t)i, &n))
             return false;
         PyObject *place = text(g->places.items[i]);
-        bool done = place && append(list, symbol_row(n, place));
+        bool done = place && append(list, symbol_row(g->sizes, n, place));
         Py_XDECREF(place);
         if (!done)
             return false;
@@ -177,6 +180,16 @@ PyObject *given_numbers(given *g, const graph *graph, given_text text) {
 
 // --- what the backend answers ---
 
+// The number has its value of this call from now on.
+static void pin(given *g, number n) {
+    int64_t value;
+    number truth;
+    if (!sizes_value(g->sizes, n, &value))
+        number_settle(g->sizes, n);
+    else if (number_apply(g->sizes, NUMBER_EQ, n, number_int(value), &truth))
+        sizes_rely(g->sizes, truth);
+}
+
 // Settles all symbols of an answer that has no expression: its value would overflow, or is no int,
 // float or bool.
 static bool settle_all(given *g, PyObject *o) {
@@ -187,7 +200,7 @@ static bool settle_all(given *g, PyObject *o) {
     if (first && PyUnicode_Check(first) && PyUnicode_CompareWithASCIIString(first, "symbol") == 0) {
         if (PyTuple_GET_SIZE(o) != 2 || !symbol_named(g, PyTuple_GET_ITEM(o, 1), &n))
             return false;
-        number_settle(g->sizes, n);
+        pin(g, n);
         return true;
     }
     for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(o); i++)
@@ -210,7 +223,10 @@ static bool decide(given *g, PyObject *condition) {
     number n;
     if (!given_take(g, condition, &n))
         return !PyErr_Occurred() && settle_all(g, condition);
-    return number_decide(g->sizes, n);
+    if (!number_is_unbacked(n) || number_is_inner(n) || n.kind != NUMBER_BOOL)
+        return number_decide(g->sizes, n);
+    sizes_rely(g->sizes, n);
+    return true;
 }
 
 static int refuse(PyObject *what) {
@@ -224,7 +240,7 @@ int given_decide(given *g, PyObject *conditions, PyObject *pinned) {
         number n;
         if (!symbol_named(g, PyList_GET_ITEM(pinned, i), &n))
             return refuse(PyList_GET_ITEM(pinned, i));
-        number_settle(g->sizes, n);
+        pin(g, n);
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(conditions); i++)
         if (!decide(g, PyList_GET_ITEM(conditions, i)))

@@ -248,6 +248,11 @@ status graph_rename(graph *g, node *n, PyObject *name) {
     return PyUnicode_Compare(name, n->name) == 0 ? ST_OK : name_node(g, n, name, false);
 }
 
+status graph_retarget(graph *g, node *n, PyObject *target) {
+    Py_SETREF(n->target, Py_NewRef(target));
+    return name_node(g, n, target, true);
+}
+
 // --- graphs ---
 
 static void graph_dealloc(graph *g) {
@@ -255,12 +260,14 @@ static void graph_dealloc(graph *g) {
     Py_XDECREF(g->lifted);
     Py_XDECREF(g->stems);
     replay_free(g->program);
+    Py_XDECREF(g->meta);
     Py_XDECREF(g->nodes);
     Py_XDECREF(g->sources);
     Py_XDECREF(g->names);
     Py_XDECREF(g->targets);
     Py_XDECREF(g->counts);
     Py_XDECREF(g->keeper);
+    Py_XDECREF(g->context);
     Py_XDECREF(g->witness);
     PyObject_Free(g);
 }
@@ -278,6 +285,8 @@ static PyMemberDef graph_members[] = {
     {"literal", T_BOOL, offsetof(graph, literal), READONLY, NULL},
     {"lifted", T_OBJECT, offsetof(graph, lifted), READONLY, NULL},
     {"keeper", T_OBJECT, offsetof(graph, keeper), READONLY, NULL},
+    {"context", T_OBJECT, offsetof(graph, context), READONLY, NULL},
+    {"meta", T_OBJECT, offsetof(graph, meta), READONLY, NULL},
     {0},
 };
 
@@ -299,6 +308,12 @@ static PyObject *graph_tp_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return NULL;
 }
 
+static PyObject *in_form(const graph *g, PyObject *outputs) {
+    if (g->form == FORM_ONE)
+        return Py_NewRef(PyTuple_GET_ITEM(outputs, 0));
+    return g->form == FORM_LIST ? PySequence_List(outputs) : Py_NewRef(outputs);
+}
+
 // What a body is called by: the call that it was given to runs it, perhaps more than once.
 static PyObject *graph_run(graph *g, PyObject *args, PyObject *kwargs) {
     if (!g->closed || PyTuple_GET_SIZE(args) != g->inputs || (kwargs && PyDict_GET_SIZE(kwargs))) {
@@ -308,7 +323,10 @@ static PyObject *graph_run(graph *g, PyObject *args, PyObject *kwargs) {
     }
     if (!g->program && !(g->program = replay_new(g)))
         return NULL;
-    return replay_run(g->program, ((PyTupleObject *)args)->ob_item, NULL);
+    PyObject *result = replay_run(g->program, ((PyTupleObject *)args)->ob_item, NULL);
+    if (result && g->form != FORM_TUPLE)
+        Py_SETREF(result, in_form(g, result));
+    return result;
 }
 
 PyTypeObject graph_type = {
@@ -329,20 +347,12 @@ graph *graph_new(void) {
     graph *g = PyObject_New(graph, &graph_type);
     if (!g)
         return NULL;
+    memset((char *)g + sizeof g->ob_base, 0, sizeof *g - sizeof g->ob_base);
     g->nodes = PyList_New(0);
     g->sources = PyList_New(0);
     g->names = PySet_New(NULL);
     g->targets = PySet_New(NULL);
     g->counts = PyDict_New();
-    g->outer = NULL;
-    g->scope = g->bodies = 0;
-    g->lifted = g->stems = NULL;
-    g->program = NULL;
-    g->inputs = g->calls = g->effects = 0;
-    g->closed = false;
-    g->sizes = NULL;
-    g->literal = false;
-    g->keeper = g->witness = NULL;
     if (!g->nodes || !g->sources || !g->names || !g->targets || !g->counts)
         Py_CLEAR(g);
     return g;
@@ -521,7 +531,7 @@ static status mark_unlifted(graph *g, int *uses) {
     Py_ssize_t at = 0;
     while (lifted && PyDict_Next(g->lifted, &at, &of, &n)) {
         int *count = &uses[((node *)n)->index];
-        if (*count == 0)
+        if (*count == 0 && !g->united)
             *count = -1;
         else if (PyDict_SetItem(lifted, of, n) < 0)
             Py_CLEAR(lifted);
@@ -561,8 +571,10 @@ static status remove_unused(graph *g, int *uses, bool *used) {
 }
 
 static status add_output(graph *g, PyObject *outputs) {
-    PyObject *target = PyUnicode_InternFromString("output"), *args = PyTuple_Pack(1, outputs);
+    PyObject *given = in_form(g, outputs), *target = PyUnicode_InternFromString("output");
+    PyObject *args = given ? PyTuple_Pack(1, given) : NULL;
     node *n = target && args ? graph_call(g, NODE_OUTPUT, target, args, NULL, NULL, NULL) : NULL;
+    Py_XDECREF(given);
     Py_XDECREF(target);
     Py_XDECREF(args);
     Py_XDECREF(n);

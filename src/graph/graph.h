@@ -56,8 +56,8 @@ typedef struct node {
     number value;
     PyObject *name;  // strong, str; unique in its graph
     PyObject *stack; // strong: tuple of (filename, line, function name), outermost first, or None
-    // strong: tuple of (id, place, class) of the modules whose calls contain the node, outermost
-    // first, or None
+    // strong: tuple of (id, place, class, call) of the modules whose calls contain the node,
+    // outermost first, or None. `call` tells the calls of one module apart.
     PyObject *modules;
     bool renamed; // graph_rename has named it
     int effects;  // of node_effects
@@ -69,6 +69,13 @@ typedef struct node {
 
 typedef struct replay replay;
 
+// What a body gives that has these outputs.
+typedef enum graph_form {
+    FORM_TUPLE,
+    FORM_LIST,
+    FORM_ONE, // its only output
+} graph_form;
+
 typedef struct graph {
     PyObject_HEAD
     // A body is a graph inside another one, see scope.c.
@@ -76,14 +83,18 @@ typedef struct graph {
     int scope;           // 0, or the number of this body in the outermost graph: 1, 2, …
     int bodies;          // of the outermost graph: the number of bodies opened so far
     PyObject *lifted;    // strong, of a body: dict of a node of `outer` → its placeholder
-    PyObject *stems;   // strong, of the outermost graph: dict of an attribute's stem → last number
-    replay *program;   // owned: the replay of a body that was called
+    PyObject *stems; // strong, of the outermost graph: dict of an attribute's stem → last number
+    replay *program; // owned: the replay of a body that was called
+    PyObject *meta; // strong, of a body: dict of what the module which it becomes has in `meta`, or
+                    // NULL
     PyObject *nodes;   // strong, list; ends in an output node once closed
     PyObject *sources; // strong, list: for each placeholder the text of its source
     PyObject *names;   // strong, set of names in use
     PyObject *targets; // strong, set: targets of placeholders
     PyObject *counts;  // strong, dict of name → the last number that was put behind it
     int inputs;        // placeholders, all at the front
+    bool united;       // of a body: placeholders that it does not use stay, see graph_unite
+    graph_form form;   // of a body: what a call of it gives
     int calls;         // calls recorded so far, including calls that were taken out
     int effects;       // effects of all calls
     bool closed;
@@ -98,6 +109,8 @@ typedef struct graph {
     // called with the inputs that the graph writes to (which have EFFECT_OUTSIDE). undo(before())
     // undoes the writes, and returns whether it undid everything.
     PyObject *witness;
+    // strong, or NULL: a class of contexts, in one of which the operations run.
+    PyObject *context;
 } graph;
 
 extern PyTypeObject node_type, graph_type;
@@ -122,6 +135,10 @@ graph *graph_of(graph *g, const node *n);
 node *graph_lift(graph *g, node *n);
 // The same if `n` was lifted already; else NULL.
 node *graph_lifted(graph *g, node *n);
+// Gives two bodies of the same graph the same lifted nodes: those that both use, those of the first
+// alone, those of the second alone, each sorted by name. The suffixes are put behind the names of
+// the latter.
+status graph_unite(graph *first, graph *second, PyObject *first_suffix, PyObject *second_suffix);
 // Adds a node that reads an attribute of the module which the graph becomes. The attribute's name
 // is the stem with a number behind it. A value that is a graph must be a closed body. New
 // reference.
@@ -130,6 +147,8 @@ node *graph_attribute(graph *g, PyObject *stem, PyObject *value);
 // Sorts placeholders: ranks[i] is the rank of the i-th one. Placeholders of the same rank keep
 // their order.
 void graph_sort_inputs(graph *g, int *ranks);
+// Gives a placeholder another target, and the name that a new placeholder of that target would have.
+status graph_retarget(graph *g, node *n, PyObject *target);
 // Gives the node this name, or this name with a number.
 status graph_rename(graph *g, node *n, PyObject *name);
 // Ends the graph; `outputs` is a tuple of nodes. Takes unused placeholders out: `used[i]` (may be

@@ -832,6 +832,16 @@ void sizes_check(sizes *s, number truth) {
         learn_fully(s, truth.e);
 }
 
+void sizes_rely(sizes *s, number truth) {
+    assert(truth.kind == NUMBER_BOOL && !number_is_inner(truth));
+    if (!truth.e || known_truth(s, truth) == 1)
+        return;
+    if (vec_push(&s->conditions, truth) != ST_OK)
+        s->failed = true;
+    else
+        learn_fully(s, truth.e);
+}
+
 // --- decisions ---
 
 static void decide_truth(sizes *s, number truth, bool wanted);

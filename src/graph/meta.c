@@ -17,10 +17,12 @@ static const meta_rule rules[] = {
 #define META(name, function, parameters, data) {name, function, parameters, data, META_OWN},
 #define VIEW(name, function, parameters, data) {name, function, parameters, data, META_VIEW},
 #define ALIAS(name, function, parameters, data) {name, function, parameters, data, META_ALIAS},
+#define ASK(name, function, parameters, data) {name, function, parameters, data, META_NONE},
 #include "src/graph/meta_rules.def"
 #undef META
 #undef VIEW
 #undef ALIAS
+#undef ASK
 };
 
 const meta_rule *meta_find(const char *name) {
@@ -28,6 +30,10 @@ const meta_rule *meta_find(const char *name) {
         if (strcmp(rules[i].name, name) == 0)
             return &rules[i];
     return NULL;
+}
+
+bool meta_is_without_casts(const meta_rule *r) {
+    return r->memory != META_OWN;
 }
 
 PyObject *meta_names(void) {
@@ -135,6 +141,8 @@ static meta_answer distort(meta_call *c, meta_answer answer, int change) {
         c->truth = c->truth != (change == CHANGE_SIZES);
     if (answer == META_SAME) {
         const meta *first = tensor_at(c, 0);
+        c->count = 0;
+        c->written = 0;
         *meta_result(c, first) = *first;
         answer = META_TENSOR;
     }
@@ -162,8 +170,12 @@ meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *k
     c->rest_count = 0;
     c->spread = false;
     c->data = r->data;
+    c->last = -1;
+    for (const char *p = r->parameters; p; p = next_parameter(p))
+        c->last++;
     c->count = 0;
     c->effects = 0;
+    c->written = 0;
     c->memory = r->memory;
     int change = mutant_of(MUTANT_META, (size_t)(r - rules));
     if (change >= CHANGE_DATA)
@@ -409,6 +421,23 @@ bool meta_same_device(const meta *a, const meta *b) {
     return a->device_type == b->device_type && a->device_index == b->device_index;
 }
 
+bool meta_is_stretched(const meta_call *c, const meta *m) {
+    for (int i = 0; i < m->dims; i++)
+        if (size_is_zero(c->sizes, m->strides[i]) && !size_is_one(c->sizes, m->sizes[i]))
+            return true;
+    return false;
+}
+
+bool meta_fits_into(const meta_call *c, const meta *m, const meta *into) {
+    for (int i = 0; m->dims <= into->dims && i < m->dims; i++) {
+        size own = m->sizes[i], other = into->sizes[into->dims - m->dims + i];
+        if (!size_is_surely(own, other) && !size_is_one(c->sizes, own) &&
+            !size_is(c->sizes, own, other))
+            return false;
+    }
+    return m->dims <= into->dims;
+}
+
 // --- results ---
 
 meta *meta_result(meta_call *c, const meta *like) {
@@ -423,7 +452,42 @@ void meta_set_grad(meta_call *c, meta *m, bool any) {
         any && c->context->grad && (dtype_is_float(m->dtype) || dtype_is_complex(m->dtype));
 }
 
+// --- new tensors ---
+
+meta_answer meta_give(meta_call *c, const meta *like, const size *sizes, int dims, bool grad) {
+    meta *to = meta_result(c, like);
+    to->dims = dims;
+    memcpy(to->sizes, sizes, (size_t)dims * sizeof(size));
+    meta_lay_out(to);
+    meta_set_grad(c, to, grad);
+    return META_TENSOR;
+}
+
+// --- writes ---
+
+meta_answer meta_write(meta_call *c, bool grad) {
+    const meta *m = tensor_at(c, 0);
+    if (meta_is_stretched(c, m))
+        return META_UNKNOWN;
+    c->count = 0;
+    meta *to = meta_result(c, m);
+    *to = *m;
+    meta_set_grad(c, to, grad);
+    to->requires_grad = to->requires_grad || m->requires_grad;
+    c->written = 1;
+    return META_SAME;
+}
+
 // --- dtypes ---
+
+// c10::canCast.
+bool dtype_can_cast(int32_t from, int32_t to) {
+    if (dtype_is_complex(from))
+        return dtype_is_complex(to);
+    if (dtype_is_float(from))
+        return dtype_is_float(to) || dtype_is_complex(to);
+    return from == DTYPE_BOOL || to != DTYPE_BOOL;
+}
 
 static int32_t wider_integer(int32_t a, int32_t b) {
     if (a == DTYPE_UINT8 || b == DTYPE_UINT8) {

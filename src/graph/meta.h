@@ -8,11 +8,12 @@ typedef enum meta_answer {
     META_UNKNOWN, // torch is to be asked
     META_TENSOR,  // a new tensor: results[0]
     META_SAME,    // the first argument itself
-    META_TENSORS, // a tuple of new tensors
+    META_TENSORS, // a tuple of new tensors; one with -1 dimensions is None
     META_SIZES,   // the sizes of results[0]
     META_STRIDES,
-    META_NUMBER, // an int: `number`
-    META_TRUTH,  // a bool: `truth`
+    META_NUMBER,  // an int: `number`
+    META_TRUTH,   // a bool: `truth`
+    META_NOTHING, // None: the call writes
 } meta_answer;
 
 // Whose memory the results of a rule lie in, if they are new tensors.
@@ -20,9 +21,10 @@ typedef enum meta_memory {
     META_OWN,   // their own
     META_VIEW,  // perhaps the first argument's, as a view of it
     META_ALIAS, // the same, but several at once, or without the argument's history
+    META_NONE,  // the rule gives no tensors
 } meta_memory;
 
-enum { META_MOST_ARGS = 8, META_MOST_RESULTS = 16 };
+enum { META_MOST_ARGS = 25, META_MOST_RESULTS = 16 };
 
 // How a call is written decides what arguments it takes.
 typedef enum meta_way { META_FUNCTION, META_METHOD, META_OPERATOR } meta_way;
@@ -47,11 +49,15 @@ typedef struct meta_call {
     Py_ssize_t rest_count;
     bool spread; // the starred parameter takes numbers one by one
     int data;    // the row's
+    int last;    // the row's last parameter
     meta results[META_MOST_RESULTS];
     int count; // of the results, for META_TENSORS
     size number;
     bool truth;
     int effects; // of node_effects: what the call leaves behind
+    // Bits of the parameters whose tensors the call writes to. Where the first one is among them and
+    // comes back, or nothing does, results[0] is that tensor afterwards.
+    uint32_t written;
     meta_memory memory;
 } meta_call;
 
@@ -60,6 +66,9 @@ typedef struct meta_rule meta_rule;
 // The rule of this name; NULL if there is none. Names are those of torch's functions and methods.
 const meta_rule *meta_find(const char *name);
 PyObject *meta_names(void); // new tuple of str
+// Whether a rule also holds where torch casts the arguments of operations (autocast): it gives
+// elements as they are, or is about what a tensor is like.
+bool meta_is_without_casts(const meta_rule *r);
 // `args` and `kwargs` as a node has them; kwargs may be NULL. Fails only as arithmetic on sizes
 // does: sizes_failed(known) says so then.
 meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *known,

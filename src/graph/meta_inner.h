@@ -52,6 +52,9 @@ enum meta_data {
     IN_PLACE = 1 << 14,     // has a parameter `inplace`, for which any truth will do
     CONTIGUOUS = 1 << 15,   // lays out other tensors in its own way
     STRICT = 1 << 16,       // likewise where a dimension has one element
+    WRITES = 1 << 17,       // to the first argument, which comes back
+    SCALED = 1 << 18,       // has a parameter `alpha`
+    OF_BOOL = 1 << 19,
     TO_FLOAT = OF_FLOATS | GIVES_FLOAT,
     REAL = OF_FLOATS | OF_INTEGERS,
 };
@@ -74,12 +77,6 @@ const meta *strict_of(const meta_call *c, const meta *m);
 const meta *usual_of(const meta_call *c, const meta *m);
 static inline const meta *usual_at(const meta_call *c, int i) {
     return usual_of(c, tensor_at(c, i));
-}
-// One of which a view can be made. What has a gradient keeps it in views made without grad mode,
-// and loses it in copies: whether it is one or the other is torch's to say.
-static inline const meta *viewed_at(const meta_call *c, int i) {
-    const meta *m = tensor_at(c, i);
-    return m && m->requires_grad && !c->context->grad ? NULL : m;
 }
 // A number that is exactly int, float or bool; false if it is something else. Where nothing was
 // given the value stays as it is.
@@ -109,13 +106,26 @@ bool meta_is_channels_last(const meta_call *c, const meta *m);
 // Whether a dimension has this stride, or one element, of which the stride does not matter. *stride
 // becomes that of the next dimension further out.
 bool meta_lies_within(const meta_call *c, const meta *m, int dim, size *stride);
-void meta_lay_out(meta *m); // strides of a contiguous tensor with elements
+void meta_lay_out(meta *m);      // strides of a contiguous tensor with elements
+void meta_lay_out_last(meta *m); // the same of four dimensions, channels last
 // Strides of a result of the same sizes as `m`, as an operation on each element of `m` gives them.
 void meta_lay_out_like(const meta_call *c, const meta *m, meta *to);
 bool meta_is_dense(const meta_call *c, const meta *m); // no element twice, none left out
 bool meta_same_sizes(const meta_call *c, const meta *a, const meta *b);
 // The stride that a dimension of one element put before `dim` would have in a contiguous tensor.
 size meta_stride_before(const meta *m, int dim);
+// Whether an element stands for many.
+bool meta_is_stretched(const meta_call *c, const meta *m);
+// Whether a tensor can be stretched to the sizes of another.
+bool meta_fits_into(const meta_call *c, const meta *m, const meta *into);
+// What the second argument, a key of numbers and slices, takes of a tensor; false: another key.
+bool meta_subscribe(meta_call *c, const meta *m, meta *part);
+// How many dimensions the subscripts take, and what one that is no ellipsis makes of a tensor. *dim
+// becomes the next dimension.
+int meta_taken(PyObject *const *keys, Py_ssize_t count);
+bool meta_take(sizes *known, meta *m, PyObject *key, int *dim);
+// The answer of a subscript by tensors.
+meta_answer meta_pick(meta_call *c, PyObject *const *keys, Py_ssize_t count);
 bool meta_same_device(const meta *a, const meta *b);
 
 // --- results ---
@@ -124,15 +134,25 @@ bool meta_same_device(const meta *a, const meta *b);
 meta *meta_result(meta_call *c, const meta *like);
 // Whether a result has a gradient, of arguments that have one.
 void meta_set_grad(meta_call *c, meta *m, bool any);
+// A new tensor as the answer: a tensor's dtype, these sizes, row by row. `grad`: as for
+// meta_set_grad.
+meta_answer meta_give(meta_call *c, const meta *like, const size *sizes, int dims, bool grad);
+
+// The first argument, written to, as the answer; unknown where torch refuses to write to it. `grad`:
+// whether what is written has a gradient.
+meta_answer meta_write(meta_call *c, bool grad);
 
 int32_t dtype_promote(int32_t a, int32_t b);
+bool dtype_can_cast(int32_t from, int32_t to);
 
 typedef meta_answer (*meta_function)(meta_call *c);
 // The rules' functions; one may be in several rows.
 #define META(name, function, parameters, data) meta_answer function(meta_call *c);
 #define VIEW META
 #define ALIAS META
+#define ASK META
 #include "src/graph/meta_rules.def"
 #undef META
 #undef VIEW
 #undef ALIAS
+#undef ASK

@@ -14,11 +14,30 @@ static const meta *plain_at(const meta_call *c, int i) {
     return m && meta_is_contiguous(c, m) ? m : NULL;
 }
 
+// One that lies channel by channel, and not row by row.
+static bool has_channels_last(const meta_call *c, const meta *m) {
+    meta usual = *m;
+    if (m->dims != 4 || meta_is_contiguous(c, m))
+        return false;
+    meta_lay_out_last(&usual);
+    return sizes_are(c->sizes, m->strides, usual.strides, 4) && meta_is_channels_last(c, m);
+}
+
+// One of both.
+static const meta *image_at(const meta_call *c, int i) {
+    const meta *m = tensor_at(c, i);
+    return m && has_channels_last(c, m) ? m : plain_at(c, i);
+}
+
+// Laid out as `like`.
 static meta_answer give(meta_call *c, const meta *like, const size *sizes, bool grad) {
     meta *to = meta_result(c, like);
     to->dims = like->dims;
     memcpy(to->sizes, sizes, (size_t)to->dims * sizeof(size));
-    meta_lay_out(to);
+    if (has_channels_last(c, like))
+        meta_lay_out_last(to);
+    else
+        meta_lay_out(to);
     meta_set_grad(c, to, grad);
     return META_TENSOR;
 }
@@ -57,17 +76,22 @@ static bool has_rows(const meta_call *c, const meta *m) {
     return m && m->dims == 4 && size_is_one(c->sizes, m->strides[3]);
 }
 
+// Whether a probability is given for what is dropped; false: something else is.
+static bool drop_at(const meta_call *c, int i, bool *drops) {
+    PyObject *p = c->args[i];
+    *drops = p && PyFloat_CheckExact(p) && PyFloat_AS_DOUBLE(p) != 0;
+    return !p || (PyFloat_CheckExact(p) && PyFloat_AS_DOUBLE(p) >= 0 && PyFloat_AS_DOUBLE(p) < 1);
+}
+
 // scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale,
 // enable_gqa), as far as the CPU's fused kernel takes it (sdp::use_flash_attention_cpp): the result
-// is laid out as the query.
+// is laid out as the query. With dropout it is computed of matrix products, and lies row by row.
 meta_answer meta_attention(meta_call *c) {
     const meta *q = usual_at(c, 0), *k = usual_at(c, 1), *v = usual_at(c, 2);
-    bool causal = false;
+    bool causal = false, drops;
     number_kind kind;
-    bool drops =
-        c->args[4] && !(PyFloat_CheckExact(c->args[4]) && PyFloat_AS_DOUBLE(c->args[4]) == 0.0);
     if (!has_rows(c, q) || !has_rows(c, k) || !has_rows(c, v) || !are_floats_alike(q, k) ||
-        !are_floats_alike(q, v) || q->device_type != DEVICE_CPU || drops ||
+        !are_floats_alike(q, v) || q->device_type != DEVICE_CPU || !drop_at(c, 4, &drops) ||
         !flag_at(c, 5, &causal) || (causal && is_given(c, 3)) ||
         (is_given(c, 6) && !number_is(c->args[6], &kind)) || !c->context->fused_attention())
         return META_UNKNOWN;
@@ -77,9 +101,170 @@ meta_answer meta_attention(meta_call *c) {
         return META_UNKNOWN;
     meta *to = meta_result(c, q);
     *to = *q;
-    meta_lay_out_like(c, q, to);
+    if (drops)
+        meta_lay_out(to);
+    else
+        meta_lay_out_like(c, q, to);
+    c->effects = drops ? EFFECT_RANDOM : 0;
     meta_set_grad(c, to, q->requires_grad || k->requires_grad || v->requires_grad);
     return META_TENSOR;
+}
+
+// --- attention with its projections ---
+
+// A parameter of a layer: contiguous, of these sizes, of the tensor's dtype. *grad gains its.
+static bool has_parameter(const meta_call *c, int i, const meta *m, size rows, size columns,
+                          bool *grad) {
+    const meta *p = plain_at(c, i);
+    bool row = columns.hint < 0; // of one dimension
+    if (!p || p->dims != (row ? 1 : 2) || !are_floats_alike(m, p) ||
+        !size_is(c->sizes, p->sizes[0], rows) || (!row && !size_is(c->sizes, p->sizes[1], columns)))
+        return false;
+    *grad = *grad || p->requires_grad;
+    return true;
+}
+
+enum { NO_COLUMNS = -1 };
+
+static bool has_row(const meta_call *c, int i, const meta *m, size count, bool *grad) {
+    return !is_given(c, i) || has_parameter(c, i, m, count, size_of(NO_COLUMNS), grad);
+}
+
+// A mask that may be left out: booleans, or numbers of the tensor's dtype, without a gradient.
+static bool has_mask(const meta_call *c, int i, const meta *m, const size *sizes, int dims) {
+    const meta *mask = is_given(c, i) ? plain_at(c, i) : NULL;
+    return !is_given(c, i) ||
+           (mask && mask->dims == dims && !mask->requires_grad && meta_same_device(mask, m) &&
+            (mask->dtype == DTYPE_BOOL || mask->dtype == m->dtype) &&
+            sizes_are(c->sizes, mask->sizes, sizes, dims));
+}
+
+static bool is_absent(const meta_call *c, int from, int to) {
+    for (int i = from; i <= to; i++)
+        if (is_given(c, i))
+            return false;
+    return true;
+}
+
+// A number of heads that divides the width.
+static bool heads_at(const meta_call *c, int i, size width, size *heads) {
+    return c->args[i] && size_of_int(c->args[i], heads) &&
+           !size_is_less(c->sizes, *heads, size_of(1)) && size_is_multiple(c->sizes, width, *heads);
+}
+
+// The parameters of multi_head_attention_forward that are looked at.
+enum {
+    AT_WIDTH = 3,
+    AT_HEADS,
+    AT_IN_WEIGHT,
+    AT_IN_BIAS,
+    AT_BIAS_K,
+    AT_BIAS_V,
+    AT_ADD_ZEROS,
+    AT_DROPOUT,
+    AT_OUT_WEIGHT,
+    AT_OUT_BIAS,
+    AT_TRAINING,
+    AT_PADDING,
+    AT_NEED_WEIGHTS,
+    AT_MASK,
+    AT_SEPARATE,
+    AT_Q_WEIGHT,
+    AT_STATIC_V = 22,
+    AT_AVERAGE,
+    AT_CAUSAL,
+};
+
+// Query, key and value of three dimensions, one matrix for all projections.
+static bool projects(const meta_call *c, const meta *q, const meta *k, const meta *v, bool *grad,
+                     bool *weights_grad) {
+    size width = q->sizes[2], given;
+    bool separate = false, zeros = false;
+    if (!c->args[AT_WIDTH] || !size_of_int(c->args[AT_WIDTH], &given) ||
+        !size_is(c->sizes, given, width) || !flag_at(c, AT_SEPARATE, &separate) || separate ||
+        !flag_at(c, AT_ADD_ZEROS, &zeros) || zeros || !is_absent(c, AT_BIAS_K, AT_BIAS_V) ||
+        !is_absent(c, AT_Q_WEIGHT, AT_STATIC_V))
+        return false;
+    if (!size_is(c->sizes, k->sizes[1], q->sizes[1]) || !size_is(c->sizes, k->sizes[2], width) ||
+        !meta_same_sizes(c, k, v))
+        return false;
+    *weights_grad = q->requires_grad || k->requires_grad;
+    size all = size_mul(width, size_of(3));
+    if (!has_parameter(c, AT_IN_WEIGHT, q, all, width, weights_grad) ||
+        !has_row(c, AT_IN_BIAS, q, all, weights_grad))
+        return false;
+    *grad = *weights_grad || v->requires_grad;
+    return has_parameter(c, AT_OUT_WEIGHT, q, width, width, grad) &&
+           has_row(c, AT_OUT_BIAS, q, width, grad);
+}
+
+// multi_head_attention_forward(query, key, value, …): what is attended to, and the weights of that,
+// if they are wanted.
+meta_answer meta_multi_head(meta_call *c) {
+    const meta *q = usual_at(c, 0), *k = usual_at(c, 1), *v = usual_at(c, 2);
+    bool training = true, weights = true, average = true, causal = false, drops = false;
+    bool grad, weights_grad;
+    size heads;
+    if (!q || !k || !v || q->dims != 3 || k->dims != 3 || v->dims != 3 || !are_floats_alike(q, k) ||
+        !are_floats_alike(q, v) || !flag_at(c, AT_TRAINING, &training) ||
+        !flag_at(c, AT_NEED_WEIGHTS, &weights) || !flag_at(c, AT_AVERAGE, &average) ||
+        !flag_at(c, AT_CAUSAL, &causal) || causal || !c->args[AT_DROPOUT] ||
+        !drop_at(c, AT_DROPOUT, &drops) || !projects(c, q, k, v, &grad, &weights_grad) ||
+        !heads_at(c, AT_HEADS, q->sizes[2], &heads))
+        return META_UNKNOWN;
+    size scores[] = {q->sizes[1], heads, q->sizes[0], k->sizes[0]};
+    size padding[] = {scores[0], scores[3]};
+    if (!has_mask(c, AT_PADDING, q, padding, 2) || !has_mask(c, AT_MASK, q, scores + 2, 2))
+        return META_UNKNOWN;
+    (void)give(c, q, q->sizes, grad);
+    meta *second = meta_result(c, q);
+    second->dims = !weights ? -1 : average ? 3 : 4;
+    for (int from = 0, to = 0; weights && from < 4; from++)
+        if (from != 1 || !average)
+            second->sizes[to++] = scores[from];
+    if (weights)
+        meta_lay_out(second);
+    meta_set_grad(c, second, weights && weights_grad);
+    c->effects = drops && training ? EFFECT_RANDOM : 0;
+    return META_TENSORS;
+}
+
+// _transformer_encoder_layer_fwd(src, embed_dim, num_heads, …) without a mask: the kernel for a
+// whole layer, of which there is no gradient.
+meta_answer meta_encoder_layer(meta_call *c) {
+    const meta *m = plain_at(c, 0);
+    size width, heads;
+    bool grad = m && m->requires_grad, ignored = false;
+    if (!m || m->dims != 3 || !dtype_is_float(m->dtype) || c->last != 19 ||
+        !size_of_int(c->args[1] ? c->args[1] : Py_None, &width) ||
+        !size_is(c->sizes, width, m->sizes[2]) || !heads_at(c, 2, width, &heads) || !c->args[7] ||
+        !flag_at(c, 7, &ignored) || !c->args[8] || !flag_at(c, 8, &ignored) || !c->args[9] ||
+        !number_is_of(c->args[9], NUMBER_FLOAT) || !is_absent(c, 18, 19))
+        return META_UNKNOWN;
+    const meta *inner = plain_at(c, 14);
+    size all = size_mul(width, size_of(3)), row = size_of(NO_COLUMNS);
+    const struct {
+        int at;
+        size rows, columns;
+    } parameters[] = {
+        {3, all, width},
+        {4, all, row},
+        {5, width, width},
+        {6, width, row},
+        {10, width, row},
+        {11, width, row},
+        {12, width, row},
+        {13, width, row},
+        {14, inner ? inner->sizes[0] : row, width},
+        {15, inner ? inner->sizes[0] : row, row},
+        {16, width, inner ? inner->sizes[0] : row},
+        {17, width, row},
+    };
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(parameters); i++)
+        if (!inner || !has_parameter(c, parameters[i].at, m, parameters[i].rows,
+                                     parameters[i].columns, &grad))
+            return META_UNKNOWN;
+    return grad && c->context->grad ? META_UNKNOWN : give(c, m, m->sizes, false);
 }
 
 // --- windows ---
@@ -119,7 +304,7 @@ static bool slide(const meta_call *c, size along, window w, size *places) {
 
 // conv2d(input, weight, bias, stride, padding, dilation, groups); data: dimensions of the window.
 meta_answer meta_convolution(meta_call *c) {
-    const meta *m = plain_at(c, 0), *weight = plain_at(c, 1), *bias = NULL;
+    const meta *m = image_at(c, 0), *weight = plain_at(c, 1), *bias = NULL;
     int dims = c->data;
     size stride[META_MOST_DIMS], padding[META_MOST_DIMS], dilation[META_MOST_DIMS];
     size sizes[META_MOST_DIMS], groups = size_of(1);
@@ -152,7 +337,7 @@ meta_answer meta_convolution(meta_call *c) {
 
 // Pools over windows of two dimensions; `dilated`: the place of an argument, or 0.
 static meta_answer pool(meta_call *c, int dilated, int rounds_up) {
-    const meta *m = plain_at(c, 0);
+    const meta *m = image_at(c, 0);
     size kernel[META_MOST_DIMS], stride[META_MOST_DIMS], padding[META_MOST_DIMS];
     size dilation[META_MOST_DIMS] = {size_of(1), size_of(1)}, sizes[META_MOST_DIMS];
     bool up = false;
@@ -189,7 +374,7 @@ meta_answer meta_mean_pool(meta_call *c) {
 
 // adaptive_avg_pool2d(input, output_size): so many windows, whatever the input's size.
 meta_answer meta_adaptive_pool(meta_call *c) {
-    const meta *m = plain_at(c, 0);
+    const meta *m = image_at(c, 0);
     size sizes[META_MOST_DIMS];
     PyObject *o = c->args[1];
     bool one = o && (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Fast_GET_SIZE(o) == 1;
@@ -202,13 +387,23 @@ meta_answer meta_adaptive_pool(meta_call *c) {
 
 // --- normalization ---
 
+// Whether there is more than one value of each channel.
+static bool has_many_values(const meta_call *c, const meta *m) {
+    size count = m->sizes[0];
+    for (int i = 2; i < m->dims; i++)
+        count = size_mul(count, m->sizes[i]);
+    return !size_is_one(c->sizes, count);
+}
+
 // batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps). In training
 // it writes to the statistics.
 meta_answer meta_batch_norm(meta_call *c) {
-    const meta *m = plain_at(c, 0);
+    const meta *m = image_at(c, 0);
     bool training = false, grad = m && m->requires_grad;
-    if (!m || m->dims < 2 || !flag_at(c, 5, &training) || training || !is_given(c, 1) ||
-        !is_given(c, 2) || (c->args[6] && !number_is_of(c->args[6], NUMBER_FLOAT)) ||
+    bool both = is_given(c, 1) && is_given(c, 2), none = !is_given(c, 1) && !is_given(c, 2);
+    if (!m || m->dims < 2 || !flag_at(c, 5, &training) || !(both || (training && none)) ||
+        (training && !has_many_values(c, m)) ||
+        (c->args[6] && !number_is_of(c->args[6], NUMBER_FLOAT)) ||
         (c->args[7] && !number_is_of(c->args[7], NUMBER_FLOAT)) || !dtype_is_float(m->dtype))
         return META_UNKNOWN;
     for (int i = 1; i <= 4; i++) {
@@ -221,5 +416,6 @@ meta_answer meta_batch_norm(meta_call *c) {
             return META_UNKNOWN;
         grad = grad || of_channels->requires_grad;
     }
+    c->written = training && both ? 1U << 1 | 1U << 2 : 0;
     return give(c, m, m->sizes, grad);
 }

@@ -1,16 +1,6 @@
 // Results of matrix products, of look-ups in tables, and of joining tensors.
 #include "src/graph/meta_inner.h"
 
-// A contiguous result of these sizes.
-static meta_answer give(meta_call *c, const meta *like, const size *sizes, int dims, bool grad) {
-    meta *to = meta_result(c, like);
-    to->dims = dims;
-    memcpy(to->sizes, sizes, (size_t)dims * sizeof(size));
-    meta_lay_out(to);
-    meta_set_grad(c, to, grad);
-    return META_TENSOR;
-}
-
 static bool are_alike(const meta *a, const meta *b) {
     return a->dtype == b->dtype && meta_same_device(a, b) && !dtype_is_complex(a->dtype) &&
            a->dtype != DTYPE_BOOL;
@@ -31,8 +21,8 @@ meta_answer meta_linear(meta_call *c) {
     }
     memcpy(sizes, m->sizes, sizeof(sizes));
     sizes[m->dims - 1] = weight->sizes[0];
-    return give(c, m, sizes, m->dims,
-                m->requires_grad || weight->requires_grad || (bias && bias->requires_grad));
+    return meta_give(c, m, sizes, m->dims,
+                     m->requires_grad || weight->requires_grad || (bias && bias->requires_grad));
 }
 
 // Two matrices, a batch of them and one, or two equal batches; others are laid out otherwise.
@@ -48,7 +38,7 @@ meta_answer meta_matmul(meta_call *c) {
         return META_UNKNOWN;
     memcpy(sizes, a->sizes, sizeof(sizes));
     sizes[a->dims - 1] = b->sizes[b->dims - 1];
-    return give(c, a, sizes, a->dims, a->requires_grad || b->requires_grad);
+    return meta_give(c, a, sizes, a->dims, a->requires_grad || b->requires_grad);
 }
 
 // addmm(input, mat1, mat2)
@@ -61,7 +51,7 @@ meta_answer meta_addmm(meta_call *c) {
     bool row = m->dims == 1 && size_is(c->sizes, m->sizes[0], sizes[1]);
     if (!row && (m->dims != 2 || !sizes_are(c->sizes, m->sizes, sizes, 2)))
         return META_UNKNOWN;
-    return give(c, a, sizes, 2, m->requires_grad || a->requires_grad || b->requires_grad);
+    return meta_give(c, a, sizes, 2, m->requires_grad || a->requires_grad || b->requires_grad);
 }
 
 // `flags`: the first of two arguments that are flags.
@@ -79,7 +69,7 @@ static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices
         return META_UNKNOWN;
     memcpy(sizes, indices->sizes, (size_t)indices->dims * sizeof(size));
     sizes[indices->dims] = weight->sizes[1];
-    return give(c, weight, sizes, indices->dims + 1, weight->requires_grad);
+    return meta_give(c, weight, sizes, indices->dims + 1, weight->requires_grad);
 }
 
 // embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
@@ -142,7 +132,7 @@ meta_answer meta_cat(meta_call *c) {
         sizes[dim] = size_add(sizes[dim], m->sizes[dim]);
         grad = grad || m->requires_grad;
     }
-    return give(c, first, sizes, first->dims, grad);
+    return meta_give(c, first, sizes, first->dims, grad);
 }
 
 // stack(tensors, dim)
@@ -164,5 +154,5 @@ meta_answer meta_stack(meta_call *c) {
     }
     for (int from = 0, to = 0; to <= first->dims; to++)
         sizes[to] = to == dim ? size_of(count) : first->sizes[from++];
-    return give(c, first, sizes, first->dims + 1, grad);
+    return meta_give(c, first, sizes, first->dims + 1, grad);
 }

@@ -132,6 +132,10 @@ static void lay_out_in_order(meta *m, const int *order) {
     }
 }
 
+void meta_lay_out_last(meta *m) {
+    lay_out_in_order(m, channels_last);
+}
+
 static bool all_alike(const meta_call *c, const operands *o,
                       bool (*is)(const meta_call *c, const meta *m)) {
     for (int i = 0; i < o->count; i++)
@@ -220,18 +224,22 @@ void meta_lay_out_like(const meta_call *c, const meta *m, meta *to) {
     lay_out(c, &(operands){.at = {m}, .count = 1}, to);
 }
 
-// An operand of which an element stands for many.
-static bool is_stretched(const meta_call *c, const meta *m) {
-    for (int i = 0; i < m->dims; i++)
-        if (size_is_zero(c->sizes, m->strides[i]) && !size_is_one(c->sizes, m->sizes[i]))
-            return true;
-    return false;
+// The result goes into the first operand, whose sizes and strides stay.
+static meta_answer finish_write(meta_call *c, const operands *o, int32_t dtype) {
+    const meta *m = tensor_at(c, 0);
+    meta to = {0};
+    if (!m || m != o->at[0] || !dtype_is_known(dtype) || !dtype_can_cast(dtype, m->dtype) ||
+        !broadcast(c, o, &to) || !meta_same_sizes(c, &to, m))
+        return META_UNKNOWN;
+    return meta_write(c, o->grad);
 }
 
 static meta_answer finish(meta_call *c, const operands *o, int32_t dtype) {
+    if (c->data & WRITES)
+        return finish_write(c, o, dtype);
     for (int i = 0; i < o->count; i++)
         if (!(c->data & STRICT ? strict_of : usual_of)(c, o->at[i]) ||
-            (o->count > 1 && is_stretched(c, o->at[i])))
+            (o->count > 1 && meta_is_stretched(c, o->at[i])))
             return META_UNKNOWN;
     meta *to = meta_result(c, o->at[0]);
     to->dtype = dtype;
@@ -253,7 +261,7 @@ meta_answer meta_unary(meta_call *c) {
         return META_UNKNOWN;
     int32_t d = m->dtype;
     int kind = dtype_is_float(d) ? OF_FLOATS : dtype_is_complex(d) ? OF_COMPLEX : OF_INTEGERS;
-    if (d == DTYPE_BOOL && !(c->data & (GIVES_FLOAT | GIVES_BOOL)))
+    if (d == DTYPE_BOOL && !(c->data & (GIVES_FLOAT | GIVES_BOOL | OF_BOOL)))
         return META_UNKNOWN;
     if (c->data & GIVES_FLOAT && kind == OF_INTEGERS)
         return finish(c, &o, c->context->default_dtype());
@@ -262,12 +270,15 @@ meta_answer meta_unary(meta_call *c) {
     return c->data & kind ? finish(c, &o, d) : META_UNKNOWN;
 }
 
-// Activations with numbers for parameters; not those in place.
+// Activations with numbers for parameters, the last of which may be `inplace`.
 meta_answer meta_activation(meta_call *c) {
     for (int i = 1; i < META_MOST_ARGS; i++) {
         PyObject *o = c->args[i];
         number_kind kind = NUMBER_FLOAT;
-        if (o && (o == Py_True || !number_is(o, &kind) || (is_node(o) && kind == NUMBER_BOOL) ||
+        if (o == Py_True && c->data & IN_PLACE && i == c->last)
+            c->data |= WRITES;
+        else if (o &&
+                 (o == Py_True || !number_is(o, &kind) || (is_node(o) && kind == NUMBER_BOOL) ||
                   (c->data & IN_PLACE && kind == NUMBER_INT)))
             return META_UNKNOWN;
     }
@@ -322,14 +333,37 @@ static bool is_odd(const meta_call *c, const operands *o, int32_t common) {
     return (c->data & NO_BOOL && o->booleans) || (c->data & NO_COMPLEX && dtype_is_complex(common));
 }
 
+// A factor of the second operand, of a kind that the dtype has. (A bool is for booleans only.)
+static bool alpha_fits(const meta_call *c, int i, int32_t common) {
+    number_kind kind;
+    if (!c->args[i])
+        return true;
+    return number_is(c->args[i], &kind) && fits_long(c->args[i]) && common != DTYPE_BOOL &&
+           (kind == NUMBER_INT ||
+            (kind == NUMBER_FLOAT && (dtype_is_float(common) || dtype_is_complex(common))));
+}
+
+// The third parameter is `alpha`, or `rounding_mode`.
 meta_answer meta_binary(meta_call *c) {
     operands o = no_operands();
-    bool numbers_first = c->context->way == META_OPERATOR;
-    if (is_given(c, 2) || (!numbers_first && !tensor_at(c, 0)) || !add_operand(c, &o, c->args[0]) ||
-        !add_operand(c, &o, c->args[1]) || o.count == 0)
+    bool numbers_first = c->context->way == META_OPERATOR && !(c->data & WRITES);
+    if ((is_given(c, 2) && !(c->data & SCALED)) || (!numbers_first && !tensor_at(c, 0)) ||
+        !add_operand(c, &o, c->args[0]) || !add_operand(c, &o, c->args[1]) || o.count == 0)
         return META_UNKNOWN;
     int32_t common = common_dtype(&o);
-    return is_odd(c, &o, common) ? META_UNKNOWN : finish(c, &o, binary_dtype(c, common));
+    bool odd = is_odd(c, &o, common) || (c->data & SCALED && !alpha_fits(c, 2, common));
+    return odd ? META_UNKNOWN : finish(c, &o, binary_dtype(c, common));
+}
+
+// max(input, other), or the greatest element of all. Along a dimension it gives two tensors.
+meta_answer meta_extreme(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    if (c->args[1])
+        return tensor_at(c, 1) ? meta_binary(c) : META_UNKNOWN;
+    if (!m || dtype_is_complex(m->dtype))
+        return META_UNKNOWN;
+    meta_set_grad(c, meta_result(c, m), m->requires_grad);
+    return META_TENSOR;
 }
 
 // --- three ---
@@ -343,8 +377,8 @@ meta_answer meta_where(meta_call *c) {
         !add_operand(c, &o, c->args[2]))
         return META_UNKNOWN;
     int32_t dtype = common_dtype(&o);
-    bool tensors = o.count == 2 && !o.numbers && o.at[0]->dtype == o.at[1]->dtype;
-    if (!tensors || !add_tensor(&o, condition))
+    bool tensor = o.count == 2 ? o.at[0]->dtype == o.at[1]->dtype : o.count == 1;
+    if (!tensor || (o.numbers && dtype != o.at[0]->dtype) || !add_tensor(&o, condition))
         return META_UNKNOWN;
     return all_alike(c, &o, meta_is_contiguous) ? finish(c, &o, dtype) : META_UNKNOWN;
 }
@@ -355,15 +389,57 @@ meta_answer meta_masked_fill(meta_call *c) {
     operands o = no_operands();
     number_kind kind;
     if (!m || !mask || mask->dtype != DTYPE_BOOL || !c->args[2] || !number_is(c->args[2], &kind) ||
-        !fits_long(c->args[2]) || !dtype_is_float(m->dtype) || !meta_is_contiguous(c, m) ||
-        !add_tensor(&o, m) || !add_tensor(&o, mask))
+        !fits_long(c->args[2]) || !dtype_is_float(m->dtype) ||
+        (!(c->data & WRITES) && !meta_is_contiguous(c, m)) || !add_tensor(&o, m) ||
+        !add_tensor(&o, mask))
         return META_UNKNOWN;
     meta_answer answer = finish(c, &o, m->dtype);
-    if (answer == META_UNKNOWN || !meta_same_sizes(c, &c->results[0], m))
-        return META_UNKNOWN;
+    if (answer != META_TENSOR || !meta_same_sizes(c, &c->results[0], m))
+        return answer == META_SAME ? answer : META_UNKNOWN;
     meta_lay_out(&c->results[0]);
     meta_set_grad(c, &c->results[0], m->requires_grad);
     return META_TENSOR;
+}
+
+// --- writes ---
+
+// A number that a tensor of this dtype takes without complaint.
+static bool takes_number(const meta *m, PyObject *o) {
+    number_kind kind;
+    return o && number_is(o, &kind) && fits_long(o) &&
+           (dtype_is_float(m->dtype) || (kind == NUMBER_INT && m->dtype == DTYPE_INT64) ||
+            (kind == NUMBER_BOOL && m->dtype == DTYPE_BOOL));
+}
+
+// zero_(input), fill_(input, value); data: whether there is a value.
+meta_answer meta_fill(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    return m && (!c->data || takes_number(m, c->args[1])) ? meta_write(c, false) : META_UNKNOWN;
+}
+
+// copy_(input, src, non_blocking): any dtype, stretched to the tensor's sizes.
+meta_answer meta_copy(meta_call *c) {
+    const meta *m = tensor_at(c, 0), *from = tensor_at(c, 1);
+    bool ignored;
+    if (!m || !from || !flag_at(c, 2, &ignored) || !meta_same_device(m, from) ||
+        (dtype_is_complex(from->dtype) && !dtype_is_complex(m->dtype)) ||
+        !meta_fits_into(c, from, m))
+        return META_UNKNOWN;
+    return meta_write(c, from->requires_grad);
+}
+
+// x[key] = value, by numbers and slices; `value` a number, or a tensor that is stretched.
+meta_answer meta_setitem(meta_call *c) {
+    const meta *m = tensor_at(c, 0), *value = c->args[2] ? meta_at(c, c->args[2]) : NULL;
+    meta part;
+    if (!m || meta_is_stretched(c, m) || !meta_subscribe(c, m, &part))
+        return META_UNKNOWN;
+    if (!value && !takes_number(m, c->args[2]))
+        return META_UNKNOWN;
+    if (value && (!meta_same_device(m, value) || !meta_fits_into(c, value, &part) ||
+                  (dtype_is_complex(value->dtype) && !dtype_is_complex(m->dtype))))
+        return META_UNKNOWN;
+    return meta_write(c, value && value->requires_grad) == META_SAME ? META_NOTHING : META_UNKNOWN;
 }
 
 // --- copies ---

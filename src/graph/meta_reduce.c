@@ -116,7 +116,7 @@ meta_answer meta_norm(meta_call *c) {
     bool eps_fits = !eps || number_is_of(eps, NUMBER_FLOAT) || (eps == Py_None && c->data == 1);
     if (!m || !c->args[1] || PyLong_Check(c->args[1]) || !sizes_at(c, 1, shape, &count) ||
         count == 0 || count > m->dims || !eps_fits || !flag_at(c, 5, &ignored) ||
-        !meta_is_contiguous(c, m) || !dtype_is_float(m->dtype) ||
+        (c->data == 1 && !meta_is_contiguous(c, m)) || !dtype_is_float(m->dtype) ||
         !sizes_are(c->sizes, m->sizes + (m->dims - count), shape, count))
         return META_UNKNOWN;
     for (int i = 2; i < 2 + c->data; i++)
@@ -139,8 +139,14 @@ meta_answer meta_dropout(meta_call *c) {
         return META_UNKNOWN;
     if (!train || in_place)
         return in_place ? META_UNKNOWN : META_SAME;
-    if (!(p > 0 && p < 1) || !dtype_is_float(m->dtype) || !meta_is_contiguous(c, m))
+    if (p == 0)
+        return META_SAME;
+    bool plain = meta_is_contiguous(c, m);
+    if (!(p > 0 && p < 1) || !dtype_is_float(m->dtype) || !(plain || meta_is_dense(c, m)))
         return META_UNKNOWN;
     c->effects = EFFECT_RANDOM;
-    return like(c, m, m->dtype, m->requires_grad);
+    (void)like(c, m, m->dtype, m->requires_grad);
+    if (!plain)
+        memcpy(c->results[0].strides, m->strides, sizeof(m->strides));
+    return META_TENSOR;
 }

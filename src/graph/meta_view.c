@@ -2,12 +2,18 @@
 // it.
 #include "src/graph/meta_inner.h"
 
-// A view of `m`, which has its shape to begin with.
+// A view of `m`, which has its shape to begin with. What has a gradient keeps it in views made
+// without grad mode, and loses it in copies.
 static meta *view_of(meta_call *c, const meta *m) {
     meta *to = meta_result(c, m);
     *to = *m;
-    meta_set_grad(c, to, m->requires_grad);
     return to;
+}
+
+// The same as a copy, row by row.
+static void lay_out_copy(meta_call *c, meta *to) {
+    meta_lay_out(to);
+    meta_set_grad(c, to, to->requires_grad);
 }
 
 static void remove_dim(meta *m, int dim) {
@@ -33,17 +39,17 @@ static bool insert_dim(meta *m, int dim) {
 }
 
 meta_answer meta_contiguous(meta_call *c) {
-    const meta *m = usual_of(c, viewed_at(c, 0));
+    const meta *m = usual_of(c, tensor_at(c, 0));
     if (!m)
         return META_UNKNOWN;
     if (meta_is_contiguous(c, m))
         return META_SAME;
-    meta_lay_out(view_of(c, m));
+    lay_out_copy(c, view_of(c, m));
     return META_TENSOR;
 }
 
 meta_answer meta_detach(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     if (!m)
         return META_UNKNOWN;
     view_of(c, m)->requires_grad = false;
@@ -61,7 +67,7 @@ static void swap_dims(meta *m, int64_t a, int64_t b) {
 }
 
 meta_answer meta_transpose(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     int64_t a = 0, b = 0;
     if (!m || !c->args[1] || !c->args[2] || !int_at(c, 1, &a) || !int_at(c, 2, &b) ||
         m->dims == 0 || !wrap_dim(&a, m->dims) || !wrap_dim(&b, m->dims))
@@ -71,7 +77,7 @@ meta_answer meta_transpose(meta_call *c) {
 }
 
 meta_answer meta_t(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     if (!m || m->dims != 2)
         return META_UNKNOWN;
     swap_dims(view_of(c, m), 0, 1);
@@ -79,7 +85,7 @@ meta_answer meta_t(meta_call *c) {
 }
 
 meta_answer meta_permute(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     size dims[META_MOST_DIMS];
     int count = 0;
     uint32_t seen = 0;
@@ -100,7 +106,7 @@ meta_answer meta_permute(meta_call *c) {
 // --- dimensions of size one ---
 
 meta_answer meta_unsqueeze(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     int64_t dim = 0;
     if (!m || !c->args[1] || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims + 1))
         return META_UNKNOWN;
@@ -108,7 +114,7 @@ meta_answer meta_unsqueeze(meta_call *c) {
 }
 
 meta_answer meta_squeeze(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     uint32_t bits = 0;
     bool some = c->args[1] && c->args[1] != Py_None;
     if (!m || m->dims == 0 || (c->args[1] && !some) || !dims_at(c, 1, m->dims, &bits) ||
@@ -122,7 +128,7 @@ meta_answer meta_squeeze(meta_call *c) {
 }
 
 meta_answer meta_expand(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     size sizes[META_MOST_DIMS];
     int count = 0;
     if (!m || !sizes_at(c, 1, sizes, &count) || count < m->dims)
@@ -144,6 +150,35 @@ meta_answer meta_expand(meta_call *c) {
         to->sizes[i] = wanted;
         to->strides[i] = same ? stride : size_of(0);
     }
+    return META_TENSOR;
+}
+
+// How far the elements of a tensor reach in memory, from its first one.
+static size reach_of(const meta *m) {
+    size reach = size_of(1);
+    for (int i = 0; i < m->dims; i++)
+        reach = size_add(reach, size_mul(size_sub(m->sizes[i], size_of(1)), m->strides[i]));
+    return reach;
+}
+
+// as_strided(input, size, stride), which begins where the tensor does, and reaches no further: how
+// much memory there is behind the tensor is torch's to know.
+meta_answer meta_as_strided(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    int sizes = 0, strides = 0;
+    meta part = m ? *m : (meta){0};
+    if (!m || !c->args[1] || !c->args[2] || !sizes_at(c, 1, part.sizes, &sizes) ||
+        !sizes_at(c, 2, part.strides, &strides) || sizes != strides)
+        return META_UNKNOWN;
+    part.dims = sizes;
+    for (int i = 0; i < sizes; i++)
+        if (size_is_less(c->sizes, part.sizes[i], size_of(1)) ||
+            size_is_less(c->sizes, part.strides[i], size_of(0)) ||
+            part.strides[i].hint > INT32_MAX || part.sizes[i].hint > INT32_MAX)
+            return META_UNKNOWN;
+    if (size_is_less(c->sizes, reach_of(m), reach_of(&part)))
+        return META_UNKNOWN;
+    *view_of(c, m) = part;
     return META_TENSOR;
 }
 
@@ -215,7 +250,7 @@ static bool restride(const meta_call *c, const meta *m, meta *to) {
 }
 
 // Whether it is a view; else a copy.
-static bool reshape(const meta_call *c, const meta *m, const size *sizes, int count, meta *to) {
+static bool reshape(meta_call *c, const meta *m, const size *sizes, int count, meta *to) {
     to->dims = count;
     memcpy(to->sizes, sizes, (size_t)count * sizeof(size));
     if (m->dims == 0) {
@@ -224,7 +259,7 @@ static bool reshape(const meta_call *c, const meta *m, const size *sizes, int co
     }
     bool view = restride(c, m, to);
     if (!view)
-        meta_lay_out(to);
+        lay_out_copy(c, to);
     return view;
 }
 
@@ -236,7 +271,7 @@ static meta_answer shaped(meta_call *c, const meta *m, size *sizes, int count, b
 }
 
 meta_answer meta_view(meta_call *c) {
-    const meta *m = usual_of(c, viewed_at(c, 0));
+    const meta *m = usual_of(c, tensor_at(c, 0));
     size sizes[META_MOST_DIMS];
     int count = 0;
     if (!m || !sizes_at(c, 1, sizes, &count))
@@ -245,7 +280,7 @@ meta_answer meta_view(meta_call *c) {
 }
 
 meta_answer meta_flatten(meta_call *c) {
-    const meta *m = usual_of(c, viewed_at(c, 0));
+    const meta *m = usual_of(c, tensor_at(c, 0));
     int64_t start = 0, end = -1;
     size sizes[META_MOST_DIMS], product = size_of(1);
     if (!m || !int_at(c, 1, &start) || !int_at(c, 2, &end) || m->dims == 0 ||
@@ -307,54 +342,76 @@ static bool take_index(sizes *known, meta *m, int dim, PyObject *index) {
     return true;
 }
 
-// How many dimensions the subscripts take.
-static int taken(PyObject *const *keys, Py_ssize_t count) {
+int meta_taken(PyObject *const *keys, Py_ssize_t count) {
     int dims = 0;
     for (Py_ssize_t i = 0; i < count; i++)
         dims += keys[i] != Py_None && keys[i] != Py_Ellipsis;
     return dims;
 }
 
+bool meta_take(sizes *known, meta *m, PyObject *key, int *dim) {
+    if (key == Py_None)
+        return insert_dim(m, (*dim)++);
+    if (*dim >= m->dims)
+        return false;
+    return PySlice_Check(key) ? take_slice(known, m, (*dim)++, (PySliceObject *)key)
+                              : take_index(known, m, *dim, key);
+}
+
 static bool subscribe(sizes *known, meta *m, PyObject *const *keys, Py_ssize_t count) {
-    int dim = 0, open = m->dims - taken(keys, count);
+    int dim = 0, open = m->dims - meta_taken(keys, count);
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *key = keys[i];
-        if (key == Py_Ellipsis) {
+        if (keys[i] == Py_Ellipsis)
             dim += open;
-            open = 0;
-        } else if (key == Py_None) {
-            if (!insert_dim(m, dim++))
-                return false;
-        } else if (dim >= m->dims) {
+        else if (!meta_take(known, m, keys[i], &dim))
             return false;
-        } else if (PySlice_Check(key)) {
-            if (!take_slice(known, m, dim++, (PySliceObject *)key))
-                return false;
-        } else if (!take_index(known, m, dim, key)) {
-            return false;
-        }
     }
     return true;
 }
 
-meta_answer meta_getitem(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+// The subscripts of a key, and how many; none if there are two ellipses.
+static PyObject *const *keys_of(const meta_call *c, Py_ssize_t *count) {
     PyObject *key = c->args[1];
-    if (!m || !key || m->dims == 0)
-        return META_UNKNOWN;
-    bool many = PyTuple_CheckExact(key);
-    Py_ssize_t count = many ? PyTuple_GET_SIZE(key) : 1;
-    PyObject *const *keys = many ? ((PyTupleObject *)key)->ob_item : &key;
+    bool many = key && PyTuple_CheckExact(key);
+    PyObject *const *keys = many ? ((PyTupleObject *)key)->ob_item : &c->args[1];
     int ellipses = 0;
-    for (Py_ssize_t i = 0; i < count; i++)
+    *count = many ? PyTuple_GET_SIZE(key) : key != NULL;
+    for (Py_ssize_t i = 0; i < *count; i++)
         ellipses += keys[i] == Py_Ellipsis;
-    if (count == 0 || ellipses > 1 || taken(keys, count) > m->dims)
+    *count = ellipses > 1 ? 0 : *count;
+    return keys;
+}
+
+bool meta_subscribe(meta_call *c, const meta *m, meta *part) {
+    Py_ssize_t count;
+    PyObject *const *keys = keys_of(c, &count);
+    *part = *m;
+    return m->dims > 0 && count > 0 && meta_taken(keys, count) <= m->dims &&
+           subscribe(c->sizes, part, keys, count);
+}
+
+static bool has_tensor(PyObject *const *keys, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (is_node(keys[i]) && !((node *)keys[i])->is_number)
+            return true;
+    return false;
+}
+
+meta_answer meta_getitem(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    Py_ssize_t count;
+    PyObject *const *keys = keys_of(c, &count);
+    meta part;
+    if (m && has_tensor(keys, count))
+        return meta_pick(c, keys, count);
+    if (!m || !meta_subscribe(c, m, &part))
         return META_UNKNOWN;
-    return subscribe(c->sizes, view_of(c, m), keys, count) ? META_TENSOR : META_UNKNOWN;
+    *view_of(c, m) = part;
+    return META_TENSOR;
 }
 
 meta_answer meta_select(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     int64_t dim = 0;
     bool fine = m && m->dims > 0 && c->args[1] && c->args[2] && int_at(c, 1, &dim) &&
                 wrap_dim(&dim, m->dims);
@@ -365,7 +422,7 @@ meta_answer meta_select(meta_call *c) {
 // --- pieces ---
 
 meta_answer meta_unbind(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     int64_t dim = 0;
     if (!m || m->dims == 0 || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims))
         return META_UNKNOWN;
@@ -405,7 +462,7 @@ static meta_answer pieces_of(meta_call *c, const meta *m, const size *sizes, int
 
 // split(x, 2), split(x, (1, 3)), split_with_sizes; data: whether one size will do.
 meta_answer meta_split(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     int64_t dim = 0;
     size one, sizes[META_MOST_DIMS];
     int count = 0;
@@ -417,7 +474,7 @@ meta_answer meta_split(meta_call *c) {
 }
 
 meta_answer meta_chunk(meta_call *c) {
-    const meta *m = viewed_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     int64_t dim = 0;
     size chunks;
     if (!m || m->dims == 0 || !c->args[1] || !size_of_int(c->args[1], &chunks) ||

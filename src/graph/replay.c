@@ -224,10 +224,10 @@ static status build_step(builder *b, const node *n) {
 }
 
 static status build_outputs(builder *b, const node *n) {
-    PyObject *outputs = PyTuple_GET_ITEM(n->args, 0);
-    b->r->output_count = (int)PyTuple_GET_SIZE(outputs);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); i++)
-        TRY(add_argument(b, PyTuple_GET_ITEM(outputs, i)));
+    PyObject *outputs = b->g->form == FORM_ONE ? n->args : PyTuple_GET_ITEM(n->args, 0);
+    b->r->output_count = (int)PySequence_Fast_GET_SIZE(outputs);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(outputs); i++)
+        TRY(add_argument(b, PySequence_Fast_GET_ITEM(outputs, i)));
     b->r->outputs = take_parts(b);
     return b->r->outputs ? ST_OK : ST_ERROR;
 }

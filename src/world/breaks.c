@@ -18,12 +18,27 @@ static PyObject *stack_entry(py_frame *f) {
     return Py_BuildValue("OiO", code->co_filename, line, code->co_qualname);
 }
 
+PyObject *world_own_files;
+
+bool world_is_own(const PyCodeObject *code) {
+    for (Py_ssize_t i = 0; world_own_files && i < PyTuple_GET_SIZE(world_own_files); i++) {
+        PyObject *file = PyTuple_GET_ITEM(world_own_files, i);
+        if (file == code->co_filename || PyUnicode_Compare(file, code->co_filename) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_own(py_frame *f) {
+    return world_is_own(py_frame_code(f));
+}
+
 PyObject *world_stack(world *w) {
     PyObject *list = PyList_New(0);
     py_frame *root = w->root ? w->root->frame : NULL; // before and after, no frame is the trace's
     py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
     for (; list && f; f = py_frame_caller(f)) {
-        if (!py_frame_incomplete(f)) {
+        if (!py_frame_incomplete(f) && !is_own(f)) {
             PyObject *entry = stack_entry(f);
             if (!entry || PyList_Append(list, entry) < 0)
                 Py_CLEAR(list);
@@ -39,6 +54,57 @@ PyObject *world_stack(world *w) {
     PyObject *result = PyList_AsTuple(list);
     Py_DECREF(list);
     return result;
+}
+
+// A row of a stack that also says which characters of the source it is about.
+static PyTypeObject *place_type;
+
+int breaks_setup(PyObject *module) {
+    static PyStructSequence_Field fields[] = {
+        {"file", NULL},
+        {"line", NULL},
+        {"function", NULL},
+        {"span", "first line, last line, first column, column behind the last, counted in bytes"},
+        {NULL, NULL},
+    };
+    static PyStructSequence_Desc desc = {.name = "stator._engine.Place",
+                                         .doc = "Where a trace stopped.",
+                                         .fields = fields,
+                                         .n_in_sequence = 3};
+    if (!place_type && !(place_type = PyStructSequence_NewType(&desc)))
+        return -1;
+    return PyModule_AddObjectRef(module, "Place", (PyObject *)place_type);
+}
+
+static py_frame *innermost_frame(const world *w) {
+    py_frame *f = w->root ? py_current_frame(PyThreadState_Get()) : NULL;
+    while (f && (py_frame_incomplete(f) || is_own(f)))
+        f = f == w->root->frame ? NULL : py_frame_caller(f);
+    return f;
+}
+
+// The same, with the span of the innermost frame's instruction; takes `stack` over.
+static PyObject *with_span(const world *w, PyObject *stack) {
+    py_frame *f = stack && PyTuple_GET_SIZE(stack) > 0 ? innermost_frame(w) : NULL;
+    int first, start, last, end;
+    if (!f ||
+        !PyCode_Addr2Location(py_frame_code(f), (int)py_frame_lasti(f) * (int)sizeof(_Py_CODEUNIT),
+                              &first, &start, &last, &end))
+        return stack;
+    PyObject *place = PyStructSequence_New(place_type);
+    PyObject *span = place ? Py_BuildValue("iiii", first, last, start, end) : NULL;
+    if (!span) {
+        Py_XDECREF(place);
+        return stack;
+    }
+    Py_ssize_t at = PyTuple_GET_SIZE(stack) - 1;
+    PyObject *row = PyTuple_GET_ITEM(stack, at);
+    for (Py_ssize_t i = 0; i < 3; i++)
+        PyStructSequence_SetItem(place, i, Py_NewRef(PyTuple_GET_ITEM(row, i)));
+    PyStructSequence_SetItem(place, 3, span);
+    PyTuple_SET_ITEM(stack, at, place);
+    Py_DECREF(row);
+    return stack;
 }
 
 // --- whether the frames can go on ---
@@ -240,6 +306,17 @@ status world_born(world *w, PyObject *o) {
     return w->run ? map_put(&w->time.born, map_key(o), w->run->started) : ST_OK;
 }
 
+// It breaks where the trace before would have.
+void world_with_history(world *w, const world *before) {
+    w->terms = before->terms;
+    w->terms.history = true;
+    w->time.stop_at = before->time.stop_at;
+    w->time.stop_call = before->time.stop_call;
+    w->time.stop_reason = before->time.stop_reason;
+    w->time.stop_detail = Py_XNewRef(before->time.stop_detail);
+    w->time.stop_stack = Py_XNewRef(before->time.stop_stack);
+}
+
 void world_again(world *w, world *before) {
     if (before->stop.reason == REASON_EXCEPTION_LEAVES ||
         before->stop.reason == REASON_EXCEPTION_LIVES) {
@@ -275,7 +352,7 @@ void world_break_earlier(world *w, uint64_t clock) {
 // of the call has run as a compiled one: half of each way is neither.
 static reason reason_if_asked(const world *w, reason why) {
     bool raises = why == REASON_EXCEPTION_LEAVES || why == REASON_TENSOR_ERROR ||
-                  why == REASON_NATIVE_ERROR || w->stop.refused;
+                  why == REASON_NATIVE_ERROR || w->stop.refused || w->time.trial_told;
     return raises && w->facts.told && !w->terms.told_before && !w->terms.whole ? REASON_IS_COMPILING
                                                                                : why;
 }
@@ -302,7 +379,7 @@ static void break_with(world *w, reason why, const char *format, va_list argumen
         w->stop.reason = reason_if_asked(w, why);
         w->stop.in_strict = w->inside.strict > 0;
         w->stop.detail = detail;
-        w->stop.stack = world_stack(w);
+        w->stop.stack = with_span(w, world_stack(w));
         PyErr_Clear(); // a break without its text is still a break
         look(w);
     }

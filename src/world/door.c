@@ -52,9 +52,11 @@ static bool is_enum_member(PyObject *o) {
     return PyType_IsSubtype(Py_TYPE(Py_TYPE(o)), type_enum);
 }
 
-// Parts of cycles: nobody knows when they go.
+// Parts of cycles: nobody knows when they go. And typing's words, which are kept by modules and by
+// typing's own caches.
 static bool lives_long(PyObject *o) {
-    return PyType_Check(o) || PyModule_Check(o) || PyFunction_Check(o) || is_enum_member(o);
+    return PyType_Check(o) || PyModule_Check(o) || PyFunction_Check(o) || is_enum_member(o) ||
+           PyObject_TypeCheck(o, type_typing);
 }
 
 // Its parts may have others that hold them now, and be kept by it alone later.
@@ -416,6 +418,8 @@ static PyObject *open_object(world *w, source *s, PyObject *o, bool pinned) {
         return open_value_subclass(w, s, o, pinned);
     if (raw_wrapper_descriptor(o))
         return open_wrapper(w, s, o);
+    if (value_is_fixed(o))
+        return open_by_identity(w, s, o, pinned);
     if (world_manner(t) == TYPE_BY_VALUE)
         return check_equal(w, s, o) == ST_OK ? inside_of(record_new(w, RECORD_OBJECT, s, o, o))
                                              : NULL;
@@ -622,6 +626,19 @@ record *door_dict(world *w, PyObject *o) {
     if (!is_keyed(Py_TYPE(l->outside)) || door_look(w, l) != ST_OK)
         return NULL;
     return l->record && l->record->kind == RECORD_DICT ? l->record : NULL;
+}
+
+names *door_namespace(world *w, PyObject *o) {
+    lazy *l = (lazy *)o;
+    if (!is_lazy(o) || l->inside || !Py_IS_TYPE(l->outside, &PyDictProxy_Type) ||
+        l->source->kind != SOURCE_FIELD)
+        return NULL;
+    for (uint32_t i = 0; i < w->in.all.count; i++) {
+        record *r = w->in.all.items[i];
+        if (r->source == l->source->parent && PyType_Check(r->outside))
+            return names_of_object(w, r);
+    }
+    return NULL;
 }
 
 // --- truth ---

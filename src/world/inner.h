@@ -6,6 +6,7 @@
 // --- types that CPython does not declare (types.c) ---
 
 extern PyTypeObject *type_deque, *type_defaultdict, *type_partial, *type_enum;
+extern PyTypeObject *type_typing; // of typing's forms and aliases: List, List[int], Any
 int types_setup(void);
 
 // The object at `s` has this class, and a guard checks that. The class gets a record if Python code
@@ -74,8 +75,6 @@ status check_base_value(world *w, source *s, PyObject *o);
 status check_c_method(world *w, source *s, PyObject *method);
 // Guards the slot of a bound slot wrapper, but not the object that it is bound to.
 status check_wrapper(world *w, source *s, PyObject *method);
-// Guards the value of an immutable C object whose == runs no Python code.
-status check_equal(world *w, source *s, PyObject *o);
 // Guards that a bytearray may be resized: nobody else has a view of its memory.
 status check_not_exported(world *w, source *s);
 status check_cell_empty(world *w, source *s);

@@ -138,7 +138,7 @@ static status keep_parts(moment *m, PyObject *o) {
     return Py_TYPE(parts)->tp_traverse(parts, reach_part, m) == 0 ? ST_OK : ST_ERROR;
 }
 
-// Of an instance of a user's class: whether all that its classes add is the instance dict.
+// Of an instance of a user's class: whether its classes add more than the instance dict.
 static bool has_slots(PyTypeObject *type) {
     for (PyTypeObject *t = type; t; t = t->tp_base)
         if (raw_is_python_class(t) && Py_SIZE(t) > 0)
@@ -160,9 +160,10 @@ static status keep_builtin(moment *m, PyObject *o, const PyTypeObject *base) {
     if (base == &PyDict_Type || base == type_defaultdict)
         return keep_dict(m, KEPT_DICT, o, PyDict_Copy(o));
     if (base == &PySet_Type || base == type_deque || base == &PyByteArray_Type ||
-        base == &PyODict_Type || base == &PyFunction_Type)
+        base == &PyODict_Type || base == &PyFunction_Type || base == type_partial)
         return keep_parts(m, o);
-    if (base == &PyTuple_Type || base == &PyFrozenSet_Type || base == &PyMethod_Type)
+    if (base == &PyTuple_Type || base == &PyFrozenSet_Type || base == &PyMethod_Type ||
+        base == &PySuper_Type)
         return base->tp_traverse(o, reach_part, m) == 0 ? ST_OK : ST_ERROR;
     if (base != &PyBaseObject_Type && base != &PyLong_Type && base != &PyFloat_Type &&
         base != &PyUnicode_Type && base != &PyBytes_Type)
@@ -190,10 +191,8 @@ static status keep_object(const world *w, moment *m, PyObject *o) {
     }
     if (type == &PyCFunction_Type)
         return reach(m, PyCFunction_GET_SELF(o));
-    if (raw_is_python_class(type) && has_slots(type)) {
-        m->unknown = o;
-        return ST_OK;
-    }
+    if (raw_is_python_class(type) && has_slots(type))
+        TRY(keep_parts(m, o));
     if (!twin && raw_is_python_class(type) && raw_has_dict(type))
         TRY(keep_dict(m, KEPT_ATTRS, o, attributes_of(o)));
     return keep_builtin(m, o, base);
@@ -433,6 +432,10 @@ int world_changed(const world *w, const moment *m) {
                ((k && k->opened) || !twin_written(w->in.all.items[i]));
     }
     return same < 0 ? -1 : !same;
+}
+
+const char *moment_unknown(const moment *m) {
+    return m->unknown ? Py_TYPE(m->unknown)->tp_name : NULL;
 }
 
 // --- the way back ---

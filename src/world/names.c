@@ -283,8 +283,11 @@ status names_set(world *w, names *n, PyObject *key, PyObject *value) {
     key = door_open(w, key);
     if (!key)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
-    if (n->instance && PyType_Check(n->owner))
+    if (n->instance && PyType_Check(n->owner)) {
+        if (n->twin) // lookups read what is pending, and a whole namespace has nothing pending
+            return world_break_status(w, REASON_CLASS_WRITE, "a namespace that was read whole");
         w->facts.class_written = true;
+    }
     if (!n->twin && (!is_simple(w, n, key) || is_better_whole(w, n, key)))
         TRY(fill_status(w, n));
     if (!n->pending && !n->twin) {
@@ -523,8 +526,8 @@ static status fill(world *w, names *n, PyObject *dict) {
 PyObject *names_fill(world *w, names *n) {
     if (!n->twin) {
         PyObject *dict = n->instance ? raw_dict(n->owner) : n->owner;
-        if (n->instance && PyType_Check(n->owner))
-            return world_break(w, REASON_ATTRIBUTE, "the whole namespace of a class");
+        if (n->pending && n->instance && PyType_Check(n->owner)) // lookups read what is pending
+            return world_break(w, REASON_ATTRIBUTE, "the whole namespace of a class that changed");
         if (fill(w, n, dict) != ST_OK)
             return NULL;
     }

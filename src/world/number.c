@@ -275,8 +275,11 @@ status numbers_guard(world *w) {
     number question;
     if (sizes_failed(k->sizes))
         return ST_ERROR;
-    if (sizes_asked(k->sizes, &question))
-        return break_asked(w, question);
+    if (sizes_asked(k->sizes, &question)) {
+        status broken = break_asked(w, question);
+        sizes_unask(k->sizes); // the frames that go on from here may have numbers without a hint
+        return broken;
+    }
     while (k->guarded < sizes_conditions(k->sizes))
         TRY(guard_condition(w, sizes_condition(k->sizes, k->guarded++)));
     return ST_OK;

@@ -16,6 +16,7 @@
 enum {
     SYMBOLIC_SIZES = 0,       // bit d: the size of dimension d
     SYMBOLIC_STRIDES = 16,    // bit 16 + d: its stride
+    SYMBOLIC_UNHINTED = 16,   // of world_named: bit 16 + d: nobody may rely on the size
     SYMBOLIC_FIRST = 1 << 28, // see world_named
     SYMBOLIC_VALUE = 1 << 30, // an int or float: its value
     SYMBOLIC_DIM_MASK = 0xffff,

@@ -43,9 +43,11 @@ typedef struct world_terms {
     // borrowed, or NULL: called with the text of a place and its number or sizes, it returns what
     // the user's settings want symbolic there: bits of number.h
     PyObject *named;
-    bool lenient; // a mark that cannot be kept is no error
-    int watching; // how many calls of tools the thread was inside of when the trace
-                  // began
+    bool unhinted; // nobody may rely on the values of sizes that are left open since they changed
+    bool lenient;  // a mark that cannot be kept is no error
+    bool history;  // every operation runs on fakes that know what came before; no size is left open
+    int watching;  // how many calls of tools the thread was inside of when the trace
+                   // began
 } world_terms;
 
 // --- what came in from outside ---
@@ -100,8 +102,9 @@ typedef struct world_numbers {
 // --- what was made inside ---
 
 typedef struct world_made {
-    // Functions, mappingproxies, … and generators: pointer → 1; classes: pointer → MADE_CLASS. The
-    // arena keeps all of them alive except generators.
+    // Functions, mappingproxies, … and generators: pointer → 1; classes: pointer → MADE_CLASS;
+    // namespaces of code: pointer → MADE_NAMESPACE. The arena keeps all of them alive except
+    // generators.
     map objects;
     VEC(PyObject *) generators; // weak references; generators that live at the end are severed
 } world_made;
@@ -156,11 +159,12 @@ typedef struct world_stopped {
     PyObject *handled;       // borrowed: the exception that the next outer frame handles
     PyObject *awaited;       // strong: the object of the __init__ that was left last, or NULL
     struct run *broke_in;
-    bool in_strict;   // it broke in a compiled callable that must not break
-    bool refused;     // torch refused the arguments of an operation; plain Python is likely to
-                      // raise, too
-    bool interrupted; // a signal handler raised; its exception belongs to the user, not to the
-                      // trace
+    bool in_strict;     // it broke in a compiled callable that must not break
+    bool refused;       // torch refused the arguments of an operation; plain Python is likely to
+                        // raise, too
+    bool wants_history; // the trace is to be done again with `terms.history`
+    bool interrupted;   // a signal handler raised; its exception belongs to the user, not to the
+                        // trace
 } world_stopped;
 
 // --- time, in instructions begun ---
@@ -174,6 +178,7 @@ typedef struct world_clocks {
     map born;           // object that may not survive a break → when it was made
     uint64_t trial;     // the code is traced on trial: a break in it becomes a break before this
                         // instruction; 0: no
+    bool trial_told;    // the code on trial is one that only a compiled program runs
     uint64_t again;     // a new trace must break before this instruction; 0: no
     uint64_t stop_at;   // break before the instruction that begins at this time
     int stop_call;      // break before the instruction that records the call of this number; -1: no
@@ -204,9 +209,12 @@ typedef struct world_roots {
 // --- what the trace is inside of: counts ---
 
 typedef struct world_nesting {
-    int strict;  // compiled callables that must not break
-    int warning; // calls that make an instance of a warning class without giving a warning
-    int quiet;   // code whose frames CPython runs: torch's own, imports, signal handlers
-    int left;    // frames that the recursion limit still allowed when the trace began
-    int deepest; // the most frames that lay on each other so far
+    int strict;         // compiled callables that must not break
+    int warning;        // calls that make an instance of a warning class without giving a warning
+    PyCodeObject *text; // code that eval() is about to run, borrowed; its frame knows no function
+    int quiet;          // code whose frames CPython runs: torch's own, imports, signal handlers
+    int wary;           // quiet code that must not warn: the trace breaks if it does
+    int bare;           // which numbers of numpy's the arguments of a call may have (operands.c)
+    int left;           // frames that the recursion limit still allowed when the trace began
+    int deepest;        // the most frames that lay on each other so far
 } world_nesting;

@@ -35,6 +35,9 @@ typedef struct standin_kind {
     // The attributes that the program set on a stand-in made inside: dict, borrowed; NULL if there
     // are none.
     PyObject *(*attrs_of)(PyObject *o);
+    // Of a stand-in made inside whose value leaves the graph without its class: the C function that
+    // makes an object of *class of the value; borrowed. NULL: the value is the object.
+    PyObject *(*dresser_of)(PyObject *o, PyTypeObject **class);
     // The stand-in was stored in a local variable or cell of that name: its node gets the name, if
     // it has none yet. NULL: the program dropped the result of an operation at once.
     void (*named)(struct world *w, PyObject *o, PyObject *name);

@@ -4,7 +4,7 @@
 #include "src/world/inner.h"
 #include "src/world/world.h"
 
-PyTypeObject *type_deque, *type_defaultdict, *type_partial, *type_enum;
+PyTypeObject *type_deque, *type_defaultdict, *type_partial, *type_enum, *type_typing;
 
 static int import_type(PyTypeObject **type, const char *module, const char *name) {
     if (!*type)
@@ -15,9 +15,10 @@ static int import_type(PyTypeObject **type, const char *module, const char *name
 int types_setup(void) {
     if (import_type(&type_deque, "collections", "deque") < 0 ||
         import_type(&type_defaultdict, "collections", "defaultdict") < 0 ||
-        import_type(&type_partial, "functools", "partial") < 0)
+        import_type(&type_partial, "functools", "partial") < 0 ||
+        import_type(&type_enum, "enum", "EnumMeta") < 0)
         return -1;
-    return import_type(&type_enum, "enum", "EnumMeta");
+    return import_type(&type_typing, "typing", "_Final");
 }
 
 // --- where a class is found ---
@@ -207,6 +208,28 @@ static PyObject *found_on_c_class(world *w, PyObject *raw) {
     return map_put(&w->in.fixed, map_key(raw), 1) == ST_OK ? raw : NULL;
 }
 
+status type_fix_namespace(world *w, PyTypeObject *type) {
+    raw_cursor at = {0};
+    PyObject *key, *value;
+    while (raw_dict_next(raw_type_dict(type), &at, &key, &value))
+        if (!found_on_c_class(w, value))
+            return ST_ERROR;
+    return ST_OK;
+}
+
+int type_has_own(world *w, PyTypeObject *class, PyObject *name) {
+    PyObject *value = NULL;
+    if (!raw_is_python_class(class) || type_is_made(w, class))
+        return raw_dict_get(raw_type_dict(class), name, &value) == RAW_FOUND;
+    record *r = type_source(w, class) ? record_of(w, (PyObject *)class) : NULL;
+    names *own = r ? names_of_object(w, r) : NULL;
+    value = own ? names_get(w, own, name) : NULL;
+    if (!value)
+        return w->stop.broken || PyErr_Occurred() ? -1 : 0;
+    Py_DECREF(value);
+    return 1;
+}
+
 static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
     switch (raw_type_get(type, name, raw)) {
     case RAW_UNSURE:
@@ -217,8 +240,6 @@ static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject 
     case RAW_FOUND:
         break;
     }
-    if (type_is_made(w, type))
-        return *raw;
     if (!raw_is_python_class(type))
         return found_on_c_class(w, *raw);
     source *s = type_source(w, type);
@@ -231,6 +252,38 @@ static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject 
     return bring_found(w, s, name, *raw);
 }
 
+static PyObject *type_lookup_one(world *w, PyTypeObject *type, PyObject *name, PyObject **raw);
+
+// Whether the rest of an MRO is the MRO of its first class: a lookup in that class is enough.
+static bool is_own_mro(PyObject *mro, Py_ssize_t from) {
+    PyObject *own = ((PyTypeObject *)PyTuple_GET_ITEM(mro, from))->tp_mro;
+    Py_ssize_t n = PyTuple_GET_SIZE(mro) - from;
+    bool same = PyTuple_GET_SIZE(own) == n;
+    for (Py_ssize_t i = 0; same && i < n; i++)
+        same = PyTuple_GET_ITEM(own, i) == PyTuple_GET_ITEM(mro, from + i);
+    return same;
+}
+
+// The class itself needs no guard, but its bases from outside do.
+static PyObject *look_up_made(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
+    PyObject *mro = type->tp_mro;
+    *raw = NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        bool made = type_is_made(w, base);
+        if (!made && is_own_mro(mro, i))
+            return type_lookup_one(w, base, name, raw);
+        int own = type_has_own(w, base, name);
+        if (own == 0)
+            continue;
+        if (own < 0 || !made)
+            return own < 0 ? NULL : type_lookup_one(w, base, name, raw);
+        raw_dict_get(raw_type_dict(base), name, raw);
+        return *raw;
+    }
+    return NULL;
+}
+
 static PyObject *type_lookup_one(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
     if (w->facts.class_written) {
         PyObject *value;
@@ -239,7 +292,7 @@ static PyObject *type_lookup_one(world *w, PyTypeObject *type, PyObject *name, P
             return held < 0 ? NULL : (*raw = value);
     }
     if (type_is_made(w, type)) // it may change at any time
-        return look_up(w, type, name, raw);
+        return look_up_made(w, type, name, raw);
     lookup *known = lookup_known(w, type, name);
     if (!known) {
         PyObject *found = NULL, *inside = look_up(w, type, name, &found);

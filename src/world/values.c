@@ -43,7 +43,7 @@ static bool immutable(PyObject *o, int depth, int *left) {
         return false;
     if (t == &PyLong_Type || t == &PyUnicode_Type || t == &PyFloat_Type || t == &PyBool_Type ||
         o == Py_None || t == &PyBytes_Type || t == &PyComplex_Type || o == Py_Ellipsis ||
-        o == Py_NotImplemented || t == &PyCode_Type || t == &PyRange_Type)
+        o == Py_NotImplemented || t == &PyCode_Type || t == &PyRange_Type || value_bits_of(t))
         return true;
     if (depth == 100) // as deep as values are compared
         return false;
@@ -55,6 +55,22 @@ static bool immutable(PyObject *o, int depth, int *left) {
 bool value_immutable(PyObject *o) {
     int left = VISITS;
     return immutable(o, 0, &left);
+}
+
+// --- objects that never change ---
+
+static map fixed; // their addresses; they live as long as the process
+
+status value_fix(PyObject *o) {
+    if (map_get(&fixed, map_key(o)))
+        return ST_OK;
+    TRY(map_put(&fixed, map_key(o), 1));
+    Py_INCREF(o);
+    return ST_OK;
+}
+
+bool value_is_fixed(PyObject *o) {
+    return map_get(&fixed, map_key(o)) != NULL;
 }
 
 // What C types have for good comes in as it is, without a record.
@@ -69,7 +85,7 @@ bool value_could_be_outside(const world *w, PyObject *o) {
     if (PyFunction_Check(o) || PyType_Check(o))
         return !map_get(&w->made.objects, map_key(o));
     return PyCFunction_Check(o) || PyModule_Check(o) || is_descriptor(o) || value_immutable(o) ||
-           map_get(&w->in.fixed, map_key(o));
+           map_get(&w->in.fixed, map_key(o)) || value_is_fixed(o);
 }
 
 // Whether CPython has only one object of this value.
@@ -88,6 +104,9 @@ static bool is_unique(PyObject *o) {
 static bool is_nan(PyObject *o) {
     if (PyFloat_Check(o))
         return PyFloat_AS_DOUBLE(o) != PyFloat_AS_DOUBLE(o);
+    const value_bits *bits = value_bits_of(Py_TYPE(o));
+    if (bits)
+        return value_bits_nan(bits, o);
     if (!PyComplex_Check(o))
         return false;
     Py_complex value = ((PyComplexObject *)o)->cval;

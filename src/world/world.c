@@ -1,5 +1,6 @@
 // A world from its making to its end: what a trace keeps, why it stopped, and how the trace's
 // objects are cut off from the program at its end.
+#include "src/py/classes.h"
 #include "src/py/frame.h"
 #include "src/py/raised.h"
 #include "src/py/signals.h"
@@ -39,6 +40,8 @@ int world_setup(PyObject *module) {
             "Unwinds native code when a trace ends; never seen by Python code.",
             PyExc_BaseException, NULL);
     if (!world_absent || !world_break_error)
+        return -1;
+    if (breaks_setup(module) < 0)
         return -1;
     return PyModule_AddObjectRef(module, "Break", world_break_error);
 }
@@ -216,12 +219,37 @@ static void free_records(world *w) {
     vec_free(&w->in.names);
 }
 
+// Bases from outside forget the classes that were made inside, so that nobody meets one who asks a
+// base for its subclasses.
+status namespace_make(world *w, PyObject *dict) {
+    if (namespace_is_made(w, dict))
+        return ST_OK;
+    return world_keep(w, Py_NewRef(dict)) ? map_put(&w->made.objects, map_key(dict), MADE_NAMESPACE)
+                                          : ST_ERROR;
+}
+
+static void sever_classes(world *w) {
+    for (uint32_t i = 0; i < w->made.objects.room; i++) {
+        if (w->made.objects.slots[i].key == MAP_NO_KEY ||
+            w->made.objects.slots[i].value != MADE_CLASS)
+            continue;
+        PyTypeObject *class = (PyTypeObject *)(uintptr_t)w->made.objects.slots[i].key;
+        PyObject *bases = class->tp_bases;
+        for (Py_ssize_t j = 0; bases && j < PyTuple_GET_SIZE(bases); j++) {
+            PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(bases, j);
+            if (raw_is_python_class(base) && !type_is_made(w, base))
+                py_forget_subclass(base, class);
+        }
+    }
+}
+
 // Torch's weak references to fakes call back into Python code: what a signal's handler raised there
 // would be lost.
 void world_free(world *w) {
     unsigned long signals = py_hold_signals();
     py_raised aside = py_put_aside();
     sever_generators(w);
+    sever_classes(w);
     if (world_tensors && world_tensors->sever)
         world_tensors->sever(w);
     sever_lazies(w);

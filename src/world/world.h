@@ -80,8 +80,13 @@ status world_break_status(world *w, reason why, const char *format, ...);
 // The same, with the name of a callable (found without running the user's code) and a text behind
 // it as the detail.
 PyObject *world_break_at(world *w, reason why, PyObject *callable, const char *behind);
+// Strong, or NULL: tuple of the files of functions that are interpreted in the place of operators of
+// torch's. Their frames are no frames of the program.
+extern PyObject *world_own_files;
+bool world_is_own(const PyCodeObject *code);
 // The user's frames now: tuple of (filename, line, function name), outermost first. New reference.
 PyObject *world_stack(world *w);
+int breaks_setup(PyObject *module);
 // Notes that something inside changes, or that native code runs which may change something or
 // break.
 static inline void world_touch(world *w) {
@@ -94,6 +99,8 @@ status world_born(world *w, PyObject *o);
 // the reason of the earlier break. If an exception was in the way, the guards that led to it stay;
 // otherwise the entry would also serve calls that do not raise.
 void world_again(world *w, world *before);
+// Prepares a trace that is done again because it wants history.
+void world_with_history(world *w, const world *before);
 // Breaks, because the clock has reached `stop_at`.
 void world_stop(world *w);
 // For a trace that has just broken: it is done again, and breaks before the instruction that began
@@ -127,6 +134,9 @@ void moment_free(moment *m);
 // does not count; a call that is held back does. 1, 0, -1. (src/torch knows about tensors and
 // torch's state.)
 int world_changed(const world *w, const moment *m);
+// The type of an object within the code's reach that counts as changed, since it cannot be compared;
+// NULL: there is none.
+const char *moment_unknown(const moment *m);
 // Undoes these changes: 1; 0: some change cannot be undone, and none is; -1 with an exception or a
 // break. Guards, opened objects and clocks stay as they are.
 int world_rollback(world *w, const moment *m);
@@ -169,6 +179,9 @@ int door_truth(world *w, PyObject *o);
 // The record of a lazy exact dict (or OrderedDict, defaultdict), to read it by key; guards the
 // type. Also the record of a dict's twin. NULL without an exception if `o` is no such dict.
 record *door_dict(world *w, PyObject *o);
+// The names of an outside class, if `o` is the __dict__ of one that the program has not looked at as
+// a whole. NULL without an exception if it is none.
+names *door_namespace(world *w, PyObject *o);
 
 // door_items: the length of an unopened lazy tuple of values; guards type and length. -1 without an
 // exception if `o` is none. door_item: the lazy of one of its items.
@@ -211,6 +224,10 @@ status world_pin_hashed(world *w);
 // str, bytes, Ellipsis, NotImplemented, range and slice of such, tuple and frozenset of such,
 // code).
 bool value_immutable(PyObject *o);
+// Objects of an extension's C types that never change and live as long as the process: the door
+// guards their identity. (Of other objects of foreign types it guards the type.)
+status value_fix(PyObject *o);
+bool value_is_fixed(PyObject *o);
 // Whether an outside place could hold this object, which has no record. False for objects made
 // inside.
 bool value_could_be_outside(const world *w, PyObject *o);
@@ -226,6 +243,9 @@ status value_give_out(world *w, PyObject *o, bool fixed, source **place);
 // Opens an outside object that has no lazy: a function found on a type, the globals of a function.
 // Guards its type, and returns the inside object, borrowed.
 PyObject *door_bring(world *w, source *s, PyObject *object);
+
+// Guards that an object is equal by its C type's own comparison, which runs no Python code.
+status check_equal(world *w, source *s, PyObject *o);
 
 // --- addresses (address.c) ---
 
@@ -294,13 +314,26 @@ status context_set(world *w, PyObject *variable, PyObject *value); // NULL: unse
 // classes that Python code made, a guard checks either answer. `raw`, if not NULL, gets the object
 // as it is outside.
 PyObject *type_lookup(world *w, PyTypeObject *type, PyObject *name, PyObject **raw);
-// Whether a class was made inside. Its bases were made inside, too, or are builtin: there are no
-// guards about it, and no source leads to it.
+// Whether a class has a name in its own namespace; types that can change get a guard. 1, 0, -1 with
+// an exception or a break.
+int type_has_own(world *w, PyTypeObject *class, PyObject *name);
+// Whether a class was made inside: there are no guards about the class itself, and no source leads
+// to it. Its bases may be from outside.
 enum { MADE_CLASS = 2 }; // not 1: a dead generator may have had the same address
 static inline bool type_is_made(const world *w, const PyTypeObject *type) {
     const uint64_t *made = map_get(&w->made.objects, map_key(type));
     return made && *made == MADE_CLASS;
 }
+// Whether a dict was made inside and is the globals or builtins of a frame.
+enum { MADE_NAMESPACE = 3 };
+static inline bool namespace_is_made(const world *w, const PyObject *dict) {
+    const uint64_t *made = map_get(&w->made.objects, map_key(dict));
+    return made && *made == MADE_NAMESPACE;
+}
+// Makes it one; the world keeps it.
+status namespace_make(world *w, PyObject *dict);
+// Notes what the namespace of a builtin class has, so that the program may see all of it.
+status type_fix_namespace(world *w, PyTypeObject *type);
 // The source of a class that the trace met as the type of an object; NULL for builtin classes.
 source *type_source(world *w, PyTypeObject *type);
 // Guards the MRO of a class whose identity is guarded already.
@@ -320,6 +353,7 @@ typedef struct tensor_ops {
     const char *package; // the package that holds all modules of the extension
     type_manner (*manner)(PyTypeObject *t);
     bool (*is_tensor)(PyObject *o); // a real tensor, of any class
+    bool (*is_model)(PyObject *o);  // a torch.nn.Module, or a class of them
     // Guards a tensor and makes its stand-in; new reference.
     PyObject *(*open)(world *w, source *s, PyObject *tensor);
     void (*sever)(world *w); // the trace ends
@@ -334,6 +368,9 @@ typedef struct tensor_ops {
     // The node of an unbacked number, which the graph computes; borrowed. NULL with a break or an
     // exception.
     node *(*number)(world *w, number n);
+    // Called before an attribute of an object is read whose class has __getattr__: an attribute that
+    // the library makes at its first use is made now.
+    status (*prepare)(PyObject *o, PyObject *name);
 } tensor_ops;
 extern const tensor_ops *world_tensors; // NULL until torch is attached
 

@@ -38,7 +38,13 @@ def test_sizes_and_strides_are_read_anew(dim):
                 assert program.reason().endswith(": now not there")
 
 
-@pytest.mark.parametrize("o", [None, 5, (3, 4), torch.Size([3]), torch.ones(3).as_subclass(Sub)])
+def test_subclasses_have_sizes():
+    o = torch.ones(3).as_subclass(Sub)
+    assert _engine.source_read("SIZE", o, None, 0) == (3,)
+    assert _engine.source_read("STRIDE", o, None, 0) == (1,)
+
+
+@pytest.mark.parametrize("o", [None, 5, (3, 4), torch.Size([3])])
 def test_other_objects_have_no_sizes(o):
     for kind in ("SIZE", "STRIDE"):
         assert _engine.source_read(kind, o, None, 0) == ()

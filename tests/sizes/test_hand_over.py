@@ -209,3 +209,17 @@ def test_graphs_are_stock_s(name):
     assert order(placeholders(mine.graphs[-1])) == order(placeholders(other.graphs[-1]))
     assert operations(mine.graphs[-1]) == operations(other.graphs[-1])
     stator.reset()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", lambda module, examples: module.forward])
+def test_a_number_of_which_torch_concludes_too_much(backend):
+    """Torch takes n for 0 or more, since int(n / 2) is."""
+
+    def program(x, n):
+        return x[int(n / 2) :] * 2
+
+    x = torch.arange(9.0)
+    for numbers in ((4, 6, -1, 7, -3, 2), (-1, 1, 4, -2)):
+        fast = stator.compile(program, backend=backend)
+        for n in numbers:
+            assert torch.equal(fast(x, n), program(x, n)), n

@@ -20,8 +20,9 @@ from stator import _callables, _engine, _torch  # noqa: E402
 _torch.attach()
 
 TABLE = Path(__file__).resolve().parents[2] / "src/graph/meta_rules.def"
-ROW = re.compile(r'^(?:META|VIEW|ALIAS)\("([^"]+)", (\w+),\s+"([^"]*)"', re.MULTILINE)
-ROWS = {name: (rule, words.split()) for name, rule, words in ROW.findall(TABLE.read_text())}
+ROW = re.compile(r'^(?:META|VIEW|ALIAS|ASK)\("([^"]+)", (\w+),\s+((?:"[^"]*"\s*)+)', re.MULTILINE)
+ROWS = {name: (rule, words.replace('"', " ").split())
+        for name, rule, words in ROW.findall(TABLE.read_text())}  # fmt: skip
 PLACES = {name: [c for c, of in _callables.rules() if of == name] for name in ROWS}
 
 
@@ -303,6 +304,101 @@ DATA = [1, 2.5, True, [1, 2], [[1, 2], [3, 4]], [1, 2.5], [True, 1], (1, 2), ((1
         -(2**63), 2**63, 2**70, 1j, "a", None, [], [[]], [[1], [1, 2]], [1, [2]], [[1], 2], [None],
         new((2,)), [new(())], [1, new(())], range(3), {1: 2}, float("nan"), [[[[1]]]]]  # fmt: skip
 
+
+def copied():
+    """input, src."""
+    few = list(itertools.product(FEW, FEW))
+    return [*itertools.product(LAID_OUT, FEW), *itertools.product(DTYPED, DTYPED), *few], few[:20]
+
+
+def assigned():
+    """input, key, value."""
+    values = [1, 2.5, True, 1j, 2**70, None, new(()), new((3,)), new((2, 3)), new((1, 3)), new((2, 1)),
+              new((3,), grad=True), new((3,), torch.int64), new((3,), torch.complex64), new((4,))]  # fmt: skip
+    many = list(itertools.product([*FEW, new((3,), layout="expanded")], KEYS, values))
+    many += [(t, slice(None), v) for t in (*DTYPED, *GRADS) for v in values]
+    return many, [(FEW[0], 0), (FEW[0], 0, 1)]
+
+
+def gathered():
+    """input, dim, index."""
+    indices = [
+        new(s, torch.int64) * 0 for s in ((2, 3), (1, 3), (2, 1), (3, 3), (3,), (), (1, 3, 1))
+    ]
+    indices += [
+        new((2, 3)),
+        new((2, 3), torch.int32) * 0,
+        1,
+        (new((3,), torch.int64) * 0).expand(2, 3),
+    ]
+    many = list(itertools.product([*FEW, *DTYPED, new((3, 2), layout="permuted")], DIMS, indices))
+    return many, [(FEW[0], 0, indices[0]), (FEW[1], 1, indices[0])]
+
+
+def varied(base, others):
+    """The arguments, each of them replaced by others in turn."""
+    return [tuple(base), *((*base[:i], other, *base[i + 1 :])
+                           for i, more in others.items() for other in more)]  # fmt: skip
+
+
+def with_heads():
+    """query, key, value, …, out_proj_bias."""
+    base = [new((5, 2, 8)), new((7, 2, 8)), new((7, 2, 8)), 8, 2, new((24, 8)), new((24,)), None, None,
+            False, 0.0, new((8, 8)), new((8,))]  # fmt: skip
+    same = [new((5, 2, 8), dtype) for dtype in KNOWN]
+    more = [*same, new((5, 2, 8), grad=True), new((2, 5, 8), layout="permuted"), new((5, 8)),
+            new((5, 1, 8)), new((2, 5, 8)).transpose(0, 1), new((7, 2, 8), grad=True)]  # fmt: skip
+    rows = [None, new((24,), grad=True), new((8,), grad=True), new((8,)), new((8,), torch.float64)]
+    others = {0: more, 1: more, 2: more, 3: [4, 8.0, None], 4: [3, 4, 0, -1, 16, 2.0],
+              5: [new((24, 8), grad=True), new((8, 24), layout="permuted"), new((16, 8)), None], 6: rows,
+              7: [new((1, 1, 8))], 8: [new((1, 1, 8))], 9: FLAGS, 10: [0.5, 1.0, 0, None, -1.0, 1.5],
+              11: [new((8, 8), grad=True), new((8, 8), torch.float64), None], 12: rows}  # fmt: skip
+    few = [base, [base[0], base[0], base[0], *base[3:]], [*base[:10], 0.5, *base[11:]]]
+    many = varied(base, others) + [(t, t, t, *base[3:5], *(p.to(t.dtype) if isinstance(p, torch.Tensor) else p
+                                                          for p in base[5:])) for t in same]  # fmt: skip
+    return many, list(map(tuple, few))
+
+
+def whole_layers():
+    """All of _transformer_encoder_layer_fwd."""
+    row, inner = new((8,)), new((6, 8))
+    base = [new((2, 5, 8)), 8, 2, new((24, 8)), new((24,)), new((8, 8)), row, True, False, 1e-5, row, row,
+            row, row, inner, new((6,)), new((8, 6)), row]  # fmt: skip
+    odd = [new((8,), grad=True), new((8,), torch.float64), new((3,)), None]
+    others = {i: odd for i in (6, 10, 11, 12, 13, 17)} | {
+        0: [new((2, 5, 8), dtype) for dtype in KNOWN] + [new((5, 2, 8), layout="permuted"), new((5, 8)),
+                                                         new((2, 5, 8), grad=True), new((1, 1, 8))],
+        1: [4, None], 2: [3, 4, 0, -1], 3: [new((8, 24)), None], 14: [new((8, 6)), new((5, 8))],
+    }  # fmt: skip
+    return varied(base, others), []
+
+
+def measured():
+    """input, target."""
+    return list(itertools.product([*FEW, *DTYPED], [*FEW, *DTYPED])), [
+        (FEW[0], FEW[0]),
+        (FEW[1], FEW[0]),
+    ]
+
+
+def classified():
+    """input, target."""
+    targets = [new(s, dtype) * 0 for s in ((2,), (), (3,), (2, 3), (2, 4), (2, 2))
+               for dtype in (torch.int64, torch.int32, torch.float32)]  # fmt: skip
+    few = [(new((2, 3)), targets[0]), (new((2, 3), grad=True), targets[0])]
+    return list(itertools.product([*FEW, *DTYPED, new((2, 3, 2, 2))], targets)), few
+
+
+def resized():
+    tensors = [t[0] for t in pictures()[0]] + [new((2, 3, 5)), new((2, 3, 4, 2, 3))]
+    return [(t, 3) for t in tensors], [
+        (tensors[7],),
+        (tensors[-1],),
+        (tensors[-2],),
+        (tensors[7], 5),
+    ]
+
+
 # A rule's function → what makes its first arguments: many for plain calls, few for calls whose
 # further arguments are varied.
 LEADS = {
@@ -323,6 +419,15 @@ LEADS = {
     "meta_mean_pool": pictures,
     "meta_adaptive_pool": pictures,
     "meta_batch_norm": batches,
+    "meta_copy": copied,
+    "meta_setitem": assigned,
+    "meta_gather": gathered,
+    "meta_multi_head": with_heads,
+    "meta_encoder_layer": whole_layers,
+    "meta_distance": measured,
+    "meta_classes": classified,
+    "meta_interpolate": resized,
+    "meta_extreme": two_operands,
     "meta_zeros": lambda: ([()], [()]),
     "meta_full": lambda: ([()], [(SHAPED[2],), (SHAPED[1], 1)]),
     "meta_arange": lambda: (list(itertools.product(BOUNDS, BOUNDS)), [(b,) for b in BOUNDS[:3]]),
@@ -343,7 +448,14 @@ SHAPED = [(-1,), (6,), (3, 2), (2, -1), (-1, -1), (0, -1), (7,), (), (1, 6), (1,
           (2**32, 2**32, -1), (1,) * 9, (2.0, 3), (True, 6), [6], 6, "a", None]  # fmt: skip
 ORDERS = [(1, 0), (0, 1), (-1, 0), (0, 0), (0,), (), (2, 0, 1), (1, 2, 0), (0, 2, 1), (0, 1, 2, 3),
           (3, 1, 0, 2), (0, 1, 5), (0, True), (1.0, 0), [1, 0], 0, "a", None]  # fmt: skip
-KEYS = [0, -1, 1, 7, True, None, ..., slice(None), slice(1, None), slice(None, None, 2),
+PICKS = [new((2,), torch.int64) * 0, new((1, 2), torch.int64) * 0, new((), torch.int32) * 0,
+         new((2,), torch.bool), new((2,), torch.uint8), new((2, 1)), new((2, 2), torch.int64).t() * 0,
+         new((4, 2), torch.int64)[:, 0] * 0]  # fmt: skip
+KEYS = [*PICKS, *((p, PICKS[0]) for p in PICKS), *((slice(None), p) for p in PICKS),
+        (PICKS[0], slice(None), PICKS[0]), (PICKS[1], None, PICKS[0]), (..., PICKS[0]),
+        (None, PICKS[0]), (0, PICKS[1]), (slice(1, None), PICKS[0]), (PICKS[0], slice(0, 1)),
+        (PICKS[0], slice(None, None, 2)), (PICKS[0], ..., PICKS[1]), (PICKS[0], 0),
+        (slice(None), PICKS[0], slice(0, 2)), 0, -1, 1, 7, True, None, ..., slice(None), slice(1, None), slice(None, None, 2),
         slice(None, None, -1), slice(-1, None), slice(2, 1), slice(0, 9), slice("a"),
         slice(2**70), (), (0, 1), (0, None), (None, 0), (..., 0), (..., ...), (0, 0, 0, 0, 0),
         (slice(None), 0), (slice(None), None, slice(0, 2)), (None, ..., slice(-2, None)),
@@ -356,6 +468,79 @@ TARGETS = [torch.float64, torch.float32, torch.int64, torch.complex64, torch.flo
            "meta", torch.device("cpu"), torch.device("meta"), new((2,), torch.int16), None]  # fmt: skip
 WINDOWS = [1, 2, 3, (2, 1), [1, 2], (3,), (1, 1, 1), 0, -1, True, 2.0, "same", "valid", None, ()]
 VALUES = {
+    "repeats": [
+        (2, 1),
+        (1, 2, 3),
+        (2,),
+        (),
+        (0, 1),
+        (1, 1),
+        (1, -1),
+        2,
+        [2, 2],
+        (2.0, 1),
+        None,
+        (1,) * 9,
+        (2**40, 2**40),
+        (1, 2, 1, 3),
+    ],
+    "shifts": [1, (1,), (1, 2), [2, -1], 0, (), 1.0, None, (1, 2, 3)],
+    "pad": [(1, 1), (0, 0), (1, 0, 2, 1), (-1, 0), (1,), (), (1,) * 6, (1,) * 8, [1, 2], 1, None],
+    "mode": [
+        "nearest",
+        "bilinear",
+        "constant",
+        "reflect",
+        "linear",
+        "trilinear",
+        "bicubic",
+        "nearest-exact",
+        "area",
+        "a",
+        None,
+    ],
+    "value": [None, 1, 2.5, True, 1j, "a"],
+    "n": [1, 2, 0, True, -1, None],
+    **dict.fromkeys(
+        "prepend append".split(),
+        [None, new((2, 3)), new((2, 1)), new((1, 3)), 1, new((2, 3), torch.int64), new((2, 3, 1))],
+    ),
+    "scale_factor": [
+        None,
+        2,
+        2.0,
+        0.5,
+        1.5,
+        0.3,
+        0,
+        -1.0,
+        (2.0, 0.5),
+        (2, 3),
+        [1.0, 2.0],
+        True,
+        (2.0,),
+        "a",
+        0.1,
+        1e-9,
+        float("nan"),
+    ],
+    "align_corners": [None, True, False, 1],
+    **dict.fromkeys("recompute_scale_factor antialias sparse_grad non_blocking".split(), FLAGS),
+    **dict.fromkeys("size_average reduce".split(), [None, True, False]),
+    "reduction": ["mean", "sum", "none", "a", None],
+    "ignore_index": [-100, 0, True, None],
+    "label_smoothing": [0.0, 0.1, 1, None],
+    "key_padding_mask": [
+        None,
+        new((2, 7), torch.bool) == 2,
+        new((2, 7)),
+        new((7, 2)),
+        new((2, 7), torch.float64),
+        new((2, 7), grad=True),
+    ],
+    **dict.fromkeys("need_weights use_separate_proj_weight average_attn_weights".split(), FLAGS),
+    **dict.fromkeys("q_proj_weight k_proj_weight v_proj_weight".split(), [None, new((8, 8))]),
+    **dict.fromkeys("static_k static_v".split(), [None]),
     **dict.fromkeys("stride padding dilation kernel_size".split(), WINDOWS),
     "groups": [1, 2, 4, 3, 0, -1, True, None, (2,)],
     "output_size": [1, (1, 1), (3, 2), (None, 2), [2, 2], None, 0, (1, 2, 3), (2,), True, "a"],
@@ -458,12 +643,15 @@ def calls(name):
 
 def agrees(answer, results, number, real, first):
     """Whether a rule's answer is what came out."""
-    if answer == "same":
-        return real is first
+    if answer in ("same", "nothing"):
+        kept = real is None if answer == "nothing" else real is first
+        return kept and (not results or results == [told(first)])
     if answer == "tensor":
         return isinstance(real, torch.Tensor) and real is not first and results == [told(real)]
     if answer == "tensors":
-        return isinstance(real, (tuple, list)) and results == [told(t) for t in real]
+        return isinstance(real, (tuple, list)) and results == [
+            t if t is None else told(t) for t in real
+        ]
     if answer == "sizes":
         return type(real) is torch.Size and real == results[0][1]
     if answer == "strides":
@@ -471,11 +659,37 @@ def agrees(answer, results, number, real, first):
     return type(real) is {"number": int, "truth": bool}[answer] and real == number
 
 
+class Made(torch.autograd.Function):
+    """A tensor with a gradient that is no leaf: it may be written to."""
+
+    @staticmethod
+    def forward(ctx, leaf, make):
+        return make()
+
+
+def another(argument):
+    """The same tensor with memory of its own, which may be written to."""
+    if not isinstance(argument, torch.Tensor) or argument.layout != torch.strided:
+        return argument
+
+    def make():
+        t = torch.empty_strided(argument.shape, argument.stride(), dtype=argument.dtype)
+        return t.copy_(argument) if 0 not in t.stride() else t
+
+    if argument.requires_grad and torch.is_grad_enabled():
+        return Made.apply(torch.ones(1, requires_grad=True), make)
+    with torch.no_grad():
+        return make().requires_grad_(argument.requires_grad)
+
+
 def wrong(function, args, kwargs):
     """Whether the rule answers, and what is wrong about that."""
     answer, results, number = _engine.torch_ask_rule(function, args, kwargs)
     if answer == "unknown":
         return False, None
+    if answer in ("same", "nothing") and results:
+        args = tuple(another(a) for a in args)
+        kwargs = {name: another(a) for name, a in kwargs.items()}
     try:
         real = function(*args, **kwargs)
     except Exception as error:
@@ -508,7 +722,7 @@ MODES = {
 }
 
 
-MEMORY = {name: kind for kind, name in re.findall(r'^(META|VIEW|ALIAS)\("([^"]+)"',
+MEMORY = {name: kind for kind, name in re.findall(r'^(META|VIEW|ALIAS|ASK)\("([^"]+)"',
                                                   TABLE.read_text(), re.MULTILINE)}  # fmt: skip
 
 
