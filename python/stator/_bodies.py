@@ -66,6 +66,7 @@ class _Look:
         self.places: dict[Any, tuple[Any, ...]] = {}  # (owner, written) or (owner, written, key)
         self.used: list[Any] = []  # may be written to, if the code writes to anything
         self.writes = False
+        self.stores = False  # it sets attributes of what may be a class
         self.seen: dict[int, Any] = {}
         self.fresh: set[int] = set()  # functions whose first argument is made for each call
         self.methods: set[int] = set()  # functions whose first argument is an object that is seen
@@ -81,7 +82,8 @@ class _Look:
     def result(self) -> tuple[tuple[Any, ...], ...]:
         for o in self.used:
             native = _is_of(type(o), _TRUSTED) and not isinstance(o, (*_CONTAINERS, type))
-            self.touch(o, self.writes or native)  # an iterator is written to by being used
+            writes = self.stores if isinstance(o, type) else self.writes
+            self.touch(o, writes or native)  # an iterator is written to by being used
         return tuple(self.places.values())
 
     # -- operations --
@@ -142,6 +144,7 @@ class _Look:
     def native(self, o: Any) -> list[Any]:
         if any(o is f for f in _ANYTHING):
             raise _Unknown(f"calls {o.__name__}()")
+        self.stores |= any(o is f for f in _WRITING)
         self.writes |= (
             any(o is f for f in _WRITING) or o.__name__ in _MUTATORS or not _is_of(o, _CALM)
         )
@@ -173,7 +176,10 @@ class _Look:
         if self.functions > _MOST_FUNCTIONS:
             raise _Unknown("calls too many functions")
         code = _Code(self, f.__code__, f.__globals__, cells)
-        code.fresh = f.__code__.co_varnames[:1] if id(f) in self.fresh else ()
+        names = f.__code__.co_varnames
+        code.fresh = names[:1] if id(f) in self.fresh else ()
+        if f.__name__ == "__new__":  # it sets attributes of what it makes
+            code.fresh = names[code.parameters :]
         code.given = () if id(f) in self.methods else f.__code__.co_varnames[: code.parameters]
         code.run()
         return [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
@@ -224,6 +230,7 @@ class _Code:
             return
         if opname == "STORE_ATTR" and name in self.given:
             raise _Unknown(f"sets an attribute of its argument {name}")
+        self.look.stores |= opname.endswith("_ATTR")
         self.look.writes = True
 
     # -- where objects come from --
@@ -372,4 +379,74 @@ def body_of(callable_: Any) -> tuple[str, str | None, tuple[Any, ...], bool] | N
     return (name, None, places, faked) if places else None
 
 
-GLUE = (body_of,)
+# -- from a class of tensors to its methods --
+
+_METHODS = frozenset(
+    words("""__torch_dispatch__ __torch_function__ __new__ __init__ __tensor_flatten__
+          __tensor_unflatten__""")
+)
+
+
+def _names_in(code: Any) -> set[str]:
+    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*map(_names_in, inner))
+
+
+class _Class(_Look):
+    """What the code of a class of tensors touches that torch calls, and what such code calls: any
+    attribute of the class whose name it has."""
+
+    def __init__(self, cls: type) -> None:
+        super().__init__()
+        self.plain: list[tuple[Any, str]] = []  # (class, name) of plain values
+        self.own = [c for c in cls.__mro__ if not _is_of(c, _TRUSTED)]
+        for c in self.own:
+            self.seen[id(c)] = c
+            self.touch(c, False)
+        done: set[str] = set()
+        wanted = set(_METHODS)
+        while wanted:
+            for name in wanted:
+                self.use_all(name)
+            done |= wanted
+            functions = (f for f in self.seen.values() if isinstance(f, types.FunctionType))
+            wanted = set().union(*(_names_in(f.__code__) for f in functions)) - done
+
+    def use_all(self, name: str) -> None:
+        for c in self.own:
+            value = vars(c).get(name)
+            if isinstance(value, _PLAIN):
+                self.plain.append((c, name))
+            for part in _parts(value):
+                if name == "__init__":
+                    self.fresh.add(id(part))
+                self.use(part)
+
+
+def _parts(value: Any) -> list[Any]:
+    """The functions of a method or property, the values of a table."""
+    if isinstance(value, classmethod | staticmethod):
+        return [value.__func__]
+    if isinstance(value, property):
+        return [f for f in (value.fget, value.fset, value.fdel) if f]
+    return list(value.values()) if isinstance(value, dict) else [value]
+
+
+_PLAIN = (int, float, str, bytes)
+
+
+def dispatch_of(cls: type) -> tuple[Any, ...] | None:
+    """As `body_of`, for a class with __torch_dispatch__: operations on its instances run its code.
+    The last item: (owner, name) of the plain values that the code reads, of modules and classes."""
+    name = f"{cls.__qualname__}.__torch_dispatch__"
+    try:
+        look = _Class(cls)
+    except _Unknown as unknown:
+        return name, str(unknown), (), True, ()
+    places = look.result()
+    names = (place[::2] for place in places if len(place) > 2)
+    plain = (*look.plain, *(p for p in names if isinstance(p[0].get(p[1]), _PLAIN)))
+    return (name, None, places, any(p[1] for p in places), plain) if places else None
+
+
+GLUE = (body_of, dispatch_of)

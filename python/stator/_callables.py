@@ -15,7 +15,20 @@ from typing import Any
 
 import torch
 
-from stator import _engine, _function, _instead, _rows, _settings, _state
+from stator import (
+    _engine,
+    _flex,
+    _function,
+    _groups,
+    _higher,
+    _higher_flow,
+    _instead,
+    _levels,
+    _overrides,
+    _rows,
+    _settings,
+    _state,
+)
 from stator._rows import Named, Row, words
 from stator._versions import private
 
@@ -114,8 +127,10 @@ def _by_itself(table: tuple[tuple[Any, Row], ...]) -> Iterator[Named]:
     """Rows of functions that are not looked up by a path: they know it, or another row does."""
     for function, row in table:
         of_c = isinstance(function, BuiltinFunctionType)  # whose qualified name may be pybind11's
-        name = function.__name__ if of_c else function.__qualname__
-        yield f"{getattr(function, '__module__', None)}.{name}", function, row
+        name = None if of_c else getattr(function, "__qualname__", None)  # operators have none
+        name = name or function.__name__
+        home = getattr(function, "__objclass__", function)  # of a C method: its class
+        yield f"{getattr(home, '__module__', None)}.{name}", function, row
 
 
 def rows() -> list[tuple[Any, str, Row]]:
@@ -127,10 +142,17 @@ def rows() -> list[tuple[Any, str, Row]]:
         *_kept_whole(),
         *_listed(_rows.FUNCTIONS),
         *_settings.rows(),
+        *_levels.rows(),
         *_of_types(),
         *_by_itself(_state.ROWS),
         *_by_itself(_instead.ROWS),
         *_by_itself(_function.ROWS),
+        *_by_itself(_overrides.ROWS),
+        *_by_itself(_higher.ROWS),
+        *_by_itself(_groups.rows()),
+        *_groups.questions(),
+        *_by_itself(_flex.ROWS),
+        *_by_itself(_higher_flow.ROWS),
     ):
         if function is not None:
             _, path, _ = table.get(id(function), (None, path, None))
@@ -193,6 +215,9 @@ def unlike_fakes() -> dict[Any, str | None]:
     return found
 
 
+_OTHERS = words("neg abs invert getitem setitem")
+
+
 def rules() -> list[tuple[Any, str]]:
     """Callables, each with the name of the rule that knows its result."""
     found = []
@@ -202,7 +227,7 @@ def rules() -> list[tuple[Any, str]]:
             callable for home in homes
             if isinstance(callable := getattr(home, name, None), _C_CALLABLES)
         ]  # fmt: skip
-        if name in (*BINARY, *COMPARE, "neg", "abs", "getitem"):
+        if name in (*BINARY, *COMPARE, *_OTHERS):
             places.append(getattr(operator, name))
         if not places:
             private.missing(f"torch.{name}")

@@ -29,12 +29,6 @@ def say_once(what: str, text: str, *args: Any) -> None:
 
 # Attributes of marked tensors, and what becomes of each.
 _NOT_HONOURED = {
-    "_dynamo_unbacked_indices": "mark_unbacked(%s) is taken as maybe_mark_dynamic: the sizes are "
-    "left open, but sizes 0 and 1 are compiled on their own, and what the program decides about "
-    "them is guarded.",
-    "_dynamo_strict_unbacked_indices": "mark_unbacked(%s, strict=True) is taken as mark_dynamic: "
-    "the sizes are left open, but sizes 0 and 1 are compiled on their own, and what the program "
-    "decides about them is guarded.",
     "_dynamo_shape_ids": "mark_unbacked(%s, shape_id=...): that sizes are the same is not "
     "asserted; it is guarded where the program relies on it.",
     "_dynamo_unbacked_bounds": "mark_unbacked(%s, min=, max=): the bounds are not checked.",
@@ -82,7 +76,7 @@ _SETTINGS: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
     (
         "torch._dynamo.config",
         "automatic_dynamic_shapes_mark_as",
-        lambda value: value != "dynamic",
+        lambda value: value not in ("dynamic", "unbacked"),
         "sizes that change are left open as dynamic ones",
     ),
     (
@@ -108,6 +102,12 @@ def say_settings() -> None:
         if value is not None and asks(value):
             say_once(f"{module}.{name}", "%s.%s = %r has no effect: %s.",
                      module, name, value, instead)  # fmt: skip
+
+
+def forbids_breaks() -> bool:
+    """Whether it is an error, and no break, if a value is needed that only the graph knows."""
+    config = sys.modules.get("torch.fx.experimental._config")
+    return bool(getattr(config, "no_data_dependent_graph_break", False))
 
 
 # -- promises that were not kept --
@@ -181,7 +181,7 @@ GLUE = (marked, violation)
 # -- names of places in torch's settings --
 
 # Bits of src/world/number.h.
-_VALUE, _FIRST, _DIMS = 1 << 30, 1 << 28, 8
+_VALUE, _FIRST, _DIMS, _UNHINTED = 1 << 30, 1 << 28, 8, 16
 
 _SUFFIX = re.compile(r"(.+):(\d+)")
 
@@ -224,13 +224,15 @@ class Named:
         sizes = there if isinstance(there, tuple) else None
         bits = _bits_by_name(self.dynamic, name, sizes)
         if unbacked := _bits_by_name(self.unbacked, name, sizes):
-            say_once(
-                "unbacked_sources",
-                "torch.compiler.config.unbacked_sources names %s: its sizes are left open as by "
-                "dynamic_sources, but sizes 0 and 1 are compiled on their own.",
-                name,
-            )
-            bits |= unbacked
+            if sizes is None:
+                say_once(
+                    f"unbacked_sources {name}",
+                    "torch.compiler.config.unbacked_sources names %s, which is a number: it is "
+                    "left open as by dynamic_sources, and what the program decides about it is "
+                    "guarded.",
+                    name,
+                )
+            bits |= unbacked | (unbacked & (1 << _DIMS) - 1) << _UNHINTED
         values = _values(self.values)
         if sizes is None:
             return bits | (_VALUE if type(there) is int and there in values else 0)

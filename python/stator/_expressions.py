@@ -22,13 +22,20 @@ def _same(a: float, b: float) -> bool:
     return struct.pack("d", a) == struct.pack("d", b)
 
 
+def _remainder(a: Any, b: Any) -> Any:
+    """a % b. sympy up to 1.14 takes some quotients of even numbers for ints, so that torch finds a
+    remainder of 0 where there may be another; torch's // has a way around that."""
+    found = a % b
+    return a - a // b * b if private.is_known_zero(found) else found
+
+
 # The function of each operator, for Python's numbers and for torch's SymInts and SymFloats.
 OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
     "floordiv": operator.floordiv,
-    "mod": operator.mod,
+    "mod": _remainder,
     "truediv": operator.truediv,
     "pow": operator.pow,
     "lshift": operator.lshift,
@@ -71,6 +78,18 @@ def evaluate(expr: Expr, values: Mapping[int, Any]) -> Any:
     if expr[0] == "symbol":
         return values[expr[1]]
     return OPERATORS[expr[0]](*(evaluate(part, values) for part in expr[1:]))
+
+
+# Operators that give whole numbers of whole numbers, and truths about them.
+WHOLE = {"add", "sub", "mul", "floordiv", "mod", "min", "max", "neg", "abs"}
+WHOLE |= {"eq", "ne", "lt", "le", "gt", "ge", "not", "and", "or", "bool"}
+
+
+def is_whole(expr: Expr) -> bool:
+    """Whether no part of an expression of ints is a float."""
+    if not isinstance(expr, tuple):
+        return not isinstance(expr, float)
+    return expr[0] == "symbol" or (expr[0] in WHOLE and all(map(is_whole, expr[1:])))
 
 
 def symbols_of(expr: Expr) -> frozenset[int]:

@@ -4,7 +4,7 @@ of these and what they leave behind. C calls the functions here with the hook of
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -47,6 +47,8 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
 
     stator_effects = 0
     stator_overwrites = False
+    stator_composed = False  # a composite was written to, or what one from outside holds
+    supports_higher_order_operators = True
 
     def __init__(self, late: bool, shape_env: Any = None) -> None:
         super().__init__(shape_env)
@@ -57,11 +59,18 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
         self.stator_outside: set[int] = set()  # of the inputs' storages, those written to
         self.stator_shared: set[int] = set()  # that functions were given, and gave back
         self.stator_hooked: set[int] = set()  # the same for tensors with held-back hooks
+        self.stator_within: set[int] = set()  # those of the tensors that composites hold
+        self.stator_classes: dict[type, bool] = {}  # of composites: whether torch can make them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, private.HigherOrderOperator):
+            return private.fake_of_operator(func, super().__torch_dispatch__, self, args, kwargs)
         if func._schema.is_mutable or func in _SILENT:
-            storages = {private.storage_of(tensor) for tensor in _written(func, args, kwargs)}
+            written = list(_written(func, args, kwargs))
+            storages = {storage for tensor in written for storage in _storages(tensor)}
+            self.stator_composed |= any(_is_composite(tensor) for tensor in written)
+            self.stator_composed |= not storages.isdisjoint(self.stator_within)
             if self.stator_late and not storages.isdisjoint(self.stator_made | self.stator_inputs):
                 raise Settle
             if storages:
@@ -99,6 +108,57 @@ def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
         yield from (item for item in values if isinstance(item, torch.Tensor))
 
 
+# -- composites: tensors whose class has __torch_dispatch__, and which hold others --
+
+
+def _is_composite(tensor: torch.Tensor) -> bool:
+    return not isinstance(tensor, private.FakeTensor) and private.is_composite(tensor)
+
+
+def _held(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The plain tensors within, in whatever depth; of others, the tensor itself."""
+    if not _is_composite(tensor):
+        yield tensor
+        return
+    for name in tensor.__tensor_flatten__()[0]:  # type: ignore[attr-defined]
+        value = getattr(tensor, name)
+        if isinstance(value, torch.Tensor):
+            yield from _held(value)
+
+
+def _storages(tensor: torch.Tensor) -> Iterator[int]:
+    return (private.storage_of(held) for held in _held(tensor))
+
+
+def holds_fakes(mode: _Mode, tensor: torch.Tensor) -> bool:
+    """Whether all tensors within a composite are fakes of this mode, and a backend can make such a
+    tensor of them."""
+    cls = type(tensor)
+    if not private.is_composite(tensor) or not all(
+        isinstance(held, private.FakeTensor) and held.fake_mode is mode for held in _held(tensor)
+    ):
+        return False
+    if cls not in mode.stator_classes:
+        with mode:
+            mode.stator_classes[cls] = type(_made_again(tensor)) is cls
+    return mode.stator_classes[cls]
+
+
+def _made_again(tensor: Any) -> Any:
+    names, context = tensor.__tensor_flatten__()
+    inner = {name: getattr(tensor, name) for name in names}
+    return type(tensor).__tensor_unflatten__(inner, context, tensor.shape, tensor.stride())
+
+
+def composite_refusal(tensor: torch.Tensor) -> str | None:
+    """Why a tensor whose class has __torch_dispatch__ cannot be an input."""
+    if not private.is_composite(tensor):
+        return "has __torch_dispatch__, and no __tensor_flatten__"
+    if private.has_own_sizes(tensor) or tensor.is_nested:
+        return "keeps sizes of its own"
+    return None
+
+
 def make_mode(late: bool) -> _Mode:
     return _Mode(late)
 
@@ -111,9 +171,22 @@ def _fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
         return mode.from_tensor(tensor, static_shapes=True)
 
 
+def _fake_of_any(mode: _Mode, tensor: torch.Tensor) -> Any:
+    if private.peek_interpreter_stack() is None:
+        return _fake_of(mode, tensor)
+    with private.without_levels():  # an input belongs to no level
+        return _fake_of(mode, tensor)
+
+
 def fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
-    fake = _fake_of(mode, tensor)
-    mode.stator_inputs.add(private.storage_of(fake))
+    fake = _fake_of_any(mode, tensor)
+    if private.is_composite(tensor) and type(fake) is not type(tensor):
+        raise TypeError(f"__tensor_unflatten__ gives a {type(fake).__name__}")
+    storages = set(_storages(fake))
+    mode.stator_inputs |= storages
+    if _is_composite(fake):
+        mode.stator_within |= storages
+        mode.stator_composed |= not storages.isdisjoint(mode.stator_outside)
     return fake
 
 
@@ -123,7 +196,7 @@ def hooked(mode: _Mode, fake: torch.Tensor) -> None:
     Leaves stay what they are.
     """
     if not fake.is_leaf:
-        mode.stator_hooked.add(private.storage_of(fake))
+        mode.stator_hooked.update(_storages(fake))
 
 
 def forget_writes(mode: _Mode, nothing: None) -> None:
@@ -131,12 +204,12 @@ def forget_writes(mode: _Mode, nothing: None) -> None:
 
 
 def were_written(mode: _Mode, fakes: list[torch.Tensor]) -> bool:
-    return any(private.storage_of(tensor) in mode.stator_written for tensor in fakes)
+    return any(not mode.stator_written.isdisjoint(_storages(tensor)) for tensor in fakes)
 
 
 def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
-    shared = {private.storage_of(tensor) for tensor in given} & {
-        private.storage_of(tensor) for tensor in made
+    shared = {storage for tensor in given for storage in _storages(tensor)} & {
+        storage for tensor in made for storage in _storages(tensor)
     }
     mode.stator_shared |= shared
     return bool(shared)
@@ -144,7 +217,7 @@ def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]
 
 def are_shared(mode: _Mode, fakes: list[Any]) -> bool:
     tensors = (fake for fake in fakes if isinstance(fake, torch.Tensor))
-    return any(private.storage_of(tensor) in mode.stator_shared for tensor in tensors)
+    return any(not mode.stator_shared.isdisjoint(_storages(tensor)) for tensor in tensors)
 
 
 def fake_like(
@@ -160,7 +233,7 @@ def fake_like(
 
 
 def is_written(mode: _Mode, fake: Any) -> bool:
-    return isinstance(fake, torch.Tensor) and private.storage_of(fake) in mode.stator_outside
+    return isinstance(fake, torch.Tensor) and not mode.stator_outside.isdisjoint(_storages(fake))
 
 
 _running = threading.local()
@@ -184,7 +257,13 @@ def _drops_nothing(
     return not inplace and (p == 0 or not more.get("training", train) or input.numel() == 0)
 
 
+# While it is set: called with each function that is run on fakes, and whether sizes are symbols.
+watcher: Callable[[Any, bool], None] | None = None
+
+
 def run(mode: _Mode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+    if watcher:
+        watcher(function, mode.shape_env is not None)
     if function in DROPOUTS:
         # In inference mode, and of its tensors, torch's fakes make a copy where tensors give back
         # the argument, or an alias of it.
@@ -228,4 +307,5 @@ def key_bits(tensor: torch.Tensor) -> int:
 
 # What the engine calls by name.
 GLUE = (make_mode, is_known, is_written, fake_of, fake_like, hooked, forget_writes, were_written,
-        note_shared, are_shared, run, refusal, takes_gradient, key_bits)  # fmt: skip
+        note_shared, are_shared, run, refusal, takes_gradient, key_bits, holds_fakes,
+        composite_refusal)  # fmt: skip

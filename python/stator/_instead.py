@@ -1,5 +1,7 @@
 """Python functions that are traced in the place of torch's own, and do the same."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -196,18 +198,77 @@ def _is_fx_symbolic_tracing() -> bool:
     return False  # the other condition is that nothing is compiled
 
 
+# A function that torch.jit.script has compiled: the function that was given to it, if the arguments
+# are what it takes. (The compiled one converts or refuses others.) The compiled one raises other
+# exceptions, so a call that raises is done again without a trace.
+
+_SCRIPTED = (torch.Tensor, int, float, bool)
+
+
+def _takes(written: Any, name: str, value: Any) -> bool:
+    kind = written.get(name, torch.Tensor)
+    if kind is torch.Tensor:
+        return isinstance(value, torch.Tensor)
+    return kind in _SCRIPTED and type(value) is kind
+
+
+def _script(self: Any, *args: Any, **named: Any) -> Any:
+    program = getattr(self, "_torchdynamo_inline", None)
+    traced = not hasattr(self, "__name__")  # by torch.jit.trace: other calls may take another way
+    if program is None or traced or named:
+        return _call_script(self, args, named)
+    names = program.__code__.co_varnames
+    for i, value in enumerate(args):
+        if not _takes(program.__annotations__, names[i], value):
+            return _call_script(self, args, named)
+    torch.compiler.is_compiling()
+    return program(*args)
+
+
+def _call_script(self: Any, args: Any, named: Any) -> Any:
+    return self(*args, **named)
+
+
 def _tolist(self: Any) -> Any:
     if self.dim() == 0:
         return self.item()
     return [_tolist(row) for row in self.unbind()]
 
 
+@contextlib.contextmanager
+def _annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
+    """What fx notes at nodes. Torch's makes its dict by a call of `dict[str, Any]`."""
+    meta = private.fx_traceback.current_meta
+    before = dict(meta["custom"]) if "custom" in meta else None
+    meta.setdefault("custom", {}).update(annotation_dict)
+    try:
+        yield
+    finally:
+        if before is None:
+            del meta["custom"]
+        else:
+            meta["custom"] = before
+
+
+def _call_region(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """`nested_compile_region` is a word to the compiler alone: a region is part of the graph that
+    it lies in. Its options are about a backend of its own."""
+    if getattr(function, "__marked_compile_region_config__", None) is not None:
+        return _call_region_with(function)
+    return function(*args, **kwargs)
+
+
+def _call_region_with(function: Any) -> Any:
+    raise NotImplementedError
+
+
 ROWS: tuple[tuple[Any, Row], ...] = (
+    (private.fx_traceback.annotate, ("instead", _annotate)),
     (private.TensorBase.tolist, ("listed", _tolist)),
     (private.expect_true, ("expected", None)),
     (private.guard_or_false, ("presumed", False)),
     (private.guard_or_true, ("presumed", True)),
-    (private.statically_known_true, ("presumed", False)),
+    (private.statically_known_true, ("known", None)),
     *_RANGES,
     (_enter_range, ("state", "torch.profiler.record_function, and a profiler is on")),
     (_exit_range, ("state", "torch.profiler.record_function, entered before")),
@@ -229,5 +290,9 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.check_is_size, ("instead", _check_is_size)),
     (private.guard_size_oblivious, ("instead", _guard_size_oblivious)),
     (private.is_fx_tracing, ("instead", _is_fx_tracing)),
+    (private.call_region, ("instead", _call_region)),
+    (_call_region_with, ("refused", ("HIGHER_ORDER", "a nested region with options"))),
+    *(((private.call_script, ("instead", _script)),) if private.call_script else ()),
+    (_call_script, ("refused", "a function that torch.jit.script has compiled")),
     (private.is_fx_symbolic_tracing, ("instead", _is_fx_symbolic_tracing)),
 )

@@ -14,6 +14,7 @@ import inspect
 import logging
 import math
 import operator
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +22,8 @@ import sympy  # type: ignore[import-untyped]
 import torch
 import torch._dynamo  # before any table: importing it replaces some of torch's functions
 import torch.fx
+import torch.fx.traceback
+import torch.nn.attention.flex_attention  # torch itself imports it only when somebody asks
 import torch.overrides
 import torch.utils._python_dispatch
 from torch import _TorchCompileInductorWrapper, _TorchCompileWrapper
@@ -60,6 +63,8 @@ from torch._guards import Source as Source
 from torch._guards import TracingContext as TracingContext
 from torch._guards import compile_context as compile_context
 from torch._guards import tracing as tracing
+from torch._higher_order_ops import utils as higher_utils
+from torch._higher_order_ops.invoke_subgraph import invoke_subgraph_placeholder
 from torch._library.custom_ops import OPDEFS
 from torch._library.custom_ops import CustomOpDef as CustomOpDef
 from torch._logging._internal import getArtifactLogger as getArtifactLogger
@@ -127,6 +132,7 @@ set_grad_enabled = get("torch._C._set_grad_enabled")
 InferenceMode = get("torch._C._InferenceMode")
 enter_autocast = get("torch.amp.autocast_mode._enter_autocast")
 exit_autocast = get("torch.amp.autocast_mode._exit_autocast")
+invoke_subgraph = get("torch.ops.higher_order.invoke_subgraph")
 profiler_enabled = get("torch._C._autograd._profiler_enabled")
 get_tracing_state = get("torch._C._get_tracing_state")
 len_dispatch_stack = get("torch._C._len_torch_dispatch_stack")
@@ -137,6 +143,25 @@ peek_interpreter_stack = get("torch._C._functorch.peek_interpreter_stack")
 top_saved_tensors_hooks = get("torch._C._autograd._top_saved_tensors_default_hooks")
 enter_dual_level = get("torch._C._enter_dual_level")
 exit_dual_level = get("torch._C._exit_dual_level")
+level_depth = get("torch._C._functorch.get_dynamic_layer_stack_depth")
+maybe_get_level = get("torch._C._functorch.maybe_get_level")
+leave_level = {
+    get(f"torch._C._functorch.TransformType.{name}"): get(
+        f"torch._C._functorch._{name.lower()}_decrement_nesting"
+    )
+    for name in ("Vmap", "Grad", "Jvp")
+}
+saved_hooks_message = get("torch._C._autograd._saved_tensors_hooks_get_disabled_error_message")
+disable_saved_hooks = get("torch._C._autograd._saved_tensors_hooks_disable")
+enable_saved_hooks = get("torch._C._autograd._saved_tensors_hooks_enable")
+inplace_requires_grad_allowed = get("torch._C._functorch.get_inplace_requires_grad_allowed")
+allow_inplace_requires_grad = get("torch._C._functorch.set_inplace_requires_grad_allowed")
+fwd_grad_enabled = get("torch._C._is_fwd_grad_enabled")
+set_fwd_grad_enabled = get("torch._C._set_fwd_grad_enabled")
+set_tensor_requires_grad = get("torch._functorch.eager_transforms._set_tensor_requires_grad")
+transforms_home = os.path.dirname(get("torch._functorch.__file__")) + os.sep
+fx_traceback = torch.fx.traceback
+without_levels = get("torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack")
 dispatch_mode_of = get("torch._C._get_dispatch_mode")
 tracing_modes: tuple[Any, ...] = tuple(_C._TorchDispatchModeKey.__members__.values())
 local_keys = (
@@ -156,6 +181,15 @@ unset_mobile_allocator = get("torch._C._unset_default_mobile_cpu_allocator")
 PreserveDispatchKeys = get("torch._C._PreserveDispatchKeyGuard")
 EnableTorchFunction = get("torch._C._EnableTorchFunction")
 DisableTorchFunction = get("torch._C.DisableTorchFunctionSubclass")
+DisableAllFunctions = get("torch._C.DisableTorchFunction")
+function_modes_enabled = get("torch._C._is_torch_function_mode_enabled")
+functions_enabled = get("torch._C._is_torch_function_enabled")
+functions_all_disabled = get("torch._C._is_torch_function_all_disabled")
+disabled_function = get("torch._C._disabled_torch_function_impl")
+handle_function = get("torch.overrides.handle_torch_function")
+make_subclass = get("torch.Tensor._make_subclass")
+convert = get("torch._tensor._convert")
+alias = get("torch.ops.aten.alias.default")
 get_flash_enabled = get("torch._C._get_flash_sdp_enabled")
 device_constructors = _device_constructors
 grad_mode_file = torch.no_grad.__enter__.__code__.co_filename
@@ -224,6 +258,8 @@ in_optimized_module: Callable[[], contextlib.AbstractContextManager[Any]] = geta
 wrap_inline = external_utils.wrap_inline
 is_skipped: Callable[[Any], bool] = trace_rules.check
 ScriptModule = get("torch.jit._script.RecursiveScriptModule")
+# None where torch's own tests are imported, which put a function of theirs in its place.
+call_script = getattr(get("torch._C.ScriptFunction.__call__"), "__func__", None)
 
 
 def has_names(tensor: torch.Tensor) -> bool:
@@ -239,6 +275,82 @@ def is_view(tensor: torch.Tensor) -> bool:
 
 def storage_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
+
+
+def is_composite(tensor: torch.Tensor) -> bool:
+    """Whether its class has __torch_dispatch__, and says which tensors it holds."""
+    return bool(torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor))
+
+
+def has_own_sizes(tensor: torch.Tensor) -> bool:
+    """Whether its class is asked for its sizes, or these are symbols."""
+    return bool(tensor._has_symbolic_sizes_strides) or tensor.layout is not torch.strided
+
+
+def questions_of_groups() -> dict[str, Any]:
+    """C functions that tell what a process group is, by path; it stays so."""
+    home = "torch.distributed.ProcessGroup"
+    group = torch.distributed.ProcessGroup
+    found = {f"{home}.{name}": getattr(group, name, None) for name in ("rank", "size", "name")}
+    for name in ("group_name", "group_desc"):
+        found[f"{home}.{name}.fget"] = getattr(vars(group).get(name), "fget", None)
+    return {path: function for path, function in found.items() if function is not None}
+
+
+def placements() -> list[type]:
+    """Classes of values; those of C++'s are equal where they mean the same."""
+    from torch.distributed.tensor import Partial, Replicate, Shard
+
+    return [Shard, Replicate, Partial]
+
+
+def functions_of_meshes() -> list[Any]:
+    from torch.distributed.tensor import DTensor
+
+    return [DTensor.redistribute, DTensor.full_tensor, DTensor.to_local, DTensor.from_local]
+
+
+def held_manner(o: Any) -> str | frozenset[str] | None:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec
+
+    if type(o) in placements():
+        compare: Any = type(o).__eq__
+        by_c = compare is not object.__eq__ and not inspect.isfunction(compare)
+        return "equal" if by_c else "same"
+    if isinstance(o, DeviceMesh):
+        return "same"
+    return frozenset({"_hash"}) if type(o) is DTensorSpec else None
+
+
+resolve_process_group = (
+    find("torch._C._distributed_c10d._resolve_process_group")
+    if torch.distributed.is_available()
+    else None
+)
+
+
+def split_module() -> Any:
+    """The DistributedDataParallel that runs its module now, if its graphs are split; or None."""
+    if not torch.distributed.is_available():
+        return None
+    parallel: Any = torch.nn.parallel.DistributedDataParallel
+    module = parallel._get_active_ddp_module()
+    split = module is not None and dynamo_utils.get_optimize_ddp_mode() == "ddp_optimizer"
+    return module if split else None
+
+
+def split_by_buckets(backend: Callable[..., Any]) -> Callable[..., Any]:
+    """The backend, or torch's optimizer around it, which gives the backend one graph for each
+    bucket of gradients."""
+    module = split_module()
+    if module is None:
+        return backend
+    from torch._dynamo.backends.distributed import DDPOptimizer
+
+    most = module.bucket_bytes_cap
+    first = min(most, get("torch.distributed._DEFAULT_FIRST_BUCKET_BYTES"))
+    return DDPOptimizer(most, backend, first).compile_fn
 
 
 # Where C functions are that make tensors, by what they are called in texts.
@@ -297,6 +409,12 @@ def tells_all(schema: Any) -> bool:
 # -- fakes --
 
 data_dependent = (DataDependentOutputException, DynamicOutputShapeException)
+no_fake_errors = (
+    *data_dependent,
+    get("torch._subclasses.fake_tensor.UnsupportedFakeTensorException"),
+    get("torch._subclasses.fake_tensor.UnsupportedOperatorException"),
+)
+WrapperBackend = get("torch._dynamo.output_graph.WrapperBackend")
 # What an operation raises on fakes that cannot tell its result; or on any tensors.
 fake_errors = (*data_dependent, RuntimeError, NotImplementedError, TypeError, ValueError)
 fake_log = logging.getLogger("torch._subclasses.fake_tensor")
@@ -377,7 +495,29 @@ range_notes: tuple[str, ...] | None = tuple(_noted) if _known else None
 
 make_graph_module = _make_graph_module
 backend_names: Callable[[], list[str]] = functools.partial(torch._dynamo.list_backends, ())
-compile_wrappers = (_TorchCompileInductorWrapper, _TorchCompileWrapper)
+compile_wrappers: tuple[Any, Any] = (_TorchCompileInductorWrapper, _TorchCompileWrapper)
+_aoti_wrapper = find("torch._TorchCompileAOTInductorWrapper")
+
+
+def backend_with(
+    backend: Any, mode: str | None, options: Any, dynamic: bool | None, name: str | None, aoti: bool
+) -> Any:
+    """As torch.compile makes it. What is wrong with the mode or the options is an error here."""
+    if backend != "inductor":
+        return compile_wrappers[1](backend, mode, options, dynamic)
+    kind: Any = _aoti_wrapper if aoti else _TorchCompileInductorWrapper
+    if kind is None:
+        raise NotImplementedError("this version of torch has no option use_aoti")
+    named = "name" in inspect.signature(kind).parameters
+    if name is not None and not named:
+        raise NotImplementedError("torch.compile has no parameter name in this version of torch")
+    return kind(mode, options, dynamic, name) if named else kind(mode, options, dynamic)
+
+
+def default_backend() -> Any:
+    """What torch.compiler.set_default_backend has set."""
+    get_default = find("torch._dynamo.backends.registry.get_default_backend")
+    return "inductor" if get_default is None else get_default()
 
 
 def compile_session() -> contextlib.AbstractContextManager[Any]:
@@ -413,6 +553,11 @@ sympy_eq: Callable[[Any, Any], Any] = sympy.Eq
 def to_sympy(number: Any) -> Any:
     """The expression of a SymInt, or a plain number as one."""
     return number.node.expr if isinstance(number, torch.SymInt) else sympy.Integer(number)
+
+
+def is_known_zero(number: Any) -> bool:
+    """Whether torch has found that a symbolic int is 0, whatever its symbols are."""
+    return isinstance(number, torch.SymInt) and number.node.expr == 0
 
 
 def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -476,6 +621,7 @@ def remembering(mode: FakeTensorMode) -> Iterator[None]:
 allowed_ids: Callable[[], set[int]] = trace_rules._allowed_callable_ids
 disallowed_ids: Callable[[], set[int]] = trace_rules._disallowed_callable_ids
 substituted_ids: Callable[[], set[int]] = trace_rules._polyfilled_function_ids
+optimize = torch._dynamo.optimize
 disable = torch._dynamo.disable
 allow_in_graph = torch._dynamo.allow_in_graph
 skip_wrapper = decorators._nonrecursive_disable_wrapper_code
@@ -565,6 +711,129 @@ def kernel_of(op: Any, key: str) -> Any:
     return functools.partial(_kernel(op.name(), one).call_boxed, keys)
 
 
+# -- operators with bodies --
+
+tag_checkpoint = get("torch.ops.higher_order.tag_activation_checkpoint")
+no_context = get("torch.utils.checkpoint.noop_context_fn")
+tree_flatten = get("torch.utils._pytree.tree_flatten")
+tree_unflatten = get("torch.utils._pytree.tree_unflatten")
+cond_op = get("torch.ops.higher_order.cond")
+while_loop = get("torch._higher_order_ops.while_loop")
+while_loop_op = get("torch.ops.higher_order.while_loop")
+map = get("torch._higher_order_ops.map")
+map_op = get("torch.ops.higher_order.map_impl")
+scan = get("torch._higher_order_ops.scan")
+scan_op = get("torch.ops.higher_order.scan")
+HigherOrderOperator = get("torch._ops.HigherOrderOperator")
+call_region: Callable[..., Any] = invoke_subgraph_placeholder
+_fake_functions: Any = getattr(higher_utils, "registered_hop_fake_fns", {})
+
+
+def fake_of_operator(
+    operator: Any, dispatch: Callable[..., Any], mode: Any, args: Any, kwargs: Any
+) -> Any:
+    """What an operator with bodies gives on fakes: torch has a function for it, which fake modes
+    look for; or, in older versions, one for the class of modes."""
+    if operator in _fake_functions:
+        return dispatch(operator, (), args, kwargs)
+    return operator.python_key_table[FakeTensorMode](mode, *args, **kwargs)
+
+
+flex_attention = get("torch.nn.attention.flex_attention.flex_attention")
+flex_operator = get("torch.ops.higher_order.flex_attention")
+flex_no_mask = get("torch.nn.attention.flex_attention.noop_mask")
+IndexMode = get("torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex")
+
+# -- logs, traces and metrics of compiles --
+
+trace_log = get("torch._logging._internal.trace_log")
+trace_structured = get("torch._logging.trace_structured")
+structured_stack = get("torch._logging.structured.from_traceback")
+compilation_time_metrics: dict[str, list[float]] = dynamo_utils.compilation_time_metrics
+guard_failures = dynamo_utils.guard_failures
+known_metrics: Callable[[], Any] = lambda: dynamo_utils._compilation_metrics  # noqa: E731
+_Metrics = dynamo_utils.CompilationMetrics
+_metric_names = frozenset(_Metrics.__dataclass_fields__)
+_plain_metrics = all(hasattr(_Metrics, name) for name in _metric_names)
+_chromium_events = find("torch._dynamo.utils.get_chromium_event_logger")
+_metrics_context = find("torch._dynamo.utils.get_metrics_context")
+setup_debug_folder = dynamo_utils.setup_compile_debug
+_bytecode_hooks = find("torch._dynamo.convert_frame._bytecode_hooks")
+
+
+def bytecode_hooks() -> Any:
+    return _bytecode_hooks
+
+
+Guard = get("torch._guards.Guard")
+
+
+def guards_of(rows: list[tuple[str, str | None, int]]) -> Any:
+    """The guards of an entry as torch's objects: each says in words what must hold. They are for
+    reading, none of them can be built."""
+
+    def no_builder(number: int, builder: Any, guard: Any) -> None:
+        raise NotImplementedError("guards of Stator are checked in C, and cannot be built anew")
+
+    made = GuardsSet()
+    for i, (text, _, _) in enumerate(rows):
+        guard = Guard(LocalSource(text), functools.partial(no_builder, i))
+        guard.code_list = [text]
+        made.add(guard, skip=0)
+    return made
+
+
+def make_metrics(metrics: dict[str, Any]) -> Any:
+    """torch's record of a compile, of what this version knows."""
+    known = {key: value for key, value in metrics.items() if key in _metric_names}
+    if not _plain_metrics:
+        return _Metrics(**known)
+    made = _Metrics.__new__(_Metrics)  # to set a hundred defaults takes longer than a short trace
+    made.__dict__.update(known)
+    return made
+
+
+def chromium_events() -> Any:
+    return None if _chromium_events is None else _chromium_events()
+
+
+def copied(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A module of its own with the same operations; what nodes say is copied, too."""
+    graph = torch.fx.Graph()
+    output = graph.graph_copy(module.graph, {})
+    graph.output(output)
+    return torch.fx.GraphModule(module, graph, class_name="GraphModule")
+
+
+def run_on_fakes(module: torch.fx.GraphModule, inputs: list[Any]) -> None:
+    """Gives each node of a graph an example of its value."""
+    from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+    class Prop(FakeTensorProp):
+        def run_node(self, n: torch.fx.Node) -> Any:
+            value = super().run_node(n)
+            n.meta.setdefault("example_value", value)
+            return value
+
+    Prop(module).propagate(*inputs)
+
+
+@contextlib.contextmanager
+def noting_metrics(into: dict[str, Any]) -> Iterator[None]:
+    """What a backend notes about itself within, for the metrics of the compile, goes to `into`."""
+    context = None if _metrics_context is None else _metrics_context()
+    if context is None or context.in_progress() or not hasattr(context, "_on_exit"):
+        yield
+        return
+    before = context._on_exit
+    context._on_exit = lambda start, end, metrics, *error: into.update(metrics)
+    try:
+        with context:
+            yield
+    finally:
+        context._on_exit = before
+
+
 # -- what `install` puts its own functions in the place of --
 
 # Found by torch as globals of a module when they are called.
@@ -577,6 +846,17 @@ PATCHED = {
 }
 for _home, _name in PATCHED.values():
     getattr(_home, _name)  # else an error that says so
+if find("torch._C._dynamo.eval_frame.set_guard_complete_hook") is not None:
+    PATCHED["guard_collectives"] = torch._C._dynamo.eval_frame, "set_guard_complete_hook"
+
+# Whether an operator with bodies (torch.cond and its like) compiles itself: torch's own tracer does
+# that, perhaps on fakes and under modes. Versions before 2.13 do not tell.
+compiles_itself: Callable[[], bool] = find("torch._higher_order_ops.utils._in_hop_compile") or (
+    lambda: False
+)
+
+# What such an operator compiles itself by. Nothing in it is the program's.
+compiles_operator: Any = find("torch._higher_order_ops.utils._hop_compile_and_call")
 
 # Settings of torch._dynamo.config that Stator obeys.
 for _name in ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_int",
@@ -592,3 +872,11 @@ counters = dynamo_utils.counters
 
 def stance() -> Any:
     return eval_frame._stance
+
+
+def inductor_keeps_calls(options: dict[str, Any]) -> bool:
+    """Whether inductor is set to record calls of kernels, or to write C++ that makes them: then it
+    does not take graphs that call bodies."""
+    settings = get("torch._inductor.config")
+    names = ("cpp_wrapper", "triton.cudagraphs")
+    return any(options.get(name, settings.get_config_copy()[name]) for name in names)

@@ -65,7 +65,7 @@ METHODS: Rows = (
     ("refused", _EFFECTS, """
         requires_grad_ set_ resize_ resize resize_as_ resize_as share_memory_ pin_memory storage
         untyped_storage _typed_storage storage_type apply_ map_ map2_ __deepcopy__
-        _reduce_ex_internal __setstate__ module_load reinforce as_subclass _make_subclass
+        _reduce_ex_internal __setstate__ module_load reinforce
         _fix_weakref record_stream _view_func _view_func_unsafe _rev_view_func_unsafe new type
         _clear_non_serializable_cached_data _dtensor__new__ _make_wrapper_subclass rename rename_
         refine_names align_to align_as _update_names has_names to_sparse to_sparse_coo to_sparse_csr
@@ -186,6 +186,7 @@ FUNCTIONS: Rows = (
     ("refused", "{}", """
         torch.Tensor torch._C.TensorBase torch.frombuffer torch.from_dlpack
         torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence
+        torch.Tensor._make_subclass torch._C.ScriptFunction.__call__.__func__
      """),
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from stator import _levels
 from stator._rows import Named, Row, words
 from stator._versions import private
 
@@ -159,6 +160,8 @@ _KERNELS = (
     _kernel("fa4_sdp_enabled", "use_fa4", ""),
 )
 
+_kernel_getters = tuple(filter(None, (private.find(kernel.asks) for kernel in _KERNELS)))
+
 _PRECISIONS = (
     ("generic", "all"),
     *((home, what) for home in ("cuda", "mkldnn") for what in ("all", "conv", "rnn", "matmul")),
@@ -169,7 +172,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("""torch._C._functorch.peek_interpreter_stack torch._C._functorch.maybe_current_level
                torch._C._functorch.get_dynamic_layer_stack_depth
                torch._C._are_functorch_transforms_active""",
-            scope=THREAD, guard=ASKED, bars="a functorch transform is on"),
+            scope=THREAD, guard="level_asked", bars="a functorch transform is on",
+            kept=Part(_levels.levels_now, _levels.put_levels_back)),
     Setting("torch._C._len_torch_dispatch_stack", scope=THREAD, guard=ASKED,
             bars="a torch dispatch mode is on",
             kept=Part(private.len_dispatch_stack, _pop_dispatch_modes)),
@@ -286,9 +290,13 @@ def rows() -> Iterator[Named]:
     for setting in SETTINGS:
         yield from _questions(setting)
         yield from _changes(setting)
-    kernels = (private.find(kernel.asks) for kernel in _KERNELS)
     path = "torch._C._nn.scaled_dot_product_attention"
-    yield path, private.find(path), ("operation", tuple(filter(None, kernels)))
+    yield path, private.find(path), ("operation", _kernel_getters)
+
+
+def attention_kernels() -> tuple[Any, ...]:
+    """Which kernels attention may take."""
+    return tuple(get() for get in _kernel_getters)
 
 
 def node_setters() -> list[Any]:

@@ -21,11 +21,11 @@ from stator._versions import private
 class Symbol(NamedTuple):
     """A number from outside. Conditions and sizes name it by its index in the list of symbols."""
 
-    hint: Any  # its value in this call; None: nobody knows it
+    hint: Any  # its value in this call, which nobody may rely on if unbacked; None: nobody knows it
     text: str  # its place, as Python text
     low: int | None = None  # bounds that are guarded already
     high: int | None = None
-    unbacked: str | None = None  # one that only the graph knows: "int", "float" or "bool"
+    unbacked: str | None = None  # one without a hint for torch: "int", "float" or "bool"
 
 
 class Sizes(NamedTuple):
@@ -119,20 +119,36 @@ class Env:
         kind = private.DimDynamic.DYNAMIC
         return self.env.create_unspecified_symint_and_symbol(hint, source, kind)
 
+    def _make_unbacked(self, symbol: Symbol) -> Any:
+        made: Any = getattr(self.env, f"create_unbacked_sym{symbol.unbacked}")()
+        self.env.pending_fresh_unbacked_symbols.clear()
+        if symbol.low is not None:
+            private.check(made >= symbol.low)
+        if symbol.high is not None:
+            private.check(made <= symbol.high)
+        return made
+
     # -- conditions --
 
     def _is_float(self, index: int) -> bool:
-        return isinstance(self._hints[index], float)
+        return isinstance(self._hints.get(index), float)
+
+    def _is_unhinted(self, condition: Expr) -> bool:
+        return any(self._symbols[i].unbacked for i in _expressions.symbols_of(condition))
 
     def _tell(self, conditions: Sequence[Expr]) -> None:
-        """Tells torch the bounds and conditions that are guarded already."""
+        """Tells torch the bounds and conditions that are guarded already. Torch would conclude
+        n >= 0 from int(n / 2) >= 0, so it hears of whole numbers only."""
         for i in self._own:
             number, symbol = self._numbers[i], self._symbols[i]
             bool(symbol.low is None or number >= symbol.low)
             bool(symbol.high is None or number <= symbol.high)
         for condition in conditions:
-            if not any(map(self._is_float, _expressions.symbols_of(condition))):
-                bool(_expressions.evaluate(condition, self._numbers))
+            if _expressions.is_whole(condition) and not any(
+                map(self._is_float, _expressions.symbols_of(condition))
+            ):
+                value = _expressions.evaluate(condition, self._numbers)
+                private.check(value) if self._is_unhinted(condition) else bool(value)
 
     def _pin_known(self, found: Any) -> None:
         """Pins all symbols of an expression that the engine has no expression for."""
@@ -163,6 +179,9 @@ class Env:
                 equation = private.sympy_eq(symbol, value)
                 if value.is_number or frozenset(equation.free_symbols) not in solved:
                     yield from self._translated(equation)
+
+    def _asserts(self) -> Iterator[Any]:
+        return (one for row in self.env.deferred_runtime_asserts.values() for one in row)
 
     def _translated(self, found: Any) -> Iterator[Expr]:
         try:
@@ -283,6 +302,8 @@ class Shapes(Env):
 
     def _make_number(self, index: int) -> Any:
         hint, source = self._hints[index], self._source_of(index)
+        if self._symbols[index].unbacked:
+            return self._make_unbacked(self._symbols[index])
         if isinstance(hint, float):
             return self._make_float(index, hint, source) if index in self._shown else hint
         make = self._make_size if index in self._homes else self._make_int
@@ -415,9 +436,15 @@ class Shapes(Env):
         change the sizes of its arguments."""
         mode = private.forgetful_mode(shape_env=self.env)
         given = [self._another(mode, i) for i in range(len(self.examples))]
-        with mode, private.decomposing(), contextlib.suppress(*private.fake_errors):
+        # Torch asserts of some numbers (`x[int(f) :]`) that they lie in ranges that they do not.
+        errors = *private.fake_errors, AssertionError
+        with mode, private.decomposing(), contextlib.suppress(*errors):
             _Run(module, self.env).run(*given)
         self.env.pending_fresh_unbacked_symbols.clear()
+
+    def fakes(self) -> list[Any]:
+        """The inputs as the backend will find them: its mode makes each fake once."""
+        return [self._another(self.mode, i) for i in range(len(self.examples))]
 
     def _another(self, mode: private.FakeTensorMode, i: int) -> Any:
         """Another fake of an input, with the same sizes."""
@@ -454,6 +481,13 @@ class Shapes(Env):
                 yield
         except private.exc.TensorifyScalarRestartAnalysis as error:
             raise Restart(self._floats_named(private.forced_floats())) from error
+        except private.exc.BackendCompilerFailed as error:
+            negative = frozenset(
+                i for i in self._own if not self._symbols[i].unbacked and self._hints[i] < 0
+            )
+            if " not in VR" not in str(error.inner_exception) or not negative:
+                raise
+            raise Restart(negative) from error  # of a false conclusion, see _check_ranges
         finally:
             private.put_forced_floats(before)
 
@@ -462,9 +496,29 @@ class Shapes(Env):
         if not self.has_symbols:
             return Found([], frozenset())
         self._overlaps(context)
+        self._check_ranges()
         found = self._found()
+        found.conditions.extend(self._asserted())
         self.env.freeze()
         return found
+
+    def _check_ranges(self) -> None:
+        """Torch's conclusions may be false (n >= 0 of int(n / 2) >= 0, for n = -1), and so may be
+        what the backend made of them: the graph must have such a number as it is."""
+        false = frozenset(
+            index
+            for index, (low, high) in self._ranges().items()
+            if (low is not None and self._hints[index] < low)
+            or (high is not None and self._hints[index] > high)
+        )
+        if false and not any(self._symbols[index].unbacked for index in false):
+            raise Restart(false)
+
+    def _asserted(self) -> list[Expr]:
+        """What the backend takes to hold of sizes without a hint."""
+        return [condition for one in self._asserts()
+                if all(part in self._known for part in one.expr.free_symbols)
+                for condition in self._translated(one.expr)]  # fmt: skip
 
     def _floats_named(self, names: set[str]) -> frozenset[int]:
         return frozenset(expr[1] for made, expr in self._known.items()
@@ -511,6 +565,8 @@ def _dynamic(expr: Expr) -> private.DimDynamic:
 
 
 def _static_context(tensor: torch.Tensor, source: private.Source) -> Any:
+    if private.is_composite(tensor):
+        return None  # torch would want one for each tensor within
     return private.StatefulSymbolicContext(
         dynamic_sizes=[private.DimDynamic.STATIC] * tensor.dim(),
         constraint_sizes=[None] * tensor.dim(),
@@ -579,21 +635,13 @@ class Asking(Env):
 
     def _add_unbacked(self, index: int, symbol: Symbol) -> None:
         """The one that the latest operation made, or, in a new environment, another."""
-        made = self._fresh.pop(0) if self._fresh else self._make_unbacked(symbol)
+        inner = symbol.hint is None  # else it was found outside
+        made = self._fresh.pop(0) if inner and self._fresh else self._make_unbacked(symbol)
         found = next(iter(made.node.expr.free_symbols))
         own = _expressions.symbol(index)
         self._numbers[index] = made
         self._known[found] = ("int", own) if symbol.unbacked == "bool" else own
         self._unbacked[found] = index
-
-    def _make_unbacked(self, symbol: Symbol) -> Any:
-        made: Any = getattr(self.env, f"create_unbacked_sym{symbol.unbacked}")()
-        self.env.pending_fresh_unbacked_symbols.clear()
-        if symbol.low is not None:
-            private.check(made >= symbol.low)
-        if symbol.high is not None:
-            private.check(made <= symbol.high)
-        return made
 
     def keep_fresh(self, kept: Sequence[Any]) -> None:
         """The others that the latest operation has made are of no interest to the program."""
@@ -651,9 +699,6 @@ class Asking(Env):
             return {"float": 1.5, "bool": True}[symbol.unbacked or ""]
         least = max(5, symbol.low or 0)
         return least if symbol.high is None else min(least, symbol.high)
-
-    def _asserts(self) -> Iterator[Any]:
-        return (one for row in self.env.deferred_runtime_asserts.values() for one in row)
 
     def _is_unbacked(self, found: Any) -> bool:
         return any(private.is_unbacked_symbol(part) for part in found.free_symbols)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from stator import _engine, _expressions, _fakes, _shapes
+from stator import _engine, _expressions, _fakes, _settings, _shapes
 from stator._versions import private
 
 # What an operation gives: sizes, strides, dtype, device, requires_grad, the argument (a node) whose
@@ -17,10 +17,12 @@ Tensor = tuple[Any, Any, Any, Any, bool, Any, bool]
 # results, and each argument that was written to with whether it requires a gradient now. An
 # argument is a node; a result that is one of the arguments, too. Items may be None. Then numbers
 # that only the graph will know: kind, least, greatest, the result whose size it is (-1: it is the
-# call's own) and the dimension; what the graph has to check; the result, if it is such a number.
+# call's own) and the dimension; what the graph has to check; the result, if it is such a number;
+# whether the operation used such a number that nobody else sees.
 Answer = tuple[
-    list[Any], list[int], int, Any, list[Any], list[tuple[Any, bool]], list[Any], list[Any], Any
-]
+    list[Any], list[int], int, Any, list[Any], list[tuple[Any, bool]], list[Any], list[Any], Any,
+    bool,
+]  # fmt: skip
 
 # memory_kind of src/torch/room.h: what may be written to while a gradient is recorded.
 _FAMILY, _ALONE = 1, 2
@@ -87,17 +89,57 @@ def _same(before: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
     return exprs[0] == exprs[1]
 
 
-class Runner:
-    """Of one trace. It knows the symbols and conditions that were told so far."""
+def _key(item: Any, places: dict[Any, int]) -> Any:
+    """Something hashable that tells an argument from all others; nodes count by their places.
+    `_Refused`: of an object of which that is not known."""
+    if isinstance(item, _engine.Node):
+        return _engine.Node, places[item]
+    if type(item) in (tuple, list):
+        return type(item), *(_key(part, places) for part in item)
+    if type(item) is dict:
+        return dict, *((name, _key(part, places)) for name, part in item.items())
+    if isinstance(item, slice):
+        return slice, *(_key(part, places) for part in (item.start, item.stop, item.step))
+    if type(item) is float:
+        return float, item.hex()
+    if type(item) in _CONSTANTS or item is None or item is ...:
+        return type(item), item
+    raise _Refused
 
-    def __init__(self, scalars: bool, shapes: bool) -> None:
-        """Whether numbers of tensors, and shapes that depend on values, go in the graph."""
-        self._captures = scalars, shapes
+
+_CONSTANTS = frozenset(
+    (bool, int, str, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+)
+
+
+def _moved(nodes: dict[Any, Any], item: Any) -> Any:
+    """An answer about other nodes: each result and written argument that is one of them."""
+    if isinstance(item, _engine.Node):
+        return nodes[item]
+    if type(item) is tuple:
+        return tuple(nodes[part] if isinstance(part, _engine.Node) else part for part in item)
+    return item
+
+
+class Runner:
+    """Of one trace. It knows the symbols and conditions that were told so far.
+
+    Layers repeat: a call that is like an earlier one gets the earlier answer. What torch decided
+    for that is a fact of the trace by now."""
+
+    def __init__(self, scalars: bool, shapes: bool, replayed: bool) -> None:
+        """Whether numbers of tensors, and shapes that depend on values, go in the graph; whether
+        the graph runs as it is, without a backend."""
+        self._scalars, self._shapes, self._replayed = scalars, shapes, replayed
         self._begin()
 
     def _begin(self) -> None:
-        self._env = _shapes.Asking(*self._captures)
+        # Numbers of tensors that stay within an operation are no concern of the settings.
+        self._env = _shapes.Asking(True, self._shapes)
         self._mode = _fakes._Mode(False, self._env.env)
+        self._mode.cache_enabled = False  # it costs more than it saves: most calls come once
+        self._answers: dict[Any, tuple[list[Any], Answer]] = {}
+        self._inner = False  # the latest operation used a number of a tensor for itself
 
     def _value(self, described: Any) -> Any:
         return _value(described, self._mode, self._env.number)
@@ -137,6 +179,8 @@ class Runner:
         result = _fakes.run(self._mode, function, _with(values, args), _with(values, kwargs or {}))
         number = result if isinstance(result, _NUMBERS) else None
         if number is not None:
+            if not self._scalars:
+                raise private.data_dependent[0](function)
             if any(one.fake.dtype is torch.uint64 for one in given):
                 raise _Refused  # beyond 64 bits with a sign
             result = ()
@@ -145,6 +189,8 @@ class Runner:
             raise _Refused
         fakes = _items(result)
         fresh, places = self._fresh(fakes, number)
+        if self._inner and not self._replayed and any(_needs_grad(fake) for fake in fakes):
+            raise private.data_dependent[0](function)  # derivatives ask for the number
         results = [self._result(fake, given, len(fakes) == 1) for fake in fakes]
         own = [private.storage_of(fake) for fake, result in zip(fakes, results, strict=True)
                if type(result) is tuple and result[5] is None]  # fmt: skip
@@ -164,7 +210,7 @@ class Runner:
         checks += self._exceptions(function, args, kwargs, nodes, results)
         return (
             found.conditions, sorted(found.pinned), effects, whole, results, written, made, checks,
-            symbol,
+            symbol, self._inner,
         )  # fmt: skip
 
     def _exceptions(
@@ -179,7 +225,7 @@ class Runner:
                  results: list[Any], numbers: dict[int, Any]) -> bool:  # fmt: skip
         """Whether the call fails or gives other sizes than these, where the symbols are these
         numbers."""
-        mode = _fakes._Mode(False, private.shape_env(*self._captures))
+        mode = _fakes._Mode(False, private.shape_env(True, self._shapes))
 
         def number(expr: Any) -> Any:
             return _expressions.evaluate(expr, numbers)
@@ -200,8 +246,13 @@ class Runner:
                 if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
                     bound.setdefault(size.node.expr, size)
                     places.setdefault(size.node.expr, (i, d))
-        pending = [found for found in self._env.env.pending_fresh_unbacked_symbols
-                   if found in bound or not _is_offset(found, fakes)]  # fmt: skip
+        fresh = self._env.env.pending_fresh_unbacked_symbols
+        pending = [
+            found
+            for found in fresh
+            if found in bound or number is not None or _is_in_sizes(found, fakes)
+        ]
+        self._inner = len(pending) < len(fresh)
         self._env.keep_fresh(pending)
         if number is not None and pending:
             if pending != list(number.node.expr.free_symbols) or not private.is_fresh_number(
@@ -217,17 +268,52 @@ class Runner:
         """None: the caller uses plain sizes, and the decisions are forgotten.
 
         Raises if torch needs values that fakes do not have."""
+        key = _call_key(function, args, kwargs, nodes)
+        if key in self._answers:
+            return _again(*self._answers[key], list(nodes))
         self._mode.stator_effects = 0
         self._mode.stator_written.clear()
         try:
             self._env.learn(numbers[0], numbers[2], numbers[3])
-            return self._run(function, args, kwargs, nodes)
+            answer = self._run(function, args, kwargs, nodes)
         except private.data_dependent:
             self._begin()
             raise
         except Exception:  # eager reports what is wrong with the call
             self._begin()
             return None
+        made, checks = answer[6:8]
+        if key is not None and not made and not checks:
+            self._answers[key] = list(nodes), answer
+        return answer
+
+
+_traced = _settings.traced()
+
+
+def _state() -> Any:
+    """Torch's state, as far as a trace may change it."""
+    told = [get(*arguments) for get, _, arguments in _traced]
+    keys = [keys().raw_repr() for keys in private.local_keys]
+    return torch.is_grad_enabled(), repr((told, keys, _settings.attention_kernels()))
+
+
+def _call_key(function: Any, args: Any, kwargs: Any, nodes: dict[Any, Any]) -> Any:
+    """What the answer to a call depends on beside the facts of the trace; None: not known."""
+    places = {node: i for i, node in enumerate(nodes)}
+    try:
+        given = _key(args, places), _key(kwargs or {}, places)
+    except _Refused:
+        return None
+    return function, given, repr([*nodes.values()]), _state()
+
+
+def _again(before: list[Any], answer: Answer, now: list[Any]) -> Answer:
+    """An answer about other nodes."""
+    nodes = dict(zip(before, now, strict=True))
+    results = [_moved(nodes, item) for item in answer[4]]
+    written = [_moved(nodes, item) for item in answer[5]]
+    return *answer[:4], results, written, *answer[6:]
 
 
 def _value(described: Any, mode: Any, number: Callable[[Any], Any]) -> Any:
@@ -247,6 +333,10 @@ def _items(result: Any) -> Any:
     return [] if result is None else [result] if isinstance(result, torch.Tensor) else result
 
 
+def _needs_grad(fake: Any) -> bool:
+    return fake is not None and fake.requires_grad
+
+
 def _symbols_in(nodes: dict[Any, Any]) -> frozenset[int]:
     numbers = (number for described in nodes.values()
                for part in (described[1:3] if described[0] == "tensor" else [described[1:]])
@@ -254,13 +344,12 @@ def _symbols_in(nodes: dict[Any, Any]) -> frozenset[int]:
     return frozenset().union(*map(_expressions.symbols_of, numbers))
 
 
-def _is_offset(found: Any, fakes: Any) -> bool:
-    """Whether it only says where a view begins in memory, of which the engine knows nothing."""
-    offsets = (fake.storage_offset() for fake in fakes if fake is not None)
-    return any(
-        isinstance(offset, torch.SymInt) and found in offset.node.expr.free_symbols
-        for offset in offsets
-    )
+def _is_in_sizes(found: Any, fakes: Any) -> bool:
+    """Whether sizes or strides depend on it. Else it says where a view begins in memory, of which
+    the engine knows nothing, or it is the value of a tensor that was given in the place of a number
+    (`alpha=`): the call takes the tensor each time."""
+    numbers = (n for fake in fakes if fake is not None for n in (*fake.shape, *fake.stride()))
+    return any(isinstance(n, torch.SymInt) and found in n.node.expr.free_symbols for n in numbers)
 
 
 def _is_size(size: Any, expr: Any, numbers: dict[int, Any]) -> bool:
@@ -287,8 +376,8 @@ _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def make_runner(captures: int) -> Runner:
-    """`captures`: world_captures of src/world/parts.h."""
-    return Runner(bool(captures & 1), bool(captures & 2))
+    """`captures`: world_captures of src/world/parts.h, and 4 where the graph is replayed."""
+    return Runner(bool(captures & 1), bool(captures & 2), bool(captures & 4))
 
 
 def run_symbolic(

@@ -16,6 +16,13 @@ from stator import (
     _dims,
     _engine,
     _fakes,
+    _flex,
+    _groups,
+    _higher,
+    _higher_fakes,
+    _higher_flow,
+    _levels,
+    _overrides,
     _policy,
     _state,
     _symbolic,
@@ -86,6 +93,15 @@ def _bits(*names: str) -> int:
     return functools.reduce(operator.or_, (key.raw_repr() for key in keys))
 
 
+def _inference_keys() -> tuple[int, ...]:
+    """The dispatch keys by which a thread in inference mode differs from others."""
+    usual = [keys().raw_repr() for keys in private.local_keys]
+    with torch.inference_mode():
+        return tuple(
+            keys().raw_repr() ^ was for keys, was in zip(private.local_keys, usual, strict=True)
+        )
+
+
 # What guards say of a tensor, besides dtype, device and sizes, by its dispatch keys.
 _KEY_WORDS = (
     ("Sparse", "sparse"),
@@ -118,21 +134,32 @@ def _glue() -> dict[str, Any]:
         *_bodies.GLUE,
         *_dims.GLUE,
         *_fakes.GLUE,
+        *_groups.GLUE,
+        *_higher_fakes.GLUE,
+        *_levels.GLUE,
+        *_overrides.GLUE,
         *_state.GLUE,
         *_symbolic.GLUE,
         _callables.by_schema,
         _undo.witness,
     )
-    for function in (*functions, *_state.HELPERS):
+    for function in (*functions, *_levels.HELPERS, *_state.HELPERS):
         _engine.skip_code(function.__code__)  # never compiled themselves
     return {
         **{function.__name__: function for function in functions},
         "Settle": _fakes.Settle,
+        "len": len,
+        "handle_torch_function": private.handle_function,
+        "own_files": (_higher.OWN_FILE, _higher_flow.OWN_FILE, _flex.OWN_FILE),
         "dispatch_modes": private.len_dispatch_stack,
         "pop_dispatch_mode": private.pop_dispatch_stack,
         "grad_mode_file": private.grad_mode_file,
+        "transforms_home": private.transforms_home,
         "mode_at": private.function_mode_at,
         "DeviceContext": private.DeviceContext,
+        "IndexMode": private.IndexMode,
+        "index": _flex.index,
+        "index_as_mode": _flex.index_as_mode,
         "constructors": set(private.device_constructors()),
         "unlike_fakes": _callables.unlike_fakes(),
         "device_name": sys.intern("device"),
@@ -172,7 +199,15 @@ def settings() -> dict[str, Any]:
         "memory_format": torch.memory_format,
         "OpOverload": private.OpOverload,
         "OpOverloadPacket": private.OpOverloadPacket,
+        "operator_homes": private.OpNamespaces,
         "RemovableHandle": private.RemovableHandle,
+        "DisableTorchFunctionSubclass": private.DisableTorchFunction,
+        "DisableTorchFunction": private.DisableAllFunctions,
+        "disabled_torch_function": private.disabled_function,
+        "alias": private.alias,
+        "as_subclass": private.TensorBase.as_subclass,
+        "detach": private.TensorBase.detach,
+        "Module": torch.nn.Module,
         "set_grad_enabled": private.set_grad_enabled,
         "increment_nesting": torch.autocast_increment_nesting,
         "decrement_nesting": torch.autocast_decrement_nesting,
@@ -185,6 +220,7 @@ def settings() -> dict[str, Any]:
         "getitem": operator.getitem,
         "setitem": operator.setitem,
         "select": torch.select,
+        "unbind": torch.unbind,
         "getattr": getattr,
         "GlobalStateGuard": private.GlobalStateGuard,
         "pybind_class": private.sdp_backend,
@@ -194,7 +230,7 @@ def settings() -> dict[str, Any]:
         "check": _versions.check,
         "get_default_dtype": torch.get_default_dtype,
         "get_flash_enabled": private.get_flash_enabled,
-        "copying": _fakes.DROPOUTS,
+        "copying": _fakes.DROPOUTS | _levels.COPYING,
         "dtypes": _dtypes(),
         "devices": [
             (torch.device("cpu"), 0, -1),
@@ -204,6 +240,10 @@ def settings() -> dict[str, Any]:
         "odd_keys": _bits("Conjugate", "Negative", "ZeroTensor"),
         "usual_keys": _bits("ADInplaceOrView"),
         "dense_keys": _bits("Dense"),
+        "autocast_keys": _bits(*(key for key in dir(private.DispatchKey) if "Autocast" in key)),
+        "inference_keys": _inference_keys(),
+        "python_keys": _bits("Python"),
+        "level_keys": _bits("FuncTorchBatched", "FuncTorchGradWrapper"),
         "device_words": _device_words(),
         "key_words": [(_bits(name), word) for name, word in _KEY_WORDS],
         "rules": _callables.rules(),

@@ -40,7 +40,7 @@ status build_load(builder *b, source *s, operand *out) {
         return ST_OK;
     }
     load l = {.to = build_register(b)};
-    TRY(guard_need(b->w->guards, s, &l.from));
+    TRY(guard_give(b->w->guards, s, &l.from));
     TRY(vec_push(&b->loaded, s));
     TRY(vec_push(&b->p->loads, l));
     *out = l.to;

@@ -7,6 +7,7 @@
 #include "src/world/losses.h"
 #include "src/world/number.h"
 
+#include "src/call/feed.h"
 #include "src/call/rules.h"
 
 #include "src/plan/build.h"
@@ -699,9 +700,30 @@ static status fill_tensor(builder *b, PyObject *attrs, operand to) {
     return done;
 }
 
+// Each stand-in with a class of its own is an object of its own.
+static status put_class_on(builder *b, PyObject *o, PyObject *dresser, PyTypeObject *class,
+                           operand *out) {
+    step s = step_of(STEP_CALL, -1, OPERAND_NONE, OPERAND_NONE);
+    operands args = {0};
+    operand type;
+    TRY(build_constant(b, dresser, &s.a));
+    TRY(rebuild(b, (PyObject *)class, &type));
+    status done = vec_push(&args, *out);
+    if (done == ST_OK)
+        done = vec_push(&args, type);
+    if (done == ST_OK)
+        done = rebuild_make(b, o, s, &args, NULL, out);
+    vec_free(&args);
+    return done;
+}
+
 static status rebuild_standin(builder *b, const standin_kind *kind, PyObject *o, operand *out) {
     PyObject *attrs = kind->attrs_of(o);
+    PyTypeObject *class;
+    PyObject *dresser = kind->dresser_of(o, &class);
     TRY(build_output(b, kind->node_of(o), out));
+    if (dresser)
+        TRY(put_class_on(b, o, dresser, class, out));
     if (!attrs || PyDict_GET_SIZE(attrs) == 0)
         return ST_OK;
     TRY(remember(b, o, *out)); // they may lead back to it
@@ -754,6 +776,8 @@ status rebuild(builder *b, PyObject *o, operand *out) {
         return build_load(b, ((lazy *)o)->source, out);
     if (is_trampoline(o))
         return rebuild(b, trampoline_callable(o), out);
+    if (is_feed(o))
+        return rebuild(b, feed_source(o), out);
     uint64_t *known = map_get(&b->objects, map_key(o));
     if (known && *known == BUSY)
         return make_empty(b, o, out);

@@ -203,6 +203,17 @@ static status rebuild_wrapper(builder *b, PyObject *o, operand *out) {
     return rebuild_call(b, o, (PyObject *)Py_TYPE(o), &function, 1, out);
 }
 
+// The text, unless it is the getter's: then the property finds it there again. NULL with an
+// exception, or without one: the getter has another text by now.
+static PyObject *property_doc(PyObject *o, PyObject *getter) {
+    PyObject *doc = PyObject_GetAttrString(o, "__doc__");
+    if (!doc || !raw_property_has_getters_doc(o))
+        return doc;
+    PyObject *its = PyFunction_Check(getter) ? ((PyFunctionObject *)getter)->func_doc : NULL;
+    Py_DECREF(doc);
+    return its == doc ? Py_NewRef(Py_None) : NULL;
+}
+
 static status rebuild_property(builder *b, PyObject *o, operand *out) {
     static const raw_field fields[] = {RAW_PROPERTY_GET, RAW_PROPERTY_SET, RAW_PROPERTY_DEL};
     PyObject *args[4];
@@ -210,8 +221,8 @@ static status rebuild_property(builder *b, PyObject *o, operand *out) {
         PyObject *part = raw_field_get(fields[i], o);
         args[i] = part ? part : Py_None;
     }
-    if (!(args[3] = PyObject_GetAttrString(o, "__doc__")))
-        return ST_ERROR;
+    if (!(args[3] = property_doc(o, args[0])))
+        return PyErr_Occurred() ? ST_ERROR : rebuild_refuse(b, o);
     TRY(arena_own(&b->w->arena, args[3]));
     return rebuild_call(b, o, (PyObject *)&PyProperty_Type, args, 4, out);
 }

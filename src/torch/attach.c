@@ -37,7 +37,15 @@ static int take_objects(PyObject *settings) {
         {"memory_format", &facts.memory_format},
         {"OpOverload", &facts.overload},
         {"OpOverloadPacket", &facts.packet},
+        {"operator_homes", &facts.operator_homes},
         {"RemovableHandle", &facts.handle},
+        {"DisableTorchFunctionSubclass", &facts.no_subclasses},
+        {"DisableTorchFunction", &facts.no_functions},
+        {"disabled_torch_function", &facts.disabled},
+        {"alias", &facts.alias},
+        {"as_subclass", &facts.as_subclass},
+        {"detach", &facts.detach},
+        {"Module", &facts.module},
         {"set_grad_enabled", &facts.set_grad},
         {"increment_nesting", &facts.increment},
         {"decrement_nesting", &facts.decrement},
@@ -49,6 +57,7 @@ static int take_objects(PyObject *settings) {
         {"getitem", &facts.getitem},
         {"setitem", &facts.setitem},
         {"select", &facts.select},
+        {"unbind", &facts.unbind},
         {"getattr", &facts.getattr},
         {"GlobalStateGuard", &facts.state_guard},
         {"get_default_dtype", &facts.get_default_dtype},
@@ -117,11 +126,20 @@ static bool take_keys(PyObject *settings) {
     PyObject *odd = PyDict_GetItemString(settings, "odd_keys");
     PyObject *usual = PyDict_GetItemString(settings, "usual_keys");
     PyObject *dense = PyDict_GetItemString(settings, "dense_keys");
-    if (!odd || !usual || !dense)
+    PyObject *autocast = PyDict_GetItemString(settings, "autocast_keys");
+    PyObject *inference = PyDict_GetItemString(settings, "inference_keys");
+    PyObject *python = PyDict_GetItemString(settings, "python_keys");
+    PyObject *level = PyDict_GetItemString(settings, "level_keys");
+    if (!odd || !usual || !dense || !autocast || !inference || !python || !level)
         return false;
     facts.odd_keys = PyLong_AsUnsignedLongLongMask(odd);
     facts.usual_keys = PyLong_AsUnsignedLongLongMask(usual);
+    facts.python_keys = PyLong_AsUnsignedLongLongMask(python);
+    facts.level_keys = PyLong_AsUnsignedLongLongMask(level);
     facts.dense_keys = PyLong_AsUnsignedLongLongMask(dense);
+    facts.autocast_keys = PyLong_AsUnsignedLongLongMask(autocast);
+    facts.inference_keys[0] = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(inference, 0));
+    facts.inference_keys[1] = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(inference, 1));
     return true;
 }
 
@@ -204,8 +222,10 @@ PyObject *attach(PyObject *module, PyObject *settings) {
     }
     if (attach_all(settings) < 0)
         return NULL;
+    world_own_files = Py_XNewRef(PyDict_GetItemString(facts.glue, "own_files"));
     source_read_tensor = input_attribute;
     source_read_sizes = input_sizes;
+    source_stack = glue_function("mode_at");
     raw_key_type(facts.device);
     special_add_slots(types_slots);
     world_tensors = &torch_ops;

@@ -1,6 +1,8 @@
 // Attributes of stand-ins, in the order of PyObject_GenericGetAttr. Reading one of torch's getsets
 // asks the fake, becomes a node, or breaks; a tensor's own attributes go through its record.
-#include "src/torch/room.h"
+#include "src/attr/descr.h"
+
+#include "src/torch/overrides.h"
 
 static bool is_text(PyObject *name, const char *text) {
     return PyUnicode_CompareWithASCIIString(name, text) == 0;
@@ -51,19 +53,21 @@ static PyObject *fold(world *w, standin *s, PyObject *name) {
     return value || PyErr_Occurred() || w->stop.broken ? value : from_fake(w, s, name);
 }
 
+static PyObject *from_history(world *w, standin *s, PyObject *name) {
+    return fakes_settle(w) == ST_OK ? from_fake(w, s, name) : NULL;
+}
+
 // In inference mode torch's fakes take some operations apart, and lose that a view requires a
 // gradient: a False is believed of tensors from outside only.
 static PyObject *needs_gradient(world *w, standin *s, PyObject *name) {
-    PyObject *value = fold(w, s, name);
-    const torch_trace *t = w->torch;
-    if (value != Py_False || is_as_it_came(s) || !(facts.inference() || t->inference))
+    torch_trace *t = w->torch;
+    t->gradient_asked++;
+    bool usual = is_as_it_came(s) || !(facts.inference() || t->inference);
+    PyObject *value = usual ? fold(w, s, name) : from_history(w, s, name);
+    if (usual || value != Py_False)
         return value;
     Py_DECREF(value);
     return world_break(w, REASON_TENSOR_VALUE, "requires_grad in inference mode");
-}
-
-static PyObject *from_history(world *w, standin *s, PyObject *name) {
-    return fakes_settle(w) == ST_OK ? from_fake(w, s, name) : NULL;
 }
 
 static PyObject *from_node(world *w, standin *s, PyObject *name) {
@@ -72,6 +76,7 @@ static PyObject *from_node(world *w, standin *s, PyObject *name) {
 }
 
 static PyObject *leafness(world *w, standin *s, PyObject *name) {
+    ((torch_trace *)w->torch)->gradient_asked++;
     if (s->input && input_guard_leaf(w, s) != ST_OK)
         return NULL;
     return from_history(w, s, name);
@@ -152,11 +157,15 @@ static PyObject *get_own(world *w, standin *s, PyObject *name) {
     record *r = record_of(w, (PyObject *)s);
     if (!r && s->attrs)
         return Py_XNewRef(PyDict_GetItemWithError(s->attrs, name));
-    names *n = r ? names_of_object(w, r) : NULL;
+    if (!r)
+        return composite_attribute(w, s, name, NULL);
+    names *n = composite_read(w, s) == ST_OK ? names_of_object(w, r) : NULL;
     return n ? names_get(w, n, name) : NULL;
 }
 
 static PyObject *get_dict(world *w, standin *s) {
+    if (composite_refuse(w, s, "__dict__") != ST_OK)
+        return NULL;
     record *r = record_of(w, (PyObject *)s);
     names *n = r ? names_of_object(w, r) : NULL;
     if (n)
@@ -170,6 +179,28 @@ static bool is_data_descriptor(PyObject *o) {
     return Py_TYPE(o)->tp_descr_set != NULL;
 }
 
+// By a descriptor of Python's: a property, a class method, …
+static PyObject *get_described(world *w, standin *s, PyObject *name, PyObject *found,
+                               PyObject *raw) {
+    descr d;
+    if (!raw_is_python_class(s->type) || s->type == facts.tensor)
+        return world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name);
+    return descr_of(w, found, raw, &d) == ST_OK ? descr_get(w, &d, (PyObject *)s, s->type) : NULL;
+}
+
+// A slot of a class of Python's.
+static PyObject *get_slot(world *w, standin *s, PyObject *name, PyObject *raw) {
+    record *r = record_of(w, (PyObject *)s);
+    PyObject *value = NULL;
+    if (!r)
+        value = composite_attribute(w, s, name, raw);
+    else if (composite_read(w, s) == ST_OK)
+        value = slot_get(w, r, raw);
+    if (value || PyErr_Occurred() || w->stop.broken)
+        return value;
+    return world_break(w, REASON_ATTRIBUTE, "%s.%U", s->type->tp_name, name);
+}
+
 // Methods: of C as CPython binds them, of Python as bound methods.
 static PyObject *bind(world *w, standin *s, PyObject *name, PyObject *found, PyObject *raw) {
     if (Py_TYPE(raw) == &PyMethodDescr_Type)
@@ -178,7 +209,7 @@ static PyObject *bind(world *w, standin *s, PyObject *name, PyObject *found, PyO
         return PyMethod_New(found, (PyObject *)s);
     if (!Py_TYPE(raw)->tp_descr_get)
         return Py_NewRef(found);
-    return world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name);
+    return get_described(w, s, name, found, raw);
 }
 
 static PyObject *no_attribute(standin *s, PyObject *name) {
@@ -188,13 +219,22 @@ static PyObject *no_attribute(standin *s, PyObject *name) {
 }
 
 // What the class has under a name. The class of a result is torch.Tensor, which no place led to.
-static PyObject *look_up(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
+PyObject *attr_of_class(world *w, PyTypeObject *type, PyObject *name, PyObject **raw) {
     if (!record_of(w, (PyObject *)type)) {
         source *s = guard_source(w->guards, SOURCE_FIXED, NULL, (PyObject *)type, 0);
         if (!s || !door_bring(w, s, (PyObject *)type))
             return NULL;
     }
     return type_lookup(w, type, name, raw);
+}
+
+// torch's getters ask the class.
+static PyObject *get_asking(world *w, standin *s, PyObject *name, PyObject *raw) {
+    PyObject *args[] = {(PyObject *)s, name}, *answer;
+    const torch_trace *t = w->torch;
+    if (t && t->overrides && overrides_answer_of(w, facts.getattr, args, 2, &answer))
+        return answer;
+    return get_getset(w, s, name, raw);
 }
 
 PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name) {
@@ -204,13 +244,16 @@ PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name) {
         return Py_NewRef(s->type);
     if (is_text(name, "__dict__"))
         return get_dict(w, s);
-    PyObject *found = look_up(w, s->type, name, &raw);
+    PyObject *found = attr_of_class(w, s->type, name, &raw);
     if (!found && (PyErr_Occurred() || w->stop.broken))
         return NULL;
     if (found && Py_TYPE(raw) == &PyGetSetDescr_Type)
-        return get_getset(w, s, name, raw);
+        return get_asking(w, s, name, raw);
+    if (found && Py_IS_TYPE(raw, &PyMemberDescr_Type) && raw_is_python_class(PyDescr_TYPE(raw)))
+        return get_slot(w, s, name, raw);
     if (found && is_data_descriptor(raw))
-        return get_getset(w, s, name, raw);
+        return Py_IS_TYPE(raw, &PyProperty_Type) ? get_described(w, s, name, found, raw)
+                                                 : get_getset(w, s, name, raw);
     PyObject *own = get_own(w, s, name);
     if (own || PyErr_Occurred() || w->stop.broken)
         return own;
@@ -259,11 +302,15 @@ static int set_inside(world *w, standin *s, PyObject *name, PyObject *value) {
 int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
     standin *s = (standin *)o;
     PyObject *raw = NULL;
-    PyObject *found = look_up(w, s->type, name, &raw);
+    PyObject *found = attr_of_class(w, s->type, name, &raw);
     record *r = record_of(w, o);
-    if (!found && (PyErr_Occurred() || w->stop.broken))
+    if ((!found && (PyErr_Occurred() || w->stop.broken)) ||
+        composite_refuse(w, s, "an attribute") != ST_OK)
         return -1;
-    if (found && r && is_text(name, "grad") && Py_TYPE(raw) == &PyGetSetDescr_Type) {
+    int asked = found && is_data_descriptor(raw) ? overrides_of_tensor(w, s) : 0;
+    if (asked < 0)
+        return -1;
+    if (found && r && !asked && is_text(name, "grad") && Py_TYPE(raw) == &PyGetSetDescr_Type) {
         int done = set_gradient(w, s, r, value);
         if (done <= 0)
             return done;

@@ -2,7 +2,7 @@
 // is entered and left for real while tracing.
 #include "src/attr/attr.h"
 
-#include "src/torch/room.h"
+#include "src/torch/levels.h"
 
 // --- autocast ---
 
@@ -63,7 +63,7 @@ static PyObject *guard_autocast_dtype(world *w, PyObject *device) {
 PyObject *autocast_dtype(world *w, const call *c) {
     const rule *r = c->rule;
     if (c->given != (r->extra == Py_None))
-        return world_break(w, REASON_TORCH_STATE, "%R with other arguments", r->object);
+        return world_break_at(w, REASON_TORCH_STATE, r->object, " with other arguments");
     PyObject *device = c->given ? plain_value(w, c->args[0]) : Py_NewRef(r->extra);
     PyObject *before = device ? guard_autocast_dtype(w, device) : NULL;
     PyObject *now =
@@ -147,12 +147,11 @@ PyObject *autocast_enter(world *w, const call *c) {
     const rule *r = c->rule;
     torch_trace *t = trace_of(w);
     PyObject *self = t ? door_open(w, c->args[0]) : NULL;
-    if (self && fakes_settle(w) != ST_OK)
-        return NULL;
     PyObject *values = self && state_save(t) == ST_OK ? autocast_values(w, self) : NULL;
     if (!values)
         return NULL;
     world_touch(w);
+    t->switched = true;
     status done = enter(w, t, r->extra, self, values);
     Py_DECREF(values);
     return done == ST_OK ? Py_NewRef(self) : NULL;
@@ -210,6 +209,7 @@ static status leave(world *w, torch_trace *t, PyObject *function, PyObject *self
         return world_break_status(w, REASON_TORCH_STATE,
                                   "autocast left in another order than entered");
     world_touch(w);
+    t->switched = true;
     if (top)
         return leave_entered(w, t, function, top);
     static const char *const name[] = {"device"};
@@ -223,8 +223,6 @@ PyObject *autocast_exit(world *w, const call *c) {
     const rule *r = c->rule;
     torch_trace *t = trace_of(w);
     PyObject *self = t ? door_open(w, c->args[0]) : NULL;
-    if (self && fakes_settle(w) != ST_OK)
-        return NULL;
     PyObject *before = self && state_save(t) == ST_OK ? read_fields(w, self, put_aside, 3) : NULL;
     if (!before)
         return NULL;
@@ -253,6 +251,13 @@ static PyObject *inference_top(const torch_trace *t) {
     return count ? PyList_GET_ITEM(t->inference, count - 1) : NULL;
 }
 
+// Tensors that were made in inference mode are not like others. Which ones were, only fakes with
+// history tell.
+static void note_inference(torch_trace *t, bool was_on) {
+    t->switched = true;
+    t->left_inference |= was_on && !facts.inference();
+}
+
 // What __enter__ keeps in the object is torch's own guard, which nobody could make again: a trace
 // that ends before the mode is left is done again, and breaks before it is entered.
 static status inference_begin(world *w, torch_trace *t, PyObject *function, PyObject *self,
@@ -260,7 +265,9 @@ static status inference_begin(world *w, torch_trace *t, PyObject *function, PyOb
     static PyObject *name;
     if (!name && !(name = PyUnicode_InternFromString("_inference_mode_context")))
         return ST_ERROR;
+    bool was_on = facts.inference();
     PyObject *context = call_quietly(function, mode);
+    note_inference(t, was_on);
     node *n = context ? record_setter(w, function, mode) : NULL;
     status done = n ? inference_push(w, t, self, context, n) : ST_ERROR;
     if (done == ST_OK && attr_set(w, self, name, context) < 0)
@@ -274,9 +281,9 @@ PyObject *inference_enter(world *w, const call *c) {
     const rule *r = c->rule;
     static const char *const names[] = {"mode"};
     torch_trace *t = trace_of(w);
-    PyObject *self = t ? door_open(w, c->args[0]) : NULL;
-    if (self && fakes_settle(w) != ST_OK)
+    if (!t || levels_forbid(w, "inference mode") != ST_OK)
         return NULL;
+    PyObject *self = door_open(w, c->args[0]);
     PyObject *mode = self && state_save(t) == ST_OK ? read_fields(w, self, names, 1) : NULL;
     if (!mode)
         return NULL;
@@ -296,8 +303,10 @@ PyObject *inference_exit(world *w, const call *c) {
     if (!top)
         return NULL;
     world_touch(w);
+    bool was_on = facts.inference();
     PyObject *context = PyTuple_Pack(1, PyTuple_GET_ITEM(top, 1));
     PyObject *done = context ? call_quietly(r->extra, context) : NULL;
+    note_inference(t, was_on);
     PyObject *args = done ? PyTuple_Pack(1, PyTuple_GET_ITEM(top, 2)) : NULL;
     node *n = args ? record_setter(w, r->extra, args) : NULL;
     Py_ssize_t count = PyList_GET_SIZE(t->inference);

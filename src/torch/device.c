@@ -1,7 +1,6 @@
 // The default device: torch keeps it as a mode of torch functions (torch.set_default_device, `with
-// torch.device(…)`), which gives functions that make tensors a `device`. A trace does that itself;
-// other modes break it.
-#include "src/torch/room.h"
+// torch.device(…)`), which gives functions that make tensors a `device`. A trace does that itself.
+#include "src/torch/overrides.h"
 
 // New reference, or NULL if it is none of a default device.
 static PyObject *mode_at(int64_t place) {
@@ -21,10 +20,10 @@ static PyObject *device_of(PyObject *mode) {
     return Py_NewRef(device);
 }
 
-// The last one that was put on is asked first, and says where.
+// Of those below all other modes: the last one that was put on is asked first, and says where.
 PyObject *device_now(void) {
     PyObject *device = NULL;
-    int64_t count = facts.mode_count();
+    int64_t count = facts.mode_count() - modes_now();
     for (int64_t i = 0; i < count; i++) {
         PyObject *mode = mode_at(i);
         Py_XSETREF(device, mode ? device_of(mode) : NULL);
@@ -39,7 +38,7 @@ PyObject *device_now(void) {
 // torch.device compares in C.
 bool device_is(PyObject *expected) {
     if (!expected)
-        return facts.mode_count() == 0;
+        return facts.mode_count() == modes_now();
     PyObject *now = device_now();
     bool same = now && (now == expected || PyObject_RichCompareBool(now, expected, Py_EQ) == 1);
     Py_XDECREF(now);

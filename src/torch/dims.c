@@ -166,8 +166,10 @@ static PyObject *broken_promise(world *w, const symbol *s, const char *whose) {
         return Py_NewRef(Py_None);
     PyObject *place = input_name(w, s->place);
     PyObject *stack = s->stack ? s->stack : Py_None, *row = NULL;
+    int64_t value = s->number.hint.i;
+    (void)sizes_value(w->numbers.sizes, s->number, &value);
     if (place && !now.e)
-        row = Py_BuildValue("(sOLsO)", "settled", place, (long long)s->number.hint.i, whose, stack);
+        row = Py_BuildValue("(sOLsO)", "settled", place, (long long)value, whose, stack);
     else if (place)
         row = Py_BuildValue("(sOLLLL)", "narrowed", place, (long long)s->low, (long long)s->high,
                             (long long)low, (long long)high);

@@ -10,7 +10,7 @@ typedef enum dim_mark {
     DIM_MARKS,
 } dim_mark;
 
-typedef enum dim_effect { DIM_OPEN, DIM_PROMISED, DIM_FIXED } dim_effect;
+typedef enum dim_effect { DIM_OPEN, DIM_PROMISED, DIM_UNHINTED, DIM_FIXED } dim_effect;
 
 typedef struct dim_marks {
     uint32_t at[DIM_MARKS]; // bit d: dimension d has the mark

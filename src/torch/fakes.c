@@ -20,6 +20,11 @@ static bool has_odd_keys(const seen *s) {
     return (s->keys & facts.odd_keys) != 0;
 }
 
+// Outside of inference mode, what was made in it is not like other tensors.
+static bool has_usual_keys(const seen *s) {
+    return s->keys & facts.usual_keys || facts.inference();
+}
+
 static bool take_seen(const seen *s, meta *to) {
     if (s->dims < 0 || s->dims > META_MOST_DIMS || has_odd_keys(s))
         return false;
@@ -57,8 +62,7 @@ static bool take_device(PyObject *owner, const char *name, meta *m) {
 
 void meta_of_tensor(PyObject *tensor, meta *m) {
     seen s;
-    bool fine = facts.rules_on && read_tensor(tensor, &s) && (s.keys & facts.usual_keys) &&
-                take_seen(&s, m);
+    bool fine = facts.rules_on && read_tensor(tensor, &s) && has_usual_keys(&s) && take_seen(&s, m);
     if (!fine || (!map_get(&facts.devices, device_key(m)) && !take_device(tensor, "device", m)))
         m->dims = -1;
 }
@@ -67,8 +71,7 @@ void meta_of_tensor(PyObject *tensor, meta *m) {
 void meta_of_fake(PyObject *fake, meta *m) {
     seen s;
     bool fine = facts.rules_on && PyObject_TypeCheck(fake, facts.fake) && read_tensor(fake, &s) &&
-                (s.keys & facts.usual_keys) && take_seen(&s, m) &&
-                take_device(fake, "fake_device", m);
+                has_usual_keys(&s) && take_seen(&s, m) && take_device(fake, "fake_device", m);
     if (!fine)
         m->dims = -1;
 }
@@ -223,9 +226,11 @@ static bool same_strides(const meta *a, const meta *b, bool symbolic) {
     return true;
 }
 
+// In inference mode neither rules nor fakes tell whether a view requires a gradient, see attrs.c.
 static bool same_meta(const meta *a, const meta *b, bool symbolic) {
     return a->dims == b->dims && a->dtype == b->dtype && a->device_type == b->device_type &&
-           a->device_index == b->device_index && a->requires_grad == b->requires_grad &&
+           a->device_index == b->device_index &&
+           (a->requires_grad == b->requires_grad || facts.inference()) &&
            sizes_are(NULL, a->sizes, b->sizes, a->dims) && same_strides(a, b, symbolic);
 }
 
@@ -320,6 +325,10 @@ status fakes_settle(world *w) {
     if (sizes_has_unbacked(w->graph->sizes) && !t->checking)
         return world_break_status(w, REASON_UNBACKED,
                                   "an operation behind it is not known for all its values");
+    if (t->switched) {
+        w->stop.wants_history = true;
+        return world_break_status(w, REASON_TORCH_STATE, "it was changed");
+    }
     t->late = false;
     quiet q;
     quiet_begin(&q);
@@ -367,7 +376,7 @@ status fakes_complete(world *w) {
     if (!t->late)
         return ST_OK;
     bool unbacked = sizes_has_unbacked(w->graph->sizes); // torch's fakes cannot run its operations
-    if (facts.check_rules && !unbacked) {
+    if (facts.check_rules && !unbacked && !t->switched) {
         t->checking = true;
         return fakes_settle(w);
     }

@@ -4,7 +4,7 @@
 // done again, and breaks before the call.
 #include "src/interp/run.h"
 
-#include "src/torch/room.h"
+#include "src/torch/levels.h"
 
 static Py_ssize_t count_contexts(const torch_trace *t) {
     return t->contexts ? PyList_GET_SIZE(t->contexts) : 0;
@@ -119,6 +119,7 @@ status function_look(world *w) {
     if (!t || !w->run)
         return t ? world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function")
                  : ST_ERROR;
+    TRY(levels_forbid(w, "an autograd.Function"));
     TRY(fakes_settle(w)); // what is lifted into the body has a fake
     look l = {.since = w->time.trial ? w->time.trial : w->run->started,
               .writes = count_writes(w, t),
@@ -178,9 +179,10 @@ status function_end(world *w) {
 status function_outputs(world *w, node *const *nodes, uint32_t count) {
     torch_trace *t = w->torch;
     for (uint32_t i = 0; i < count; i++)
-        if (nodes[i]->scope != w->graph->scope)
-            return world_break_status(w, REASON_TENSOR_OPERATION,
-                                      "a tensor of a body that has ended");
+        if (nodes[i]->scope != w->graph->scope) {
+            higher_escaped(w, nodes[i]);
+            return ST_BREAK;
+        }
     if (!t || !t->shared || w->terms.replayed)
         return ST_OK;
     PyObject *fakes = PyList_New(0);
@@ -213,6 +215,6 @@ PyObject *function_apply(world *w, const call *c) {
         Py_CLEAR(result);
     t->looks.count--;
     if (result)
-        w->time.trial = t->looks.count ? l.since : 0;
+        w->time.trial = t->looks.count || t->applied.count ? l.since : 0;
     return result;
 }

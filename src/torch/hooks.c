@@ -53,7 +53,7 @@ status hook_place(world *w, standin *s) {
 // --- hooks ---
 
 static PyObject *refuse(world *w, const rule *r) {
-    return world_break(w, REASON_TENSOR_ERROR, "%R", r->object);
+    return world_break_at(w, REASON_TENSOR_ERROR, r->object, "");
 }
 
 // Torch refuses tensors without gradient, and for some hooks those that are no leaves.

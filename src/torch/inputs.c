@@ -1,7 +1,7 @@
 // Turns a tensor from outside into a guard and a graph input. The guard reads torch's memory, and
 // runs no Python code.
 #include "src/torch/dims.h"
-#include "src/torch/room.h"
+#include "src/torch/overrides.h"
 
 PyObject *int_tuple(const int64_t *items, int64_t count) {
     PyObject *result = PyTuple_New(count);
@@ -100,6 +100,7 @@ static bool alias_group_check(alias_group *g, int i, PyObject *tensor) {
 // The numbers of a tensor that its guard does not compare.
 typedef struct open_dims {
     uint32_t sizes, strides; // bit d: the size, the stride of dimension d is not compared
+    uint32_t unhinted;       // of sizes: those that may be 0 or 1, too
     // For an open stride: the dimension whose size times stride it must be; -1: any stride fits.
     int8_t within[META_MOST_DIMS];
 } open_dims;
@@ -130,8 +131,12 @@ static void guard_drop(void *data) {
     PyMem_Free(g);
 }
 
-static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) {
-    return memcmp(a, b, (size_t)count * sizeof(int64_t)) == 0;
+// There are few, so a loop is faster than a call.
+static inline bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
 }
 
 static bool same_kind(const seen *a, const seen *b) {
@@ -140,16 +145,16 @@ static bool same_kind(const seen *a, const seen *b) {
            a->requires_grad == b->requires_grad;
 }
 
-// Whether a stride is the size times the stride of another dimension.
+// Whether a stride is the size times the stride of another dimension. Torch counts a size of 0 as 1.
 static bool is_around(const seen *s, int64_t dim, int64_t inner) {
-    int64_t product;
-    return !__builtin_mul_overflow(s->sizes[inner], s->strides[inner], &product) &&
-           product == s->strides[dim];
+    int64_t product, size = s->sizes[inner] > 0 ? s->sizes[inner] : 1;
+    return !__builtin_mul_overflow(size, s->strides[inner], &product) && product == s->strides[dim];
 }
 
 static bool size_fits(const tensor_guard *g, const seen *now, int64_t d) {
-    return g->open.sizes & 1U << d ? now->sizes[d] >= LEAST_OPEN_SIZE
-                                   : now->sizes[d] == g->expected.sizes[d];
+    if (!(g->open.sizes & 1U << d))
+        return now->sizes[d] == g->expected.sizes[d];
+    return g->open.unhinted & 1U << d || now->sizes[d] >= LEAST_OPEN_SIZE;
 }
 
 static bool stride_fits(const tensor_guard *g, const seen *now, int64_t d) {
@@ -175,26 +180,55 @@ static bool seen_fits(const tensor_guard *g, const seen *now) {
            same_numbers(now->strides, expected->strides, now->dims);
 }
 
-static bool is_changed(const torch_trace *t, const node *n) {
-    seen fake, real;
-    uint64_t *owner = map_get(&t->owners, map_key(n));
-    if (!owner || n->example == Py_None || !read_tensor(n->example, &fake) ||
-        !read_tensor(((standin *)(uintptr_t)*owner)->outside, &real))
-        return false;
-    return fake.requires_grad != real.requires_grad || fake.dims != real.dims ||
-           !same_numbers(fake.sizes, real.sizes, real.dims) ||
-           !same_numbers(fake.strides, real.strides, real.dims);
+static bool is_changed(const seen *fake, const seen *real) {
+    return fake->requires_grad != real->requires_grad || fake->dims != real->dims ||
+           !same_numbers(fake->sizes, real->sizes, real->dims) ||
+           !same_numbers(fake->strides, real->strides, real->dims);
+}
+
+static int64_t count_elements(const seen *s) {
+    int64_t count = 1;
+    for (int64_t i = 0; i < s->dims; i++)
+        count *= s->sizes[i];
+    return count;
+}
+
+static bool is_resized(const seen *fake, const seen *real) {
+    return count_elements(fake) != count_elements(real);
+}
+
+// Whether the fake of some input has become another than the input, in this way.
+static bool any_input(const world *w, bool (*differs)(const seen *fake, const seen *real)) {
+    const torch_trace *t = w->torch;
+    for (int i = 0; i < w->graph->inputs; i++) {
+        const node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
+        uint64_t *owner = map_get(&t->owners, map_key(n));
+        seen fake, real;
+        if (owner && n->example != Py_None && read_tensor(n->example, &fake) &&
+            read_tensor(((standin *)(uintptr_t)*owner)->outside, &real) && differs(&fake, &real))
+            return true;
+    }
+    return false;
 }
 
 bool inputs_changed(const world *w) {
-    for (int i = 0; i < w->graph->inputs; i++)
-        if (is_changed(w->torch, (node *)PyList_GET_ITEM(w->graph->nodes, i)))
-            return true;
-    return false;
+    return any_input(w, is_changed);
+}
+
+bool inputs_resized(const world *w) {
+    return any_input(w, is_resized);
 }
 
 static bool is_at_address(const tensor_guard *g, PyObject *o) {
     return !g->marks.address || (read_extent(o).begin == g->address && read_offset(o) == g->offset);
+}
+
+// Most tensors have no attributes, and so no marks, which fits any guard.
+static bool marks_fit(const tensor_guard *g, PyObject *o) {
+    if (!raw_has_attrs(o))
+        return true;
+    dim_marks marks = dim_marks_read(o);
+    return dim_marks_fit(&g->marks, &marks);
 }
 
 static bool guard_check_tensor(PyObject *o, void *data) {
@@ -202,9 +236,7 @@ static bool guard_check_tensor(PyObject *o, void *data) {
     seen now;
     if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !seen_fits(g, &now))
         return false;
-    dim_marks marks = dim_marks_read(o);
-    if (!dim_marks_fit(&g->marks, &marks) || !is_at_address(g, o) ||
-        !alias_group_check(g->group, g->index, o))
+    if (!marks_fit(g, o) || !is_at_address(g, o) || !alias_group_check(g->group, g->index, o))
         return false;
     bool offset = g->offset_matters || (g->group->matters && g->group->each.items[g->index].shared);
     if (offset && read_offset(o) != g->offset)
@@ -568,10 +600,21 @@ static PyObject *refusal(PyObject *tensor) {
     return PyObject_CallOneArg(glue_function("refusal"), tensor);
 }
 
-static status check_input(world *w, PyObject *tensor) {
-    if (!is_known_class(Py_TYPE(tensor)))
+// A tensor of another class. Torch's own code, run for it from now on, asks nobody.
+static status check_class(world *w, PyObject *tensor) {
+    seen s;
+    if (!read_tensor(tensor, &s))
         return world_break_status(w, REASON_TENSOR_OPERATION, "a tensor of class %s",
                                   Py_TYPE(tensor)->tp_name);
+    if (s.keys & facts.python_keys)
+        return composite_check(w, tensor);
+    TRY(subclass_check(w, Py_TYPE(tensor), false));
+    return overrides_of(w) ? ST_OK : w->stop.broken ? ST_BREAK : ST_ERROR;
+}
+
+static status check_input(world *w, PyObject *tensor) {
+    if (!is_known_class(Py_TYPE(tensor)))
+        TRY(check_class(w, tensor));
     PyObject *why = refusal(tensor);
     if (!why)
         return ST_ERROR;
@@ -633,7 +676,9 @@ static PyObject *make_input(world *w, source *s, PyObject *tensor) {
     node *n = name ? graph_input(w->graph, NULL, name, NULL) : NULL;
     if (n && record_modules(w, n) != ST_OK)
         Py_CLEAR(n);
-    if (n)
+    if (n && is_composite(tensor))
+        n->meta.dims = -1; // its class may say anything of its results
+    else if (n)
         meta_of_tensor(tensor, &n->meta);
     PyObject *result = n ? standin_new(w, n, Py_TYPE(tensor)) : NULL;
     if (result)
@@ -698,16 +743,24 @@ static unsigned wanted_by_name(world *w, const source *s, PyObject *tensor, cons
     return fixed && !(bits & SYMBOLIC_FIRST) ? 0 : bits;
 }
 
-// Bits of number.h.
-static unsigned wanted(world *w, const source *s, PyObject *tensor, const dim_marks *marks) {
+// Bits of number.h; *unhinted: the sizes among them that nobody may rely on.
+static unsigned wanted_open(world *w, const source *s, PyObject *tensor, const dim_marks *marks,
+                            uint32_t *unhinted) {
+    const uint32_t dims = (1U << META_MOST_DIMS) - 1;
     seen now;
     unsigned open = wanted_of_kind(w, s, tensor);
-    if (read_tensor(tensor, &now))
-        open |= wanted_by_name(w, s, tensor, &now);
+    if (w->terms.unhinted)
+        *unhinted |= open >> SYMBOLIC_SIZES & dims;
+    unsigned named = read_tensor(tensor, &now) ? wanted_by_name(w, s, tensor, &now) : 0;
+    *unhinted |= named >> SYMBOLIC_UNHINTED & dims;
+    open |= named & ~(dims << SYMBOLIC_UNHINTED);
     open &= ~(dim_marks_with(marks, DIM_FIXED) << SYMBOLIC_SIZES);
-    if (w->terms.parameters || !is_parameter(s, tensor))
-        open |= (dim_marks_with(marks, DIM_OPEN) | dim_marks_with(marks, DIM_PROMISED))
+    if (w->terms.parameters || !is_parameter(s, tensor)) {
+        uint32_t marked = dim_marks_with(marks, DIM_UNHINTED);
+        *unhinted |= marked;
+        open |= (dim_marks_with(marks, DIM_OPEN) | dim_marks_with(marks, DIM_PROMISED) | marked)
                 << SYMBOLIC_SIZES;
+    }
     return open;
 }
 
@@ -733,32 +786,55 @@ static status open_number(world *w, source *s, source_kind kind, int dim, int64_
     return ST_OK;
 }
 
+// Sizes and strides of an input in this call; those in its meta may have no hint.
+typedef struct layout {
+    int64_t sizes[META_MOST_DIMS], strides[META_MOST_DIMS];
+} layout;
+
+static layout layout_of(const meta *m) {
+    layout there = {0};
+    for (int i = 0; i < m->dims; i++) {
+        there.sizes[i] = m->sizes[i].hint;
+        there.strides[i] = m->strides[i].hint;
+    }
+    return there;
+}
+
 // The dimension whose size times stride is the stride of `dim`; of several, the one nearest in
 // memory. -1: there is none.
-static int dim_within(const meta *m, int dim) {
+static int dim_within(const layout *l, int dims, uint32_t unhinted, int dim) {
     int found = -1;
-    for (int i = 0; i < m->dims; i++) {
-        int64_t around;
-        bool fits = i != dim && m->sizes[i].hint > 1 &&
-                    !__builtin_mul_overflow(m->sizes[i].hint, m->strides[i].hint, &around) &&
-                    around == m->strides[dim].hint;
-        if (fits && (found < 0 || m->strides[i].hint > m->strides[found].hint))
+    for (int i = 0; i < dims; i++) {
+        int64_t around, size = l->sizes[i] > 0 ? l->sizes[i] : 1;
+        bool fits = i != dim && (l->sizes[i] > 1 || unhinted & 1U << i) &&
+                    !__builtin_mul_overflow(size, l->strides[i], &around) &&
+                    around == l->strides[dim];
+        if (fits && (found < 0 || l->strides[i] > l->strides[found]))
             found = i;
     }
     return found;
 }
 
+// The stride around a dimension. Torch counts a size of 0 as 1.
+static size stride_around(const meta *m, const open_dims *open, int dim) {
+    size count = m->sizes[dim];
+    if (open->unhinted & 1U << dim)
+        count = size_apply(NUMBER_MAX, count, size_of(1));
+    return size_mul(count, m->strides[dim]);
+}
+
 // Opens the strides that follow from open sizes, innermost first.
-static status open_strides(world *w, source *s, unsigned bits, meta *m, open_dims *open) {
+static status open_strides(world *w, source *s, unsigned bits, const layout *l, meta *m,
+                           open_dims *open) {
     uint32_t done = 0;
     for (int left = m->dims; left > 0; left--) {
         int dim = -1;
         for (int i = 0; i < m->dims; i++)
-            if (!(done & 1U << i) && (dim < 0 || m->strides[i].hint < m->strides[dim].hint))
+            if (!(done & 1U << i) && (dim < 0 || l->strides[i] < l->strides[dim]))
                 dim = i;
         done |= 1U << dim;
-        int within = dim_within(m, dim);
-        size product = within < 0 ? size_of(0) : size_mul(m->sizes[within], m->strides[within]);
+        int within = dim_within(l, m->dims, open->unhinted & done, dim);
+        size product = within < 0 ? size_of(0) : stride_around(m, open, within);
         if (product.e) {
             m->strides[dim] = product;
         } else if (bits >> SYMBOLIC_STRIDES & 1U << dim && m->strides[dim].hint > 1) {
@@ -773,6 +849,20 @@ static status open_strides(world *w, source *s, unsigned bits, meta *m, open_dim
     return ST_OK;
 }
 
+// A size that the trace knows nothing of. The graph finds it in the input.
+static status open_unhinted(world *w, torch_trace *t, source *s, node *input, int dim) {
+    source *place = guard_source(w->guards, SOURCE_SIZE, s, NULL, dim);
+    sizes *known = place ? world_sizes(w) : NULL;
+    size *there = &input->meta.sizes[dim];
+    number n;
+    if (!known || !sizes_unhinted(known, place, there->hint, 0, INT64_MAX, &n))
+        return ST_ERROR;
+    *there = size_of_number(n);
+    TRY(vec_push(&w->numbers.symbols,
+                 ((symbol){.place = place, .number = n, .since = guard_needed(w->guards)})));
+    return vec_push(&t->unbacked, ((unbacked_size){place, input, dim}));
+}
+
 static status promise(world *w, PyObject *ranges, int dim) {
     PyObject *key = PyLong_FromLong(dim);
     PyObject *range = key && ranges ? PyDict_GetItemWithError(ranges, key) : NULL;
@@ -782,34 +872,54 @@ static status promise(world *w, PyObject *ranges, int dim) {
     return dim_promise(w, range ? range : Py_None);
 }
 
-static status open_sizes(world *w, source *s, unsigned bits, uint32_t promised, PyObject *ranges,
-                         meta *m, open_dims *open) {
+// What becomes of the sizes of an input: bits by dimension.
+typedef struct wishes {
+    unsigned open;     // bits of number.h
+    uint32_t promised; // it is an error if they are settled
+    uint32_t unhinted; // nobody may rely on their values
+} wishes;
+
+static status open_sizes(world *w, torch_trace *t, source *s, wishes wanted, PyObject *ranges,
+                         node *input, open_dims *open) {
+    meta *m = &input->meta;
     for (int d = 0; d < m->dims; d++) {
-        if (!(bits >> SYMBOLIC_SIZES & 1U << d) || m->sizes[d].hint < LEAST_OPEN_SIZE)
+        bool unhinted = wanted.unhinted & 1U << d;
+        if (!(wanted.open >> SYMBOLIC_SIZES & 1U << d) ||
+            (!unhinted && m->sizes[d].hint < LEAST_OPEN_SIZE))
             continue;
-        TRY(open_number(w, s, SOURCE_SIZE, d, LEAST_OPEN_SIZE, &m->sizes[d]));
         open->sizes |= 1U << d;
-        if (promised & 1U << d)
-            TRY(promise(w, ranges, d));
+        if (unhinted) {
+            TRY(open_unhinted(w, t, s, input, d));
+            open->unhinted |= 1U << d;
+        } else {
+            TRY(open_number(w, s, SOURCE_SIZE, d, LEAST_OPEN_SIZE, &m->sizes[d]));
+        }
+        if (wanted.promised & 1U << d)
+            TRY(promise(w, unhinted ? NULL : ranges, d));
     }
     return ST_OK;
 }
 
-static status open_numbers(world *w, torch_trace *t, source *s, PyObject *tensor, meta *m,
+static status open_numbers(world *w, torch_trace *t, source *s, PyObject *tensor, node *input,
                            open_dims *open) {
+    meta *m = &input->meta;
     dim_marks marks = dim_marks_read(tensor);
-    bool wishes = w->terms.symbolic || w->terms.symbolic_all || w->terms.named || marks.any;
-    if (!wishes || m->dims == 0)
+    bool any = w->terms.symbolic || w->terms.symbolic_all || w->terms.named || marks.any;
+    if (!any || m->dims == 0)
         return ST_OK;
     bool can = t->late && m->dims > 0 && (w->terms.parameters || !is_parameter(s, tensor));
     PyObject *ranges = marks.any ? ranges_of(w, s, tensor, can) : NULL;
-    unsigned bits = !PyErr_Occurred() && t->late && m->dims > 0 ? wanted(w, s, tensor, &marks) : 0;
-    uint32_t promised = w->terms.lenient ? 0 : dim_marks_with(&marks, DIM_PROMISED);
+    wishes wanted = {0};
+    if (!PyErr_Occurred() && t->late && m->dims > 0)
+        wanted.open = wanted_open(w, s, tensor, &marks, &wanted.unhinted);
+    if (!w->terms.lenient)
+        wanted.promised = dim_marks_with(&marks, DIM_PROMISED) | marks.at[DIM_STRICT_MARK];
+    layout there = layout_of(m);
     status done = PyErr_Occurred() ? ST_ERROR : ST_OK;
-    if (done == ST_OK && bits)
-        done = open_sizes(w, s, bits, promised, ranges, m, open);
+    if (done == ST_OK && wanted.open)
+        done = open_sizes(w, t, s, wanted, ranges, input, open);
     Py_XDECREF(ranges);
-    return done == ST_OK && bits ? open_strides(w, s, bits, m, open) : done;
+    return done == ST_OK && wanted.open ? open_strides(w, s, wanted.open, &there, m, open) : done;
 }
 
 static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tensor) {
@@ -822,7 +932,7 @@ static PyObject *open_input(world *w, torch_trace *t, source *s, PyObject *tenso
     if (result && needs_fake(t, (standin *)result) && !fake_of(w, ((standin *)result)->node))
         Py_CLEAR(result);
     open_dims open = {0};
-    if (result && open_numbers(w, t, s, tensor, &((standin *)result)->node->meta, &open) != ST_OK)
+    if (result && open_numbers(w, t, s, tensor, ((standin *)result)->node, &open) != ST_OK)
         Py_CLEAR(result);
     if (result && add_guard(w, t, s, tensor, result, &open) != ST_OK)
         Py_CLEAR(result);
@@ -835,6 +945,11 @@ PyObject *input_open(world *w, source *s, PyObject *tensor) {
     quiet_begin(&q);
     PyObject *result = t ? open_input(w, t, s, tensor) : NULL;
     quiet_end(&q);
+    if (!result || !is_composite(tensor))
+        return result;
+    record *r = record_new(w, RECORD_TENSOR, s, tensor, result);
+    if (!r || composite_look(w, r) != ST_OK)
+        Py_CLEAR(result);
     return result;
 }
 
@@ -853,7 +968,7 @@ PyObject *input_attribute(PyObject *tensor, PyObject *name) {
 
 bool input_sizes(PyObject *tensor, int64_t *dims, const int64_t **sizes, const int64_t **strides) {
     seen s;
-    if (!is_known_class(Py_TYPE(tensor)) || !read_tensor(tensor, &s))
+    if (!torch_ops.is_tensor(tensor) || !read_tensor(tensor, &s) || (s.keys & facts.python_keys))
         return false;
     *dims = s.dims;
     *sizes = s.sizes;
@@ -888,7 +1003,7 @@ void inputs_guard_sharing(world *w) {
 }
 
 bool inputs_overlap(const torch_trace *t) {
-    return t->group && t->group->matters && t->group->overlaps;
+    return t->group && t->group->matters && (t->group->overlaps || composites_written(t));
 }
 
 void inputs_settle_shared(world *w, const torch_trace *t) {

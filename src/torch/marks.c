@@ -21,6 +21,8 @@ static struct {
 #undef WORD
     PyObject *allowed, *disallowed; // strong: sets of ids, or NULL
     const rule *allow; // what becomes of those that are allowed; NULL: torch is not there
+    const rule *make;  // likewise of classes of tensors that hold others,
+    bool (*makes)(PyObject *callable); // which this tells
     PyObject *substituted, *find; // strong: a set of ids, and what gives a function for one of them
     VEC(PyObject *) strict;       // strong: dict and key, in turns
 } marks;
@@ -69,6 +71,11 @@ static bool in_set(const world *w, PyObject *set, PyObject *callable) {
 
 void mark_allow_by(const rule *row) {
     marks.allow = row;
+}
+
+void mark_make_by(const rule *row, bool (*makes)(PyObject *callable)) {
+    marks.makes = makes;
+    marks.make = row;
 }
 
 // --- breaks ---
@@ -226,6 +233,8 @@ static const rule *mark_rule(world *w, PyObject *callable, const rule *row) {
     bool marked = PyFunction_Check(callable) && ((PyFunctionObject *)callable)->func_dict;
     const rule *own = marked ? rule_of_function(callable) : NULL;
     bool allowed = marks.allow && !own && !(row && row->weak) && in_set(w, marks.allowed, callable);
+    if (!row && !own && !allowed && marks.make && marks.makes(callable))
+        return marks.make;
     return allowed ? marks.allow : own;
 }
 

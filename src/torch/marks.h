@@ -9,6 +9,8 @@ struct rule;
 // Sets the row by which a callable marked by allow_in_graph becomes a node; such a callable is not
 // traced.
 void mark_allow_by(const struct rule *row);
+// The same for classes without a row that `makes` is true of.
+void mark_make_by(const struct rule *row, bool (*makes)(PyObject *callable));
 
 typedef enum mark_reach {
     MARK_NOT,   // not disabled

@@ -233,6 +233,10 @@ status record_check(world *w, number truth) {
     if (!truth.e)
         return truth.hint.i ? ST_OK
                             : world_break_status(w, REASON_TENSOR_ERROR, "a check is not met");
+    if (!number_is_inner(truth)) { // guards check it
+        sizes_rely(known, truth);
+        return numbers_guard(w);
+    }
     if (!w->terms.replayed && fixes_number(truth))
         return world_break_status(w, REASON_UNBACKED, "to be equal to one that is known");
     torch_trace *t = w->torch;
@@ -277,6 +281,13 @@ PyObject *call_expected(world *w, const call *c) {
     if (!number_is_unbacked(n))
         return Py_NewRef(c->args[0]);
     return trace_of(w) && record_check(w, n) == ST_OK ? Py_NewRef(Py_True) : NULL;
+}
+
+PyObject *call_known(world *w, const call *c) {
+    number n;
+    if (!argument_of(w, c, &n) || n.kind != NUMBER_BOOL)
+        return not_a_number(w);
+    return PyBool_FromLong(n.e ? number_known(w->graph->sizes, n) == 1 : n.hint.i != 0);
 }
 
 // guard_or_false, guard_or_true; `extra`: what they say where no fact tells.

@@ -4,11 +4,13 @@
 
 #include "src/interp/run.h"
 
+#include "src/guard/value.h"
+
 #include "src/torch/marks.h"
-#include "src/torch/room.h"
+#include "src/torch/overrides.h"
 
 static bool is_number(PyObject *o) {
-    return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o);
+    return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || value_bits_of(Py_TYPE(o));
 }
 
 // Tensors leave other operands to the other side, as torch's operators do by NotImplemented.
@@ -21,9 +23,24 @@ static PyObject *call_two(world *w, PyObject *function, PyObject *left, PyObject
     return record_function(w, function, args, 2);
 }
 
+// Whether somebody else than torch does an operator. True: *result, or NULL with an exception or a
+// break.
+static bool is_answered(world *w, PyObject *function, PyObject *const *operands, int count,
+                        special first, int methods, PyObject **result) {
+    *result = NULL;
+    if (overrides_check(w, operands, count, first, methods) != ST_OK)
+        return true;
+    return overrides_answer_of(w, function, operands, (size_t)count, result);
+}
+
 PyObject *operator_binary(world *w, int kind, PyObject *left, PyObject *right) {
     if (!(left = opened_or_number(w, left)) || !(right = opened_or_number(w, right)))
         return NULL;
+    bool inplace = kind >= PY_INPLACE_ADD;
+    special id = (special)(SPECIAL_add + 3 * (inplace ? kind - PY_INPLACE_ADD : kind));
+    PyObject *operands[] = {left, right}, *answer;
+    if (is_answered(w, facts.binary[kind], operands, 2, id, inplace ? 3 : 2, &answer))
+        return answer;
     if (!takes(left) || !takes(right))
         return Py_NewRef(Py_NotImplemented);
     if (kind >= PY_INPLACE_ADD && !is_tensor_standin(left))
@@ -36,6 +53,9 @@ PyObject *operator_binary(world *w, int kind, PyObject *left, PyObject *right) {
 PyObject *operator_compare(world *w, PyObject *left, PyObject *right, int kind) {
     if (!(left = opened_or_number(w, left)) || !(right = opened_or_number(w, right)))
         return NULL;
+    PyObject *operands[] = {left, right}, *answer;
+    if (is_answered(w, facts.compare[kind], operands, 2, SPECIAL_eq, 6, &answer))
+        return answer;
     if (!takes(left) || !takes(right))
         return Py_NewRef(Py_NotImplemented);
     if (is_tensor_standin(left))
@@ -49,6 +69,9 @@ PyObject *operator_unary(world *w, const char *name, PyObject *o) {
     PyObject *function = functions ? PyDict_GetItemString(functions, name) : NULL;
     if (!function)
         return world_break(w, REASON_TENSOR_OPERATION, "%s of a tensor", name);
+    PyObject *answer;
+    if (is_answered(w, function, &o, 1, SPECIAL_neg, 4, &answer))
+        return answer;
     return record_function(w, function, &o, 1);
 }
 
@@ -64,6 +87,11 @@ static PyObject *select_first(world *w, PyObject *o, PyObject *index) {
 
 PyObject *operator_getitem(world *w, PyObject *o, PyObject *key) {
     number n;
+    PyObject *operands[] = {o, key}, *answer;
+    if (is_answered(w, facts.getitem, operands, 2, SPECIAL_getitem, 1, &answer))
+        return answer;
+    if (index_get(w, o, key, &answer))
+        return answer;
     int open =
         is_tensor_standin(o) && ((standin *)o)->node->meta.dims > 0 ? door_number(w, key, &n) : 0;
     if (open < 0)
@@ -78,8 +106,9 @@ int operator_setitem(world *w, PyObject *o, PyObject *key, PyObject *value) {
         PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
         return -1;
     }
-    PyObject *args[] = {o, key, value};
-    PyObject *result = record_function(w, facts.setitem, args, 3);
+    PyObject *args[] = {o, key, value}, *result;
+    if (!is_answered(w, facts.setitem, args, 3, SPECIAL_setitem, 1, &result))
+        result = record_function(w, facts.setitem, args, 3);
     Py_XDECREF(result);
     return result ? 0 : -1;
 }
@@ -97,6 +126,13 @@ static PyObject *fake_shape(world *w, node *n) {
 // The size of the first dimension; -1 with an exception.
 static Py_ssize_t first_size(world *w, PyObject *o, const char *complaint) {
     node *n = ((standin *)o)->node;
+    int asked = w->torch ? overrides_of_tensor(w, (standin *)o) : 0;
+    if (asked) {
+        if (asked > 0)
+            world_break(w, REASON_TENSOR_OPERATION, "the length or the rows of a %s",
+                        ((standin *)o)->type->tp_name);
+        return -1;
+    }
     const meta *m = meta_known(w, n);
     if (m && m->dims > 0) {
         int64_t settled = size_settle(w->graph->sizes, m->sizes[0]);
@@ -117,6 +153,9 @@ Py_ssize_t operator_length(world *w, PyObject *o) {
 }
 
 PyObject *operator_len(world *w, PyObject *o) {
+    PyObject *answer;
+    if (is_answered(w, glue_function("len"), &o, 1, SPECIAL_len, 1, &answer))
+        return answer;
     const meta *m = meta_known(w, ((standin *)o)->node);
     if (m && m->dims > 0)
         return number_object(w, number_of_size(m->sizes[0]));
@@ -124,9 +163,9 @@ PyObject *operator_len(world *w, PyObject *o) {
     return length < 0 ? NULL : PyLong_FromSsize_t(length);
 }
 
-PyObject *operator_iterate(world *w, PyObject *o) {
-    Py_ssize_t size = first_size(w, o, "iteration over a 0-d tensor");
-    PyObject *rows = size < 0 ? NULL : PyTuple_New(size);
+// One subscript for each row, as stock records them.
+static PyObject *subscript_rows(world *w, PyObject *o, Py_ssize_t size) {
+    PyObject *rows = PyTuple_New(size);
     for (Py_ssize_t i = 0; rows && i < size; i++) {
         PyObject *key = PyLong_FromSsize_t(i);
         PyObject *item = key ? operator_getitem(w, o, key) : NULL;
@@ -136,6 +175,17 @@ PyObject *operator_iterate(world *w, PyObject *o) {
         else
             Py_CLEAR(rows);
     }
+    return rows;
+}
+
+// Tensor.__iter__ takes the rows by unbind. The results of unbind are several views at once, to which
+// autograd refuses writes; it does not refuse writes to subscripts.
+PyObject *operator_iterate(world *w, PyObject *o) {
+    Py_ssize_t size = first_size(w, o, "iteration over a 0-d tensor");
+    const meta *m = size < 0 ? NULL : meta_known(w, ((standin *)o)->node);
+    PyObject *rows = size < 0                 ? NULL
+                     : m && !m->requires_grad ? subscript_rows(w, o, size)
+                                              : record_function(w, facts.unbind, &o, 1);
     PyObject *result = rows ? PyObject_GetIter(rows) : NULL;
     Py_XDECREF(rows);
     return result;

@@ -1,11 +1,11 @@
-// Turns a call of torch into a node. Its arguments are needed twice, as fakes to run on and as
-// arguments of the node; its result becomes stand-ins.
+// Turns a call of torch into a node. The result becomes stand-ins: by a rule, or by running the call
+// on fakes.
 #include "src/py/raised.h"
 #include "src/py/signals.h"
 
 #include "src/interp/run.h"
 
-#include "src/torch/room.h"
+#include "src/torch/levels.h"
 
 void quiet_begin(quiet *q) {
     q->held = py_hold_signals();
@@ -22,249 +22,14 @@ void quiet_end(quiet *q) {
     py_let_signals_go(q->held);
 }
 
-// --- arguments ---
-
-// As a node has them: stand-ins become nodes, what holds some is made again. New reference; NULL
-// with a break or an exception.
-static PyObject *convert(world *w, PyObject *argument);
-
-static PyObject *convert_standin(world *w, PyObject *o) {
-    standin *s = (standin *)o;
-    if (s->world == w)
-        return (PyObject *)standin_node(w, s);
-    PyErr_SetString(PyExc_RuntimeError, "a tensor of another trace was used in this one");
-    return NULL;
-}
-
-typedef PyObject *(*convert_one)(world *w, PyObject *argument);
-
-// A tuple or a list of what each item becomes.
-static PyObject *convert_each(world *w, PyObject *const *items, Py_ssize_t count, bool tuple,
-                              convert_one one) {
-    PyObject *to = tuple ? PyTuple_New(count) : PyList_New(count);
-    for (Py_ssize_t i = 0; to && i < count; i++) {
-        PyObject *item = one(w, items[i]);
-        if (!item)
-            Py_CLEAR(to);
-        else if (tuple)
-            PyTuple_SET_ITEM(to, i, item);
-        else
-            PyList_SET_ITEM(to, i, item);
-    }
-    return to;
-}
-
-static PyObject *convert_sequence(world *w, PyObject *const *items, Py_ssize_t count, bool tuple) {
-    return convert_each(w, items, count, tuple, convert);
-}
-
-static status convert_entry(world *w, PyObject *key, PyObject *value, PyObject *to) {
-    if (!value_immutable(key))
-        return world_break_status(w, REASON_TENSOR_OPERATION, "dict argument with a key of type %s",
-                                  Py_TYPE(key)->tp_name);
-    PyObject *item = convert(w, value);
-    int failed = item ? PyDict_SetItem(to, key, item) : -1;
-    Py_XDECREF(item);
-    return failed < 0 ? ST_ERROR : ST_OK;
-}
-
-static PyObject *convert_dict(world *w, PyObject *dict) {
-    PyObject *to = PyDict_New(), *key, *value;
-    Py_ssize_t at = 0;
-    while (to && PyDict_Next(dict, &at, &key, &value))
-        if (convert_entry(w, key, value, to) != ST_OK)
-            Py_CLEAR(to);
-    return to;
-}
-
-static PyObject *convert_slice(world *w, PySliceObject *slice, convert_one one) {
-    PyObject *parts[] = {slice->start, slice->stop, slice->step};
-    PyObject *tuple = convert_each(w, parts, 3, true, one);
-    if (!tuple)
-        return NULL;
-    PyObject **p = ((PyTupleObject *)tuple)->ob_item;
-    PyObject *to = PySlice_New(p[0], p[1], p[2]);
-    Py_DECREF(tuple);
-    return to;
-}
-
-static bool is_torch_constant(PyTypeObject *type) {
-    return type == facts.dtype || type == facts.device || type == facts.layout ||
-           type == facts.memory_format || type == facts.size;
-}
-
-static bool is_plain(PyObject *o) {
-    PyTypeObject *t = Py_TYPE(o);
-    return o == Py_None || o == Py_Ellipsis || t == &PyBool_Type || t == &PyLong_Type ||
-           t == &PyFloat_Type || t == &PyComplex_Type || t == &PyUnicode_Type ||
-           t == &PyBytes_Type || is_torch_constant(t);
-}
-
-static bool is_number_class(PyObject *o) {
-    return o == (PyObject *)&PyFloat_Type || o == (PyObject *)&PyLong_Type ||
-           o == (PyObject *)&PyBool_Type || o == (PyObject *)&PyComplex_Type;
-}
-
-// Whether C code made a number type of its own out of int or float: torch.tensor(numpy.float64(1))
-// has that type's dtype.
-static bool is_c_number(PyTypeObject *t) {
-    while (raw_is_python_class(t) && t->tp_base)
-        t = t->tp_base;
-    return t != &PyLong_Type && t != &PyFloat_Type;
-}
-
-// A user's subclass of int, float or str counts as its value, unless torch would ask the class.
-static PyObject *convert_subclass(world *w, PyObject *o) {
-    PyObject *name = PyUnicode_InternFromString("__torch_function__");
-    if (!name)
-        return NULL;
-    bool asks = is_c_number(Py_TYPE(o)) || _PyType_Lookup(Py_TYPE(o), name);
-    Py_DECREF(name);
-    if (!asks && PyLong_Check(o))
-        return _PyLong_Copy((PyLongObject *)o);
-    if (!asks && PyFloat_Check(o))
-        return PyFloat_FromDouble(PyFloat_AS_DOUBLE(o));
-    return world_break(w, REASON_TENSOR_OPERATION, "argument of type %s", Py_TYPE(o)->tp_name);
-}
-
-// A torch.Size of numbers that are left open is a tuple of them.
-static PyObject *convert_size(world *w, PyObject *o) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
-        if (is_lazy(PyTuple_GET_ITEM(o, i)))
-            return convert_sequence(w, ((PyTupleObject *)o)->ob_item, PyTuple_GET_SIZE(o), true);
-    return Py_NewRef(o);
-}
-
-static PyObject *convert(world *w, PyObject *o) {
-    number n;
-    int open = is_lazy(o) ? door_number(w, o, &n) : 0;
-    if (open != 0)
-        return open > 0 ? number_argument(w, n) : NULL;
-    if (!(o = door_open(w, o)))
-        return NULL;
-    if (Py_TYPE(o) == facts.size)
-        return convert_size(w, o);
-    if (is_tensor_standin(o))
-        return convert_standin(w, o);
-    if (is_plain(o))
-        return Py_NewRef(o);
-    if (PyTuple_CheckExact(o) || PyList_CheckExact(o))
-        return convert_sequence(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o),
-                                PyTuple_CheckExact(o));
-    if (PyDict_CheckExact(o))
-        return convert_dict(w, o);
-    if (PySlice_Check(o))
-        return convert_slice(w, (PySliceObject *)o, convert);
-    if (PyRange_Check(o) || is_number_class(o))
-        return Py_NewRef(o);
-    if (PyTuple_Check(o) && !raw_is_python_class(Py_TYPE(o))) // torch.return_types
-        return convert_sequence(w, ((PyTupleObject *)o)->ob_item, PyTuple_GET_SIZE(o), true);
-    return convert_subclass(w, o);
-}
-
-static status note_node(node *n, void *found) {
-    (void)n;
-    *(bool *)found = true;
-    return ST_OK;
-}
-
-// Nodes that are numbers replaced by their values, which are settled; new reference.
-static PyObject *numbers_settled(world *w, PyObject *o);
-
-static bool has_node(PyObject *argument) {
-    bool found = false;
-    (void)node_walk(argument, note_node, &found);
-    return found;
-}
-
-PyObject *plain_value(world *w, PyObject *argument) {
-    PyObject *plain = convert(w, argument);
-    if (!plain || !has_node(plain))
-        return plain;
-    PyObject *settled = numbers_settled(w, plain);
-    Py_DECREF(plain);
-    if (!settled || !has_node(settled))
-        return settled;
-    Py_DECREF(settled);
-    return world_break(w, REASON_TENSOR_OPERATION, "a tensor where a plain value was expected");
-}
-
-// A call's arguments, as its node has them.
-typedef struct recording {
-    PyObject *args, *kwargs; // strong: tuple; dict, or NULL
-} recording;
-
-static void recording_clear(recording *r) {
-    Py_CLEAR(r->args);
-    Py_CLEAR(r->kwargs);
-}
-
 // A call on its way into the graph.
 typedef struct entering {
     node_op op;
     PyObject *target, *callable; // borrowed
-    recording given;
+    operands given;
 } entering;
 
-static status convert_keywords(world *w, const call *c, PyObject *to) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->keywords); i++)
-        TRY(convert_entry(w, PyTuple_GET_ITEM(c->keywords, i), c->args[c->given + (size_t)i], to));
-    return ST_OK;
-}
-
-static status convert_call(world *w, const call *c, recording *r) {
-    r->args = convert_sequence(w, c->args, (Py_ssize_t)c->given, true);
-    if (r->args && c->keywords) {
-        r->kwargs = PyDict_New();
-        return r->kwargs ? convert_keywords(w, c, r->kwargs) : ST_ERROR;
-    }
-    return r->args ? ST_OK : ST_ERROR;
-}
-
 // --- running on fakes ---
-
-// A dict of what each value becomes.
-static PyObject *convert_values(world *w, PyObject *from, convert_one one) {
-    PyObject *to = PyDict_New(), *key, *value;
-    Py_ssize_t at = 0;
-    while (to && PyDict_Next(from, &at, &key, &value)) {
-        PyObject *item = one(w, value);
-        if (!item || PyDict_SetItem(to, key, item) < 0)
-            Py_CLEAR(to);
-        Py_XDECREF(item);
-    }
-    return to;
-}
-
-static PyObject *numbers_settled(world *w, PyObject *o) {
-    if (is_node(o))
-        return ((node *)o)->is_number ? number_value(w, (node *)o) : Py_NewRef(o);
-    if (PySlice_Check(o))
-        return convert_slice(w, (PySliceObject *)o, numbers_settled);
-    if (PyDict_CheckExact(o))
-        return convert_values(w, o, numbers_settled);
-    if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o))
-        return Py_NewRef(o);
-    return convert_each(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), PyTuple_Check(o),
-                        numbers_settled);
-}
-
-PyObject *fakes_in(world *w, PyObject *o) {
-    if (is_node(o) && ((node *)o)->is_number)
-        return number_value(w, (node *)o);
-    if (is_node(o))
-        return Py_XNewRef(fake_of(w, (node *)o));
-    if (!PyTuple_Check(o) && !PyList_CheckExact(o) && !PyDict_CheckExact(o) && !PySlice_Check(o))
-        return Py_NewRef(o);
-    if (PySlice_Check(o))
-        return convert_slice(w, (PySliceObject *)o, fakes_in);
-    if (Py_TYPE(o) == facts.size) // of numbers
-        return Py_NewRef(o);
-    if (PyDict_CheckExact(o))
-        return convert_values(w, o, fakes_in);
-    return convert_each(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), PyTuple_Check(o),
-                        fakes_in);
-}
 
 static PyObject *callable_name(PyObject *callable) {
     if (PyUnicode_Check(callable))
@@ -360,7 +125,7 @@ PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject
     return PyObject_Vectorcall(glue_function("run"), all, 4, NULL);
 }
 
-static PyObject *run_recording(world *w, torch_trace *t, PyObject *callable, const recording *r) {
+static PyObject *run_operands(world *w, torch_trace *t, PyObject *callable, const operands *r) {
     PyObject *args = fakes_in(w, r->args), *result = NULL;
     PyObject *kwargs = args && r->kwargs ? fakes_in(w, r->kwargs) : NULL;
     if (args && (kwargs || !r->kwargs))
@@ -379,13 +144,14 @@ typedef enum shape {
 } shape;
 
 static bool is_fake(PyObject *o) {
-    return PyObject_TypeCheck(o, facts.fake);
+    const torch_trace *t = world_here ? world_here->torch : NULL;
+    return PyObject_TypeCheck(o, facts.fake) || is_wrapper(o) || is_composite_of_fakes(t, o);
 }
 
 static shape shape_of(PyObject *result) {
     if (is_fake(result))
         return SHAPE_TENSORS;
-    if (is_plain(result) && !PyUnicode_Check(result))
+    if (is_plain_value(result) && !PyUnicode_Check(result))
         return SHAPE_PLAIN;
     if (!PyTuple_Check(result) && !PyList_CheckExact(result))
         return SHAPE_UNKNOWN;
@@ -399,22 +165,27 @@ static shape shape_of(PyObject *result) {
 
 static PyObject *wrap(world *w, PyObject *value, node *n);
 
+node *record_item(world *w, node *whole, Py_ssize_t i, PyObject *example) {
+    PyObject *index = PyLong_FromSsize_t(i);
+    PyObject *args = index ? PyTuple_Pack(2, whole, index) : NULL;
+    node *get = args ? graph_call(w->scope, NODE_CALL_FUNCTION, facts.getitem, args, NULL, example,
+                                  whole->stack)
+                     : NULL;
+    if (get)
+        Py_SETREF(get->modules, Py_NewRef(whole->modules));
+    if (get && fakes_note(w, get, facts.getitem, false) != ST_OK)
+        Py_CLEAR(get);
+    Py_XDECREF(index);
+    Py_XDECREF(args);
+    return get;
+}
+
 static PyObject *wrap_item(world *w, PyObject *sequence, Py_ssize_t i, node *n) {
     PyObject *item = PySequence_Fast_GET_ITEM(sequence, i);
     if (shape_of(item) == SHAPE_PLAIN)
         return Py_NewRef(item);
-    PyObject *index = PyLong_FromSsize_t(i);
-    PyObject *args = index ? PyTuple_Pack(2, n, index) : NULL;
-    node *get =
-        args ? graph_call(w->scope, NODE_CALL_FUNCTION, facts.getitem, args, NULL, item, n->stack)
-             : NULL;
-    if (get)
-        Py_SETREF(get->modules, Py_NewRef(n->modules));
-    if (get && fakes_note(w, get, facts.getitem, false) != ST_OK)
-        Py_CLEAR(get);
+    node *get = record_item(w, n, i, item);
     PyObject *result = get ? wrap(w, item, get) : NULL;
-    Py_XDECREF(index);
-    Py_XDECREF(args);
     Py_XDECREF(get);
     return result;
 }
@@ -445,18 +216,9 @@ static PyObject *wrap(world *w, PyObject *value, node *n) {
             meta_of_fake(value, &n->meta);
         return standin_for(w, value, n);
     }
-    if (is_plain(value))
+    if (is_plain_value(value))
         return Py_NewRef(value);
     return wrap_sequence(w, value, n);
-}
-
-// dtype, device, layout: objects of torch's that never change, which the entry then holds.
-PyObject *fixed_value(world *w, PyObject *value) {
-    PyTypeObject *type = Py_TYPE(value);
-    if (!is_torch_constant(type) || type == facts.size || record_of(w, value))
-        return Py_NewRef(value);
-    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, value, 0);
-    return Py_XNewRef(s ? door_bring(w, s, value) : NULL);
 }
 
 // --- whose operation it is ---
@@ -481,8 +243,9 @@ static status add_module(PyObject *list, world *w, const run *r) {
     if (!place)
         return ST_OK;
     PyObject *text = input_name(w, place);
-    PyObject *item =
-        text ? Py_BuildValue("NNO", PyLong_FromVoidPtr(module), text, Py_TYPE(module)) : NULL;
+    PyObject *item = text ? Py_BuildValue("NNOK", PyLong_FromVoidPtr(module), text, Py_TYPE(module),
+                                          (unsigned long long)r->started)
+                          : NULL;
     int failed = item ? PyList_Insert(list, 0, item) : -1;
     Py_XDECREF(item);
     return failed < 0 ? ST_ERROR : ST_OK;
@@ -574,6 +337,8 @@ static bool may_not_fail(world *w) {
         world_break(w, REASON_EXCEPTION_LIVES, "an operation may fail while it is handled");
     else if (effects_in_inference(w) & EFFECTS_LASTING)
         world_break(w, REASON_TORCH_STATE, "an operation may fail in inference mode");
+    else if (levels_have_effects(w->torch))
+        world_break(w, REASON_TORCH_STATE, "an operation may fail in a function transform");
     else if (has_effects_in_native(w))
         world_break(w, REASON_TENSOR_OPERATION,
                     "an operation may fail behind one with effects, within a native call or a "
@@ -587,26 +352,34 @@ static bool may_not_fail(world *w) {
     return true;
 }
 
-static node *add_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
-                      PyObject *example) {
+// `stack` NULL: the node has none.
+static node *add_at(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
+                    PyObject *example, PyObject *stack) {
     torch_trace *t = w->torch;
     if (is_stop(w))
         return NULL;
     if (is_time_to_sweep(t, w->scope->calls) && !is_within_native(w))
         standins_sweep(t, w->graph->calls);
-    PyObject *stack = world_stack(w);
     world_touch(w);
-    node *n = stack ? graph_call(w->scope, op, target, args, kwargs, example, stack) : NULL;
-    Py_XDECREF(stack);
+    node *n = graph_call(w->scope, op, target, args, kwargs, example, stack);
     if (n) {
         n->effects = t->pending;
         w->scope->effects |= t->pending;
         t->lasting = t->pending & EFFECTS_LASTING ? w->time.now : t->lasting;
         t->inference_effects |= w->scope == t->inference_scope ? t->pending : 0;
+        t->levels.effects |= t->pending;
     }
     t->pending = 0;
     if (n && record_modules(w, n) != ST_OK)
         Py_CLEAR(n);
+    return n;
+}
+
+static node *add_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
+                      PyObject *example) {
+    PyObject *stack = world_stack(w);
+    node *n = stack ? add_at(w, op, target, args, kwargs, example, stack) : NULL;
+    Py_XDECREF(stack);
     return n;
 }
 
@@ -673,10 +446,12 @@ static status note_effects(world *w, torch_trace *t) {
     return effects < 0 ? ST_ERROR : ST_OK;
 }
 
-// Whether it shows how a tensor lies in its storage, of which a view's fake knows nothing.
-static bool asks_for_memory(const char *name) {
-    return strcmp(name, "view") == 0 || strcmp(name, "view_as_complex") == 0 ||
-           strncmp(name, "as_strided", strlen("as_strided")) == 0;
+static const char *name_of(PyObject *callable) {
+    if (PyCFunction_Check(callable))
+        return ((PyCFunctionObject *)callable)->m_ml->ml_name;
+    if (Py_TYPE(callable) == &PyMethodDescr_Type)
+        return ((PyMethodDescrObject *)callable)->d_method->ml_name;
+    return "";
 }
 
 // A view of other sizes depends on sizes and strides alone; one of another dtype on more.
@@ -685,12 +460,13 @@ static bool is_reshaping(PyObject *args, PyObject *kwargs) {
            Py_TYPE(PyTuple_GET_ITEM(args, 1)) != facts.dtype;
 }
 
-static const char *name_of(PyObject *callable) {
-    if (PyCFunction_Check(callable))
-        return ((PyCFunctionObject *)callable)->m_ml->ml_name;
-    if (Py_TYPE(callable) == &PyMethodDescr_Type)
-        return ((PyMethodDescrObject *)callable)->d_method->ml_name;
-    return "";
+// Whether it shows how a tensor lies in its storage, of which a view's fake knows nothing.
+static bool asks_for_memory(const entering *c) {
+    const char *name = name_of(c->callable);
+    if (strcmp(name, "view") == 0)
+        return !is_reshaping(c->given.args, c->given.kwargs);
+    return strcmp(name, "view_as_complex") == 0 ||
+           strncmp(name, "as_strided", strlen("as_strided")) == 0;
 }
 
 // --- by rule ---
@@ -749,11 +525,18 @@ static PyObject *item_by_rule(world *w, node *whole, Py_ssize_t i, const meta *m
     return result;
 }
 
+static PyObject *none_by_rule(world *w, const entering *c) {
+    node *n = add_by_rule(w, c, NULL);
+    Py_XDECREF(n);
+    return n ? Py_NewRef(Py_None) : NULL;
+}
+
 static PyObject *tuple_by_rule(world *w, const entering *c, const meta_call *m) {
     node *whole = add_by_rule(w, c, NULL);
     PyObject *items = whole ? PyTuple_New(m->count) : NULL;
     for (int i = 0; items && i < m->count; i++) {
-        PyObject *item = item_by_rule(w, whole, i, &m->results[i], NULL);
+        const meta *one = &m->results[i];
+        PyObject *item = one->dims < 0 ? Py_NewRef(Py_None) : item_by_rule(w, whole, i, one, NULL);
         if (item)
             PyTuple_SET_ITEM(items, i, item);
         else
@@ -784,11 +567,11 @@ static meta_way way_of(const entering *c) {
 // What the rule of a callable says of its result; unknown if there is no rule.
 static meta_answer infer(sizes *known, const entering *c, meta_call *m) {
     uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
-    if (!rule)
+    const meta_rule *r = rule ? (const meta_rule *)(uintptr_t)*rule : NULL;
+    if (!r || !(state_has_rules() || meta_is_without_casts(r)))
         return META_UNKNOWN;
     meta_context context = {way_of(c),  facts.grad_enabled(), default_dtype,
                             rule_dtype, rule_device,          fused_attention};
-    const meta_rule *r = (const meta_rule *)(uintptr_t)*rule;
     meta_answer answer = meta_infer(r, &context, known, c->given.args, c->given.kwargs, m);
     for (int i = 0; i < m->count; i++)
         if (!device_object(&m->results[i])) // of which no tensor was seen yet
@@ -804,14 +587,62 @@ meta_answer record_ask(sizes *known, PyObject *callable, PyObject *args, PyObjec
     return infer(known, &c, m);
 }
 
+// --- writes by rule ---
+
+// Whether an argument that a rule says is written to requires a gradient afterwards.
+static bool needs_grad_after(const meta_call *m, int i) {
+    bool result = i == 0 && m->count == 1 && m->written & 1;
+    return (result ? &m->results[0] : &((node *)m->args[i])->meta)->requires_grad;
+}
+
+// A write may change no history that views would see (docs/torch.md, Writes).
+static bool may_write(const torch_trace *t, const meta_call *m, int i) {
+    const node *n = (node *)m->args[i];
+    memory_kind least = n->meta.requires_grad ? MEMORY_FAMILY : MEMORY_ALONE;
+    return !facts.grad_enabled() || !needs_grad_after(m, i) || memory_of(t, n) >= least;
+}
+
+static bool may_write_all(const torch_trace *t, const meta_call *m) {
+    for (int i = 0; i < META_MOST_ARGS; i++)
+        if (m->written & 1U << i && !may_write(t, m, i))
+            return false;
+    return true;
+}
+
+static int write_all(torch_trace *t, const meta_call *m) {
+    int effects = 0;
+    for (int i = 0; i < META_MOST_ARGS; i++) {
+        if (!(m->written & 1U << i))
+            continue;
+        effects |= memory_write(t, (node *)m->args[i]);
+        if (needs_grad_after(m, i))
+            memory_needs_grad(t, (node *)m->args[i]);
+    }
+    return effects;
+}
+
+// What a rule says of a call, if the call may be recorded without torch's word.
+static meta_answer answer_of(const world *w, const entering *c, meta_call *m) {
+    sizes *known = w->graph->sizes;
+    sizes_mark mark = known ? sizes_now(known) : (sizes_mark){0};
+    meta_answer answer = infer(known, c, m);
+    if (answer == META_UNKNOWN || may_write_all(w->torch, m))
+        return answer;
+    if (known)
+        sizes_rollback(known, mark);
+    return META_UNKNOWN;
+}
+
 // Whether a rule knows the answer, which then is in *result; NULL in it is an exception or a break.
 static bool by_rule(world *w, const entering *c, PyObject **result) {
     meta_call m;
     sizes *known = w->graph->sizes;
-    meta_answer answer = state_is_plain() ? infer(known, c, &m) : META_UNKNOWN;
+    meta_answer answer = answer_of(w, c, &m);
     *result = NULL;
     if (known && sizes_failed(known))
         return true;
+    if (answer != META_UNKNOWN && m.written)
+        add_effects(w, w->torch, write_all(w->torch, &m));
     switch (answer) {
     case META_UNKNOWN:
         return false;
@@ -826,6 +657,9 @@ static bool by_rule(world *w, const entering *c, PyObject **result) {
     case META_TENSORS:
         *result = tuple_by_rule(w, c, &m);
         note_memory(w, &m, *result);
+        return true;
+    case META_NOTHING:
+        *result = none_by_rule(w, c);
         return true;
     case META_SIZES:
         *result = sizes_object(w, m.results[0].sizes, m.results[0].dims);
@@ -922,12 +756,6 @@ static PyObject *one_by_symbols(world *w, const entering *c, const symbolic *s) 
     return note_shared(w, &r, new_by_rule(w, c, &r.meta));
 }
 
-static PyObject *none_by_symbols(world *w, const entering *c) {
-    node *n = add_by_rule(w, c, NULL);
-    Py_XDECREF(n);
-    return n ? Py_NewRef(Py_None) : NULL;
-}
-
 // What the call does to its arguments.
 static void note_writes(world *w, const symbolic *s) {
     int effects = s->effects;
@@ -948,8 +776,9 @@ static bool is_in_place(const char *name) {
            strcmp(name, "and_") != 0 && strcmp(name, "or_") != 0 && strcmp(name, "not_") != 0;
 }
 
-static bool changes_argument(PyObject *callable, const recording *r) {
-    return is_in_place(name_of(callable)) || (r->kwargs && PyDict_GetItemString(r->kwargs, "out"));
+static bool changes_argument(PyObject *callable, const operands *r) {
+    return callable == facts.setitem || is_in_place(name_of(callable)) ||
+           (r->kwargs && PyDict_GetItemString(r->kwargs, "out"));
 }
 
 // A number that the call gives: its node is the symbol's.
@@ -975,7 +804,7 @@ static status note_fresh(torch_trace *t, const symbolic *s, PyObject *result) {
 static PyObject *tensors_by_symbols(world *w, const entering *c, const symbolic *s) {
     PyObject *result = s->whole != Py_None                ? tuple_by_symbols(w, c, s)
                        : PyList_GET_SIZE(s->results) == 1 ? one_by_symbols(w, c, s)
-                                                          : none_by_symbols(w, c);
+                                                          : none_by_rule(w, c);
     if (result && note_fresh(w->torch, s, result) != ST_OK)
         Py_CLEAR(result);
     return result;
@@ -994,10 +823,8 @@ static PyObject *add_by_symbols(world *w, const entering *c, const symbolic *s) 
 // The same by torch's word for all sizes, where no rule knows the call.
 static bool by_symbols(world *w, const entering *c, symbolic_why why, PyObject **result) {
     symbolic s;
-    const char *name = name_of(c->callable);
-    bool reshapes = strcmp(name, "view") == 0 && is_reshaping(c->given.args, c->given.kwargs);
     *result = NULL;
-    if (!state_is_plain() || (!reshapes && asks_for_memory(name)))
+    if (asks_for_memory(c))
         return false;
     if (!symbolic_infer(w, c->callable, c->given.args, c->given.kwargs, why, &s))
         return PyErr_Occurred() && (is_refused(w, c) || PyErr_Occurred());
@@ -1009,12 +836,50 @@ static bool by_symbols(world *w, const entering *c, symbolic_why why, PyObject *
 
 // --- by torch ---
 
+// Whether the tensor is a view, as autograd knows it; -1 if there is no such tensor.
+static int is_known_view(world *w, node *n) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *fake = fake_of(w, n);
+    PyObject *flag = fake ? PyObject_CallMethod(fake, "_is_view", NULL) : NULL;
+    quiet_end(&q);
+    PyErr_Clear();
+    Py_XDECREF(flag);
+    return flag ? flag == Py_True : -1;
+}
+
+// The stand-in of the first view in a row of views that ends in this tensor; NULL if it is none, or
+// one of an input that came as a view.
+static standin *first_view(world *w, node *n) {
+    const torch_trace *t = w->torch;
+    standin *found = NULL;
+    for (; n && n->op != NODE_PLACEHOLDER; n = first_node(n->args)) {
+        uint64_t *owner = map_get(&t->owners, map_key(n));
+        if (owner && is_known_view(w, n) <= 0)
+            break;
+        found = owner ? (standin *)(uintptr_t)*owner : found;
+    }
+    return found;
+}
+
+// Autograd refuses some writes because of how a view was made. A backend's results do not tell how
+// they were made: so the trace breaks before the instruction that makes the view.
+static void run_failed(world *w, const entering *c) {
+    PyObject *exception = py_take_raised();
+    node *n = w->terms.replayed ? NULL : first_node(c->given.args);
+    standin *view = n ? first_view(w, n) : NULL;
+    py_set_raised(exception);
+    fake_failed(w, c->target);
+    if (view && w->stop.broken && w->stop.reason == REASON_TENSOR_ERROR)
+        world_break_earlier(w, view->since);
+}
+
 static PyObject *settle_and_run(world *w, torch_trace *t, const entering *c) {
     if (fakes_settle(w) != ST_OK)
         return NULL;
-    PyObject *result = run_recording(w, t, c->callable, &c->given);
+    PyObject *result = run_operands(w, t, c->callable, &c->given);
     if (!result && !w->stop.broken && PyErr_Occurred())
-        fake_failed(w, c->target);
+        run_failed(w, c);
     return result;
 }
 
@@ -1023,15 +888,35 @@ static bool is_answer(PyObject *result) {
     return result != Py_None && shape_of(result) == SHAPE_PLAIN;
 }
 
+static status note_scalar(node *n, void *data) {
+    *(bool *)data |= !n->is_number && n->meta.dims == 0;
+    return ST_OK;
+}
+
+// Whether a tensor of one number is among the arguments behind the first: it may stand in the place
+// of a number (`alpha=`).
+static bool has_scalar(const entering *c) {
+    bool found = false;
+    status done = ST_OK;
+    for (Py_ssize_t i = 1; done == ST_OK && i < PyTuple_GET_SIZE(c->given.args); i++)
+        done = node_walk(PyTuple_GET_ITEM(c->given.args, i), note_scalar, &found);
+    if (done == ST_OK && c->given.kwargs)
+        done = node_walk(c->given.kwargs, note_scalar, &found);
+    if (done != ST_OK)
+        PyErr_Clear();
+    return found;
+}
+
 // Without history, and then with it. Where torch wants the values of tensors, and the graph may have
 // what depends on them, *by_values is the result. *writes: the call failed because it would write to
 // a fake without history. NULL then, too.
 static PyObject *run_late(world *w, torch_trace *t, const entering *c, bool *writes,
                           PyObject **by_values) {
-    PyObject *result = run_recording(w, t, c->callable, &c->given);
+    PyObject *result = run_operands(w, t, c->callable, &c->given);
     if (!result && (w->stop.broken || !PyErr_Occurred() || error_stays(w)))
         return NULL;
-    if (!result && w->terms.captures && PyErr_ExceptionMatches(facts.data_dependent)) {
+    if (!result && PyErr_ExceptionMatches(facts.data_dependent) &&
+        (w->terms.captures || has_scalar(c))) {
         PyErr_Clear();
         if (by_symbols(w, c, SYMBOLIC_VALUES, by_values))
             return NULL;
@@ -1044,14 +929,27 @@ static PyObject *run_late(world *w, torch_trace *t, const entering *c, bool *wri
     return *writes ? NULL : settle_and_run(w, t, c);
 }
 
+// Backends that compile a graph as a whole cannot give an input another number of elements, nor
+// other sizes by `out=`.
+static bool may_resize(world *w, const entering *c) {
+    bool wrote = ((const torch_trace *)w->torch)->pending & EFFECT_OUTSIDE;
+    bool out = c->given.kwargs && PyDict_GetItemString(c->given.kwargs, "out");
+    if (w->terms.replayed || !wrote || !(out ? inputs_changed(w) : inputs_resized(w)))
+        return true;
+    PyObject *name = callable_name(c->target);
+    world_break(w, REASON_TENSOR_OPERATION, "%V gives an input other sizes", name, "?");
+    Py_XDECREF(name);
+    return false;
+}
+
 static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
     bool writes = changes_argument(c->callable, &c->given);
-    bool late = t->late && !writes && !asks_for_memory(name_of(c->callable));
+    bool late = t->late && !writes && !asks_for_memory(c);
     PyObject *result = NULL;
     PyObject *fake = late ? run_late(w, t, c, &writes, &result) : NULL;
     if (!late || (writes && !by_symbols(w, c, SYMBOLIC_WRITES, &result)))
         fake = settle_and_run(w, t, c);
-    if (fake && note_effects(w, t) == ST_OK)
+    if (fake && note_effects(w, t) == ST_OK && may_resize(w, c))
         result = finish(w, c, fake);
     if (fake && result && t->late)
         memory_may_share(t, c->given.args, c->given.kwargs);
@@ -1090,6 +988,12 @@ static status note_strides(world *w, torch_trace *t, const entering *c) {
     return ST_OK;
 }
 
+// Whether fakes without history are still like their tensors. Of which tensors were made in inference
+// mode, and of unusual state, only the others know.
+static bool is_late_still(const torch_trace *t) {
+    return !t->left_inference && state_is_usual();
+}
+
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     torch_trace *t = trace_of(w);
@@ -1097,18 +1001,33 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     PyObject *result = NULL;
     quiet q;
     quiet_begin(&q);
-    bool fine = t && convert_call(w, a, &c.given) == ST_OK;
+    bool fine = t && (is_late_still(t) || fakes_settle(w) == ST_OK) &&
+                operands_of(w, a, &c.given) == ST_OK && composites_enter(w, &c.given) == ST_OK;
     if (t)
         t->pending &= EFFECT_UNKNOWN; // the caller's word
     bool writes = fine && t->late && changes_argument(a->callable, &c.given);
-    symbolic_why why = writes ? SYMBOLIC_WRITES : SYMBOLIC_OPEN;
+    symbolic_why why = !writes ? SYMBOLIC_OPEN : has_scalar(&c) ? SYMBOLIC_VALUES : SYMBOLIC_WRITES;
     if (fine && !(t->late && (by_rule(w, &c, &result) || by_symbols(w, &c, why, &result))))
         result = by_torch(w, t, &c);
     if (result && (note_strides(w, t, &c) != ST_OK || numbers_guard(w) != ST_OK))
         Py_CLEAR(result);
     if (t)
         t->pending = 0;
-    recording_clear(&c.given);
+    operands_clear(&c.given);
+    quiet_end(&q);
+    return result;
+}
+
+PyObject *record_operands(world *w, PyObject *target, PyObject *callable, const operands *given) {
+    torch_trace *t = w->torch;
+    entering c = {NODE_CALL_FUNCTION, target, callable, *given};
+    quiet q;
+    quiet_begin(&q);
+    t->pending = 0;
+    PyObject *result = by_torch(w, t, &c);
+    if (result && numbers_guard(w) != ST_OK)
+        Py_CLEAR(result);
+    t->pending = 0;
     quiet_end(&q);
     return result;
 }
@@ -1122,7 +1041,16 @@ node *record_fallible(world *w, PyObject *function, PyObject *args) {
     return new_call(w, NODE_CALL_FUNCTION, function, args, NULL, NULL);
 }
 
+node *record_known(world *w, PyObject *function, PyObject *args, PyObject *kwargs,
+                   PyObject *example) {
+    return new_call(w, NODE_CALL_FUNCTION, function, args, kwargs, example);
+}
+
 // Torch's own switches do not fail.
+node *record_switch(world *w, PyObject *function, PyObject *args, PyObject *kwargs) {
+    return add_at(w, NODE_CALL_FUNCTION, function, args, kwargs, NULL, NULL);
+}
+
 node *record_setter(world *w, PyObject *function, PyObject *args) {
     return add_call(w, NODE_CALL_FUNCTION, function, args, NULL, NULL);
 }

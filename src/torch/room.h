@@ -13,7 +13,7 @@
 #include "src/torch/torch.h"
 
 // The handlers of the room's rows.
-#define KIND(name, handler, takes) PyObject *handler(world *w, const call *c);
+#define KIND(name, handler, takes, asks) PyObject *handler(world *w, const call *c);
 #include "src/torch/kinds.def"
 #undef KIND
 
@@ -23,12 +23,20 @@ typedef struct torch_facts {
     // objects, all strong
     PyTypeObject *base, *tensor, *parameter, *buffer, *fake; // TensorBase, Tensor, …, FakeTensor
     PyTypeObject *size, *dtype, *device, *layout, *memory_format;
-    PyTypeObject *overload, *packet;       // of torch.ops
-    PyTypeObject *handle;                  // RemovableHandle
+    PyTypeObject *overload, *packet; // of torch.ops
+    PyObject *operator_homes;        // tuple: the classes of torch.ops and of its namespaces
+    PyTypeObject *handle;            // RemovableHandle
+    PyTypeObject *no_subclasses,
+        *no_functions;                     // DisableTorchFunctionSubclass, DisableTorchFunction
+    PyObject *disabled;                    // torch._C._disabled_torch_function_impl
+    PyObject *alias;                       // torch.ops.aten.alias.default
+    PyObject *as_subclass, *detach;        // methods of TensorBase
+    PyTypeObject *module;                  // torch.nn.Module
     PyObject *glue;                        // dict: the functions of stator._torch by name
     PyObject *data_dependent;              // tuple of exception classes
     PyObject *attributes;                  // dict: name of a tensor's getset → what becomes of it
     PyObject *getitem, *setitem, *getattr; // of operator and builtins
+    PyObject *unbind;                      // torch.unbind
     PyObject *select;                      // torch.select
     PyObject *binary[32];                  // by the argument of BINARY_OP: functions of operator
     PyObject *compare[6];
@@ -36,8 +44,8 @@ typedef struct torch_facts {
     PyObject *increment, *decrement, *clear_cache; // of autocast: how deep, and its cache
     PyObject *module_call;                         // code of nn.Module._call_impl
     PyObject *state_guard;                         // class
-    PyObject *copying;           // frozenset: functions that return their argument, but a copy when
-                                 // AOTAutograd traces them
+    PyObject *copying;           // frozenset: functions that return their argument, to which later
+                                 // uses refer (some return a copy when AOTAutograd traces them)
     PyObject *get_default_dtype; // of torch
     PyObject *get_flash_enabled; // torch._C._get_flash_sdp_enabled
     PyObject *dtypes[64];        // by ScalarType, or NULL
@@ -47,6 +55,10 @@ typedef struct torch_facts {
     map devices;                 // type and index → device, strong
     uint64_t odd_keys, usual_keys; // dispatch keys of tensors that rules do not know; of all others
     uint64_t dense_keys;           // of those that have sizes and strides
+    uint64_t autocast_keys;        // of the thread, that autocast takes away or puts there
+    uint64_t inference_keys[2];    // the thread's in inference mode, as local_keys has them
+    uint64_t python_keys;          // of those whose class has __torch_dispatch__
+    uint64_t level_keys;           // of those that are wrapped for a level, see levels.h
     bool rules_on;                 // all facts that rules need were found
     bool check_rules;              // each rule's answer is compared with torch's; for tests
     // where things lie in memory
@@ -141,12 +153,37 @@ typedef struct moved {
     node *was;               // strong
 } moved;
 
+// A call of an operator with bodies that is being traced, see higher.c.
+typedef struct applied {
+    const struct higher *row;
+    uint64_t since;          // when the instruction began that calls the operator
+    VEC(graph *) bodies;     // strong
+    VEC(PyObject *) outputs; // strong: for each body the list of the stand-ins that it gives
+    // of the body that is open:
+    bool open;
+    moment *before;        // owned
+    PyObject *state;       // strong: torch's state, or NULL if the trace had set none
+    bool grad;             // whether grad mode was on
+    Py_ssize_t contexts;   // how many autocast contexts were entered or left before it
+    uint32_t moved;        // how many stand-ins were moved before it
+    uint64_t asked_before; // `gradient_asked`
+} applied;
+
+// A body that has ended: stand-ins that live on stand for nothing that is ever computed.
+typedef struct ended_body {
+    int scope;
+    uint64_t since;
+} ended_body;
+
 // Python code behind a node, see bodies.c.
 typedef struct body {
     PyObject *name;   // borrowed from the arena
     PyObject *places; // borrowed from the arena: tuple of what it may touch
     uint64_t since;   // when the instruction began that calls it
 } body;
+
+// When the instruction began that runs now, or the call that is only tried.
+uint64_t instruction_began(const world *w);
 
 // An operation that was not run on fakes, or on fakes without history.
 typedef struct late_call {
@@ -164,11 +201,33 @@ typedef struct unbacked_size {
     int dim;
 } unbacked_size;
 
+// A level of a function transform that the trace has entered, see levels.h.
+typedef struct level {
+    PyObject *kind; // borrowed from its row: str
+    long number;    // torch's
+    uint32_t outer; // the level around it: its place among all, from 1; 0: none
+    int scope;      // of the graph in which it was entered
+    uint64_t since; // when the instruction began that calls the outermost transform
+    bool on, wraps; // not left yet; tensors are wrapped for it
+    bool batches;   // vmap's
+} level;
+
+typedef struct levels {
+    VEC(level) all;   // of the trace, in the order of entering
+    uint32_t top;     // the innermost one that is on: its place, from 1; 0: none
+    uint64_t since;   // of the outermost one that is on, or of a setting that was changed
+    uint64_t trial;   // the trace's before the outermost level was entered
+    int effects;      // of the calls since then
+    PyObject *before; // strong: what was on when the first level was entered, or NULL
+} levels;
+
 typedef struct torch_trace {
     PyObject *mode;              // strong: FakeTensorMode, or NULL until the first fake
     PyObject *before;            // strong: the thread's state before the first setter, or NULL
     bool late;                   // fakes are made only where they are needed, see fakes.c
     VEC(late_call) calls;        // operations so far, while `late`
+    bool switched;               // torch's state has changed since, other than grad mode
+    bool left_inference;         // the program was in inference mode, and is not any more
     map owners;                  // node → standin
     map standins;                // fake → standin
     map looked;                  // source → rank of the input that it may become
@@ -189,12 +248,15 @@ typedef struct torch_trace {
     void *state;                 // borrowed from the guards: the data of the state guard
     PyObject *asked;             // strong: dict of questions, (function, *args) → answer, or NULL
     VEC(look) looks;             // innermost last
-    VEC(moved) moved;            // while there are looks
-    uint64_t shared;             // when a Function first returned memory of its argument; 0: never
-    uint64_t effects;  // how many of the world's writes were to tensors, or set torch's state
-    uint64_t lasting;  // when the last call with a lasting effect was recorded; 0: never
-    uint64_t written;  // when an input was last written to; 0: never
-    uint64_t asserted; // when the first assertion became a node, see operators.c; 0: never
+    VEC(applied) applied;        // calls of operators with bodies, likewise
+    VEC(ended_body) ended;
+    VEC(moved) moved;        // while a body is open
+    uint64_t shared;         // when a Function first returned memory of its argument; 0: never
+    uint64_t effects;        // how many of the world's writes were to tensors, or set torch's state
+    uint64_t lasting;        // when the last call with a lasting effect was recorded; 0: never
+    uint64_t gradient_asked; // how often the program asked whether gradients are recorded
+    uint64_t written;        // when an input was last written to; 0: never
+    uint64_t asserted;       // when the first assertion became a node, see operators.c; 0: never
     PyObject
         *contexts; // strong: list of autocast contexts entered or left, see contexts.c; or NULL
     PyObject *inference;          // strong: list of inference modes entered and not left, or NULL
@@ -203,6 +265,14 @@ typedef struct torch_trace {
     PyObject *device;             // strong: the default device that is on, or NULL
     struct settings *settings;    // what the program has set for all threads, or NULL
     VEC(body) bodies;             // that write to something outside
+    struct overrides *overrides;  // see overrides.h; NULL: nobody has __torch_function__ so far
+    levels levels;                // of function transforms
+    int composites;               // how many inputs are composites, see composite.c
+    VEC(record *) within;         // they, and what they hold
+    map classes;                  // class of composites → what the glue says of its code
+    PyObject *index_mode;         // strong: the TransformGetItemToIndex that is on, or NULL
+    uint64_t index_since;         // when it was entered
+    bool indexes;                 // a node of the graph turns it on by itself
 } torch_trace;
 
 // The torch part of a trace. The first call makes it, and the guard of torch's state. NULL with an
@@ -233,12 +303,15 @@ typedef struct standin {
     PyTypeObject *type;         // strong: the result of type()
     PyObject *attrs;            // strong: dict of attributes set on a tensor made inside, or NULL
     int rank;                   // of an input: its place among the inputs
+    uint32_t level;             // the level that it is wrapped for: its place, from 1; 0: none
     int dies;                   // see node
     uint64_t born;              // when it was made, by the trace's clock
+    uint64_t since;             // when the instruction began that made it
     struct tensor_guard *guard; // of an input: borrowed from the guards, dead once the trace is
     // Borrowed from the trace: the tensor whose memory this one lies in, perhaps itself. NULL: not
     // known. The other three are of such a tensor.
     struct standin *memory;
+    bool dressed; // made inside, and `type` is put on where it leaves the trace
     bool viewed;  // another tensor may lie in it
     bool mixed;   // one of these does not share its history, or may not be written to
     bool written; // while fakes are late
@@ -295,6 +368,7 @@ void inputs_settle_shared(world *w, const torch_trace *t);
 // Whether the operations so far change sizes, strides or requires_grad of an input: its guard does
 // not pass once they have run.
 bool inputs_changed(const world *w);
+bool inputs_resized(const world *w); // one has another number of elements now
 // A tensor counts as looked at from now on, though it is not opened yet.
 status input_looked(world *w, source *s);
 // Whether the register of a place says when the program first looked at it.
@@ -345,7 +419,8 @@ status fakes_mode(torch_trace *t); // makes the FakeTensorMode, if there is none
 PyObject *fake_of(world *w, node *n);
 // To be called for each new node: fakes_settle may have to run it again.
 status fakes_note(world *w, node *n, PyObject *callable, bool by_rule);
-// Runs all operations so far on torch's own fakes, because history matters from now on.
+// Runs all operations so far on torch's own fakes, because history matters from now on. Breaks, and
+// the trace is done again with history from its start, if torch's state has changed meanwhile.
 status fakes_settle(world *w);
 // At the end of the trace: gives each node an example, for backends.
 status fakes_complete(world *w);
@@ -415,12 +490,32 @@ int number_rank(world *w, const node *n);
 // Opens `o`, unless it is an open number; borrowed. NULL with a break or an exception.
 PyObject *opened_or_number(world *w, PyObject *o);
 
+// --- arguments of nodes (operands.c) ---
+
+// A call's arguments, as its node has them.
+typedef struct operands {
+    PyObject *args, *kwargs; // strong: tuple; dict, or NULL
+} operands;
+
+status operands_of(world *w, const call *c, operands *to);
+void operands_clear(operands *of);
+// An argument as a node has it; new reference.
+PyObject *operand_convert(world *w, PyObject *argument);
+// Whether the value stands in a node's arguments as it is, and needs no look inside.
+bool is_plain_value(PyObject *value);
+// The argument with fakes in the place of nodes; new reference.
+PyObject *fakes_in(world *w, PyObject *argument);
+// An argument, opened, as a plain value; breaks if it holds a stand-in. New reference.
+PyObject *plain_value(world *w, PyObject *argument);
+// An object of torch's that stays as it is, noted in the world as one from outside. New reference.
+PyObject *fixed_object(world *w, PyObject *o);
+// A plain value of torch's, noted in the world where needed. New reference.
+PyObject *fixed_value(world *w, PyObject *value);
+
 // --- recording (record.c) ---
 
 // Whether an attribute is True; -1 with an exception.
 int flag_of(PyObject *o, const char *name);
-// The argument with fakes in the place of nodes; new reference.
-PyObject *fakes_in(world *w, PyObject *argument);
 // An operation on fakes raised: makes the exception a break, or leaves one that must leave the
 // trace.
 void fake_failed(world *w, PyObject *target);
@@ -428,21 +523,27 @@ PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject
 
 // Runs the callable on fakes and records a node whose target is `target`. New reference.
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *c);
+// The same for arguments that are a node's already.
+PyObject *record_operands(world *w, PyObject *target, PyObject *callable, const operands *given);
 // The same for a fixed number of positional arguments.
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given);
 // A node of a call that gives nothing and may fail; new reference.
 node *record_fallible(world *w, PyObject *function, PyObject *args);
+// A node of a call whose arguments are a node's already, and whose value is known; new reference.
+node *record_known(world *w, PyObject *function, PyObject *args, PyObject *kwargs,
+                   PyObject *example);
+// A node that takes an item out of what a call gives; new reference.
+node *record_item(world *w, node *whole, Py_ssize_t i, PyObject *example);
 // The answer of a callable's rule to a call whose tensors are nodes; only for tests of rules.
 meta_answer record_ask(sizes *known, PyObject *callable, PyObject *args, PyObject *kwargs,
                        meta_call *m);
 // Adds the node of a setter: it has plain arguments and no value, and is not run on fakes.
 node *record_setter(world *w, PyObject *function, PyObject *args);
+// The same with keywords (dict, or NULL). As in Dynamo's graphs, the node says of no line that it
+// comes from there.
+node *record_switch(world *w, PyObject *function, PyObject *args, PyObject *kwargs);
 // Notes the modules whose calls the node is part of.
 status record_modules(world *w, node *n);
-// An argument, opened, as a plain value; breaks if it holds a stand-in. New reference.
-PyObject *plain_value(world *w, PyObject *argument);
-// A plain value of torch's, noted in the world where needed. New reference.
-PyObject *fixed_value(world *w, PyObject *value);
 
 // --- callables and attributes (table.c, attrs.c) ---
 
@@ -451,6 +552,8 @@ int table_fill(PyObject *rows);
 PyObject *call_other(world *w, PyObject *function, const call *c);
 int table_add_fields(PyObject *descriptors);
 PyObject *attr_of_standin(world *w, PyObject *o, PyObject *name);
+// What the class of a stand-in has under a name; as type_lookup.
+PyObject *attr_of_class(world *w, PyTypeObject *type, PyObject *name, PyObject **raw);
 int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value);
 
 // --- operators (operators.c) ---
@@ -484,9 +587,40 @@ status hooks_end(world *w);
 // A callable with Python code that will run when the graph does is about to become a node. Breaks
 // if that code may see or undo what is held back. `faked`: it runs on fakes, too.
 status body_enters(world *w, PyObject *callable, bool faked);
+// The same for the code of a class with __torch_dispatch__, which runs in each operation on its
+// instances.
+status body_enters_class(world *w, PyTypeObject *class);
 // The trace has not read or written what such code writes; else the trace is done again, and breaks
 // before it.
 status bodies_end(world *w);
+
+// --- tensors whose class has __torch_dispatch__ (composite.c) ---
+
+// Whether a tensor, real or an example, is of such a class; fakes are not.
+bool is_composite(PyObject *o);
+// Whether it is a class of such tensors, which says what they hold.
+bool is_composite_class(PyObject *o);
+// Calls such a class: a node.
+PyObject *composite_make(world *w, const call *c);
+// Whether an operation on fakes has given it: all tensors that it holds are fakes of the trace.
+bool is_composite_of_fakes(const torch_trace *t, PyObject *o);
+// Checks that such a tensor from outside can be traced; else ST_BREAK. From then on fakes have
+// history.
+status composite_check(world *w, PyObject *tensor);
+// Guards all that it holds.
+status composite_look(world *w, record *r);
+// An operation is about to be recorded, and runs the code of its operands' classes. ST_BREAK if that
+// code may see or undo what is held back.
+status composites_enter(world *w, const operands *given);
+// Whether the graph writes to such an input, or to what one holds.
+bool composites_written(const torch_trace *t);
+// An attribute of an instance that the trace has made; `descriptor`: of its class, or NULL. New
+// reference; NULL without an exception if there is none.
+PyObject *composite_attribute(world *w, standin *s, PyObject *name, PyObject *descriptor);
+// An attribute of such a tensor from outside is read: ST_BREAK if an operation may have changed it.
+status composite_read(world *w, const standin *s);
+// ST_BREAK if it is such a tensor, of which this cannot be traced.
+status composite_refuse(world *w, const standin *s, const char *what);
 
 // --- autograd.Function (functions.c) ---
 
@@ -500,10 +634,39 @@ status function_end(world *w);
 // an argument and returned.
 status function_outputs(world *w, node *const *nodes, uint32_t count);
 
+// --- operators with bodies (higher.c) ---
+
+// To be called for a stand-in of a body that has ended. Always a break, which is before the
+// operator.
+void higher_escaped(world *w, const node *n);
+// Whether a body is open in which subscripts are as in TransformGetItemToIndex.
+bool higher_indexes(const torch_trace *t);
+// Checks that no body is still open at the end of the trace.
+status higher_end(world *w);
+void higher_free(torch_trace *t);
+
+// --- subscripts by tensors of no dimensions (index.c) ---
+
+// A subscript where TransformGetItemToIndex is on, or in a body that will run under it. False: it is
+// an ordinary one. True: *result, or NULL with an exception or a break.
+bool index_get(world *w, PyObject *o, PyObject *key, PyObject **result);
+// Takes the mode, if it is that one and no other is on. False: not taken, perhaps with a break.
+bool index_enter(world *w, PyObject *mode);
+// The mode that is on and is left by this; new reference. NULL: none is.
+PyObject *index_leave(torch_trace *t);
+// An operator is called that turns the mode on when the graph runs. ST_BREAK if the graph runs while
+// torch asks no modes.
+status index_begin(world *w, torch_trace *t);
+// ST_BREAK if torch's modes cannot be kept from being asked, because of one of these.
+status index_allows(world *w, const torch_trace *t);
+// At the end of the trace: ST_BREAK if the mode is not left.
+status index_end(world *w, const torch_trace *t);
+
 // --- torch's state (state.c) ---
 
 status state_guard_add(world *w, torch_trace *t);
-bool state_is_plain(void); // no autocast, no inference mode: rules hold
+bool state_is_usual(void);  // but for autocast, inference mode and grad mode
+bool state_has_rules(void); // the same, and no autocast: rules hold
 status state_set_grad(bool on);
 // The current answer to a question; the first answer is guarded. Borrowed from the trace.
 PyObject *state_answer(world *w, PyObject *question);
@@ -515,6 +678,8 @@ status state_matters(world *w, PyObject *questions);
 status state_guard_answer(world *w, PyObject *call, PyObject *answer);
 // The trace's dict of questions, (function, *args) → answer; borrowed, or NULL.
 PyObject *state_asked_so_far(world *w);
+// What the glue's save_state gives; new reference.
+PyObject *state_set_now(void);
 // Saves the state before a setter runs; the end of the trace puts it back.
 status state_save(torch_trace *t);
 // Whether torch's state is as it was when the trace began.

@@ -135,7 +135,7 @@ static PyObject *told(meta_answer answer, const meta_call *m) {
     static const char *const words[] = {
         [META_UNKNOWN] = "unknown", [META_TENSOR] = "tensor", [META_SAME] = "same",
         [META_TENSORS] = "tensors", [META_SIZES] = "sizes",   [META_STRIDES] = "strides",
-        [META_NUMBER] = "number",   [META_TRUTH] = "truth",
+        [META_NUMBER] = "number",   [META_TRUTH] = "truth",   [META_NOTHING] = "nothing",
     };
     int64_t number = answer == META_NUMBER  ? size_settle(m->sizes, m->number)
                      : answer == META_TRUTH ? m->truth
@@ -143,7 +143,8 @@ static PyObject *told(meta_answer answer, const meta_call *m) {
     int count = answer == META_UNKNOWN ? 0 : m->count;
     PyObject *results = PyList_New(count);
     for (int i = 0; results && i < count; i++) {
-        PyObject *item = facts_of(m->sizes, &m->results[i]);
+        bool none = m->results[i].dims < 0;
+        PyObject *item = none ? Py_NewRef(Py_None) : facts_of(m->sizes, &m->results[i]);
         if (item)
             PyList_SET_ITEM(results, i, item);
         else

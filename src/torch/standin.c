@@ -2,7 +2,7 @@
 // Operations of native code on it become nodes of its trace, or break the trace.
 #include "src/py/operators.h"
 
-#include "src/torch/room.h"
+#include "src/torch/levels.h"
 
 #include <opcode.h>
 
@@ -37,10 +37,12 @@ static standin *allocate(world *w, node *n, PyTypeObject *type) {
     s->attrs = NULL;
     s->guard = NULL;
     s->memory = s->input ? s : NULL;
-    s->viewed = s->mixed = s->written = false;
+    s->viewed = s->mixed = s->written = s->dressed = false;
     s->rank = 0;
+    s->level = 0;
     s->dies = NODE_LIVES;
     s->born = w->time.now;
+    s->since = instruction_began(w);
     return s;
 }
 
@@ -61,7 +63,7 @@ PyObject *standin_new(world *w, node *n, PyTypeObject *type) {
     bool known = map_put(&t->owners, map_key(n), map_key(s)) == ST_OK;
     if (known && n->example != Py_None)
         known = map_put(&t->standins, map_key(n->example), map_key(s)) == ST_OK;
-    if (known)
+    if (known && levels_note(t, s) == ST_OK)
         return (PyObject *)s;
     Py_DECREF(s);
     return NULL;
@@ -81,7 +83,7 @@ static PyObject *replace_node(torch_trace *t, standin *s, node *n) {
         return Py_NewRef(s);
     if (map_put(&t->owners, map_key(n), map_key(s)) != ST_OK)
         return NULL;
-    if (t->looks.count && note_moved(t, s) != ST_OK)
+    if ((t->looks.count || t->applied.count) && note_moved(t, s) != ST_OK)
         return NULL;
     Py_XSETREF(s->earlier, s->node);
     s->node = (node *)Py_NewRef(n);
@@ -92,7 +94,7 @@ PyObject *standin_for(world *w, PyObject *fake, node *n) {
     torch_trace *t = w->torch;
     uint64_t *known = map_get(&t->standins, map_key(fake));
     return known && *known ? replace_node(t, (standin *)(uintptr_t)*known, n)
-                           : standin_new(w, n, facts.tensor);
+                           : standin_new(w, n, is_composite(fake) ? Py_TYPE(fake) : facts.tensor);
 }
 
 void standin_forget_fake(torch_trace *t, node *n) {
@@ -115,7 +117,7 @@ node *standin_node(world *w, standin *s) {
     if (LIKELY(s->node->scope == w->scope->scope))
         return (node *)Py_NewRef(s->node);
     if (!graph_of(w->scope, s->node)) {
-        world_break(w, REASON_TENSOR_OPERATION, "a tensor of a body that has ended");
+        higher_escaped(w, s->node);
         return NULL;
     }
     node *n = graph_lift(w->scope, s->node);

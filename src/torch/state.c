@@ -5,7 +5,7 @@
 
 #include "src/interp/run.h"
 
-#include "src/torch/room.h"
+#include "src/torch/overrides.h"
 
 // --- the guard ---
 
@@ -13,16 +13,28 @@ typedef struct state_seen {
     PyObject *guard, *check; // strong: torch's own guard object, and its method
     PyObject *device;        // strong: the default one, or NULL
     uint64_t keys[2];        // this thread's included and excluded dispatch keys
+    int64_t modes;           // function modes that are on besides
     unsigned floats;         // how this thread's processor rounds, see float_mode
     bool inference;
     bool whole; // a backend compiles the graph as a whole: what it made has no place for autograd's
                 // hooks and tangents, which a replay of the operations serves by itself
 } state_seen;
 
-// Torch keeps the difference to what is usual.
-bool state_is_plain(void) {
-    const uint64_t *now = local_keys();
-    return now && now[0] == 0 && now[1] == 0;
+// Whether the dispatch keys of the thread are what they usually are in inference mode, or outside of
+// it, but perhaps for these. (Torch keeps the difference to what is usual.)
+static bool has_usual_keys(uint64_t but) {
+    static const uint64_t none[2];
+    const uint64_t *now = local_keys(), *usual = facts.inference() ? facts.inference_keys : none;
+    return now && now[0] == usual[0] && (now[1] & ~but) == usual[1];
+}
+
+bool state_is_usual(void) {
+    return has_usual_keys(facts.autocast_keys);
+}
+
+// In inference mode results have the sizes, strides and dtypes that they have outside of it.
+bool state_has_rules(void) {
+    return has_usual_keys(0);
 }
 
 static bool same_keys(const uint64_t *expected) {
@@ -76,9 +88,9 @@ static bool saves_with_hooks(void) {
 static bool state_check(PyObject *unused, void *data) {
     (void)unused;
     state_seen *s = data;
-    return same_keys(s->keys) && device_is(s->device) && facts.inference() == s->inference &&
-           float_mode() == s->floats && !node_hooks() && ask(s->check) &&
-           !(s->whole && (dual_level() || saves_with_hooks()));
+    return same_keys(s->keys) && device_is(s->device) && modes_now() == s->modes &&
+           facts.inference() == s->inference && float_mode() == s->floats && !node_hooks() &&
+           ask(s->check) && !(s->whole && (dual_level() || saves_with_hooks()));
 }
 
 static PyObject *state_text(const char *source, void *data) {
@@ -94,6 +106,7 @@ static PyObject *state_reason(const char *source, PyObject *o, void *data) {
                       : s->whole && dual_level()          ? "forward-mode differentiation"
                       : s->whole && saves_with_hooks()    ? "saved-tensor hooks"
                       : facts.inference() != s->inference ? "inference_mode"
+                      : modes_now() != s->modes           ? "torch function modes"
                                                           : NULL;
     PyObject *why = own ? PyUnicode_FromString(own) : PyObject_CallMethod(s->guard, "reason", NULL);
     PyObject *result = why ? PyUnicode_FromFormat("torch's global state changed: %S", why) : NULL;
@@ -120,8 +133,6 @@ static const guard_custom state_custom = {
 // What is on must be nothing that would see the trace's own calls.
 static status check_modes(world *w, torch_trace *t) {
     t->device = device_now();
-    if (!t->device && facts.mode_count() != 0)
-        return world_break_status(w, REASON_TORCH_STATE, "a torch function mode is on");
     if (dual_level())
         return world_break_status(w, REASON_TORCH_STATE, "forward-mode differentiation is on");
     if (node_hooks())
@@ -151,6 +162,7 @@ status state_guard_add(world *w, torch_trace *t) {
         memcpy(s->keys, keys, sizeof(s->keys));
     s->inference = facts.inference();
     s->floats = float_mode();
+    s->modes = modes_now();
     s->whole = !w->terms.replayed;
     s->device = Py_XNewRef(t->device);
     memcpy(t->keys, s->keys, sizeof(t->keys));
@@ -192,7 +204,7 @@ PyObject *state_leave_nesting(void) {
     return last ? PyObject_CallNoArgs(facts.clear_cache) : Py_NewRef(Py_None);
 }
 
-static PyObject *state_now(void) {
+PyObject *state_set_now(void) {
     quiet q;
     quiet_begin(&q);
     PyObject *now = PyObject_CallNoArgs(glue_function("save_state"));
@@ -205,7 +217,7 @@ static PyObject *state_now(void) {
 status state_save(torch_trace *t) {
     if (t->before)
         return ST_OK;
-    PyObject *now = state_now();
+    PyObject *now = state_set_now();
     if (!now || count(facts.increment, NULL) < 0) {
         Py_XDECREF(now);
         return ST_ERROR;
@@ -321,10 +333,13 @@ status state_set_grad(bool on) {
 PyObject *state_set(world *w, const call *c) {
     const rule *r = c->rule;
     torch_trace *t = trace_of(w);
+    PyObject *answer; // of the setters, modes are asked of this one alone
+    if (t && r->object == facts.set_grad && modes_are_on(t->overrides) &&
+        overrides_answer(w, c, &answer))
+        return answer;
     if (!t || state_save(t) != ST_OK)
         return NULL;
-    if (r->object != facts.set_grad && fakes_settle(w) != ST_OK)
-        return NULL;
+    t->switched |= r->object != facts.set_grad;
     w->held.writes++;
     t->effects++;
     PyObject *args = plain_tuple(w, c->args, c->given);
@@ -502,7 +517,7 @@ static PyObject *give_answer(world *w, PyObject *call, PyObject *answer) {
     bool known = value_immutable(answer) || Py_IS_TYPE(answer, facts.dtype) ||
                  Py_IS_TYPE(answer, facts.device);
     return known ? fixed_value(w, answer)
-                 : world_break(w, REASON_TORCH_STATE, "%R", PyTuple_GET_ITEM(call, 0));
+                 : world_break_at(w, REASON_TORCH_STATE, PyTuple_GET_ITEM(call, 0), "");
 }
 
 PyObject *state_asked(world *w, const call *c) {
@@ -562,7 +577,7 @@ static status drop_setters(world *w) {
 
 status state_leave(world *w, torch_trace *t) {
     TRY(inference_left(w, t));
-    PyObject *now = count(facts.decrement, NULL) < 0 ? NULL : state_now();
+    PyObject *now = count(facts.decrement, NULL) < 0 ? NULL : state_set_now();
     status done = now ? note_switches(w, t, now) : ST_ERROR;
     if (done == ST_OK)
         done = autocast_leave_all(w, t);

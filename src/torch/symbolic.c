@@ -144,18 +144,27 @@ static bool take_results(torch_trace *t, const symbolic *s) {
     return true;
 }
 
+// The number of a tensor that only the operation itself sees is a number of the graph, too: fakes
+// with this call's sizes alone cannot run the operation.
+static bool note_inner(world *w, bool inner) {
+    number n;
+    return !inner || number_unbacked(w, NUMBER_FLOAT, INT64_MIN, INT64_MAX, &n) == ST_OK;
+}
+
 // False without an exception, if something in the answer has no expression.
 static bool take_answer(world *w, symbolic *s) {
     torch_trace *t = w->torch;
     PyObject *conditions, *pinned, *fresh, *checks, *number;
-    if (!PyArg_ParseTuple(s->answer, "O!O!iOO!O!O!O!O", &PyList_Type, &conditions, &PyList_Type,
+    int inner;
+    if (!PyArg_ParseTuple(s->answer, "O!O!iOO!O!O!O!Op", &PyList_Type, &conditions, &PyList_Type,
                           &pinned, &s->effects, &s->whole, &PyList_Type, &s->results, &PyList_Type,
-                          &s->written, &PyList_Type, &fresh, &PyList_Type, &checks, &number))
+                          &s->written, &PyList_Type, &fresh, &PyList_Type, &checks, &number,
+                          &inner))
         return false;
     s->is_number = number != Py_None;
     return given_decide(&t->given, conditions, pinned) >= 0 &&
            take_all_fresh(w, &t->given, fresh, s) && take_results(t, s) &&
-           take_checks(&t->given, checks, s) &&
+           take_checks(&t->given, checks, s) && note_inner(w, inner) &&
            (!s->is_number || given_take(&t->given, number, &s->number));
 }
 
@@ -165,7 +174,8 @@ void symbolic_clear(symbolic *s) {
 }
 
 static PyObject *new_runner(const world *w) {
-    PyObject *captures = PyLong_FromLong(w->terms.captures);
+    enum { REPLAYED = 4 };
+    PyObject *captures = PyLong_FromLong(w->terms.captures | (w->terms.replayed ? REPLAYED : 0));
     PyObject *runner =
         captures ? PyObject_CallOneArg(glue_function("make_runner"), captures) : NULL;
     Py_XDECREF(captures);

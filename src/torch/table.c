@@ -1,19 +1,27 @@
 // Torch's callables: which become nodes, which give their value at once, which break. The rows come
 // from the Python glue, by object; methods of tensors are found by their descriptors.
+#include "src/interp/run.h"
+
 #include "src/call/handlers.h"
 #include "src/call/rules.h"
 
+#include "src/torch/levels.h"
 #include "src/torch/marks.h"
-#include "src/torch/room.h"
+#include "src/torch/overrides.h"
 
 static const struct kind {
     const char *name;
     rule_handler handler;
     rule_takes takes;
+    bool asks;
 } kinds[] = {
-#define KIND(name, handler, takes) {#name, handler, takes},
+#define SILENT false
+#define ASKED true
+#define KIND(name, handler, takes, asks) {#name, handler, takes, asks},
 #include "src/torch/kinds.def"
 #undef KIND
+#undef SILENT
+#undef ASKED
 };
 
 static const struct kind *kind_by_name(PyObject *name) {
@@ -31,8 +39,8 @@ static PyMethodDef *definition_of(PyObject *callable) {
     if (!class && !Py_IS_TYPE(callable, &PyMethodDescr_Type))
         return NULL;
     PyTypeObject *type = PyDescr_TYPE(callable);
-    bool ours =
-        type == facts.base || type == facts.size || type == facts.dtype || type == facts.device;
+    bool ours = type == facts.base || type == facts.size || type == facts.dtype ||
+                type == facts.device || type == facts.no_subclasses || type == facts.no_functions;
     return class || ours ? ((PyMethodDescrObject *)callable)->d_method : NULL;
 }
 
@@ -47,7 +55,8 @@ static int add_row(PyObject *callable, const char *path, PyObject *value) {
     PyMethodDef *method = definition_of(callable);
     *r = (rule){.path = path,
                 .kind = RULE_HANDLED,
-                .handler = kind->handler,
+                .handler = kind->asks ? overrides_first : kind->handler,
+                .behind = kind->handler,
                 .takes = kind->takes,
                 .writes = W_HANDLER,
                 .weak = true,
@@ -123,7 +132,10 @@ PyObject *call_plain(world *w, const call *c) {
 }
 
 PyObject *call_question(world *w, const call *c) {
-    return trace_of(w) ? call_plain(w, c) : NULL;
+    torch_trace *t = trace_of(w);
+    if (t)
+        t->gradient_asked += c->rule->object == glue_function("is_grad_enabled");
+    return t ? call_plain(w, c) : NULL;
 }
 
 PyObject *call_constant(world *w, const call *c) {
@@ -135,7 +147,17 @@ PyObject *call_while_traced(world *w, const call *c) {
     return trace_of(w) ? call_constant(w, c) : NULL;
 }
 
+// Torch's code of function transforms asks so as to leave out what Dynamo does not trace: names of
+// functions, which the program may look at.
+static bool is_asked_by_transform(const world *w) {
+    PyObject *home = glue_function("transforms_home");
+    return w->run &&
+           PyUnicode_Tailmatch(w->run->code->py->co_filename, home, 0, PY_SSIZE_T_MAX, -1) == 1;
+}
+
 PyObject *call_compiling(world *w, const call *c) {
+    if (c->rule->extra == Py_True && is_asked_by_transform(w))
+        return Py_NewRef(Py_False);
     w->facts.told = true;
     return call_while_traced(w, c);
 }
@@ -145,43 +167,6 @@ PyObject *call_operation(world *w, const call *c) {
     if (questions != Py_None && state_matters(w, questions) != ST_OK)
         return NULL;
     return device_call(w, c);
-}
-
-// Whether torch would ask the object's class for __torch_function__; -1: a break or an exception.
-static int overrides(world *w, PyObject *o, int depth) {
-    static PyObject *name;
-    if (!name && !(name = PyUnicode_InternFromString("__torch_function__")))
-        return -1;
-    if (!(o = door_open(w, o)))
-        return -1;
-    if (is_tensor_standin(o))
-        return 0;
-    if (depth > 0 && (PyTuple_Check(o) || PyList_Check(o))) {
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++) {
-            int found = overrides(w, PySequence_Fast_GET_ITEM(o, i), depth - 1);
-            if (found != 0)
-                return found;
-        }
-        return 0;
-    }
-    if (!raw_is_python_class(Py_TYPE(o)))
-        return 0;
-    return type_lookup(w, Py_TYPE(o), name, NULL) ? 1 : PyErr_Occurred() || w->stop.broken ? -1 : 0;
-}
-
-// Where a default device is on, torch calls the function by way of its mode, and without it within.
-PyObject *call_overrides(world *w, const call *c) {
-    torch_trace *t = trace_of(w);
-    if (!t || t->device)
-        return t ? world_break(w, REASON_TORCH_STATE, "a default device is on") : NULL;
-    for (size_t i = 0; i < c->given; i++) {
-        int found = overrides(w, c->args[i], 1);
-        if (found < 0)
-            return NULL;
-        if (found)
-            return world_break(w, REASON_TENSOR_OPERATION, "an argument has __torch_function__");
-    }
-    return Py_NewRef(Py_False);
 }
 
 PyObject *call_offset(world *w, const call *c) {
@@ -340,7 +325,7 @@ PyObject *call_by_schema(world *w, const call *c) {
         return NULL;
     call again = *c;
     again.rule = rule_of(callable);
-    return again.rule->handler(w, &again);
+    return again.rule->behind(w, &again);
 }
 
 PyObject *call_derived(world *w, const call *c) {
@@ -372,6 +357,8 @@ static int is_torchs_own(PyObject *operation) {
 }
 
 static PyObject *call_unseen(world *w, const call *c, bool known, bool faked) {
+    if (!known && levels_forbid(w, "Python code behind an operation") != ST_OK)
+        return NULL;
     if (!known && body_enters(w, c->callable, faked) != ST_OK)
         return NULL;
     ((torch_trace *)w->torch)->pending = known ? 0 : EFFECT_UNKNOWN;
@@ -380,6 +367,9 @@ static PyObject *call_unseen(world *w, const call *c, bool known, bool faked) {
 
 // An operation of torch.ops, an instance of a Python class.
 static PyObject *call_overload(world *w, const call *c) {
+    PyObject *answer;
+    if (overrides_answer(w, c, &answer))
+        return answer;
     int known = trace_of(w) ? is_torchs_own(c->callable) : -1;
     return known < 0 ? NULL : call_unseen(w, c, known, false);
 }
@@ -409,6 +399,9 @@ static PyObject *number_of_value(world *w, const call *c) {
 }
 
 static PyObject *call_number(world *w, const call *c) {
+    PyObject *answer;
+    if (overrides_answer(w, c, &answer))
+        return answer;
     if (w->terms.captures & CAPTURE_SCALARS && c->rule->numbers)
         return number_of_value(w, c);
     call method = *c;
@@ -446,7 +439,13 @@ static int add_others(void) {
                                  .takes = ANY,
                                  .writes = W_HANDLER,
                                  .weak = true};
+    static const rule made = {.path = "a class of tensors",
+                              .kind = RULE_HANDLED,
+                              .handler = composite_make,
+                              .takes = ANY,
+                              .writes = W_HANDLER};
     mark_allow_by(&allowed);
+    mark_make_by(&made, is_composite_class);
     bool added = rules_add_instances(facts.overload, &overload) == ST_OK &&
                  rules_add_instances(facts.packet, &overload) == ST_OK &&
                  add_number(&numbers[0], &PyLong_Type, "__int__") == ST_OK &&

@@ -1,6 +1,9 @@
 // The functions that the world calls for tensors, and the functions that Python sees.
+#include "src/interp/run.h"
+
 #include "src/torch/dims.h"
-#include "src/torch/room.h"
+#include "src/torch/levels.h"
+#include "src/torch/overrides.h"
 
 // --- the trace's part ---
 
@@ -12,8 +15,8 @@ torch_trace *trace_of(world *w) {
         return (torch_trace *)PyErr_NoMemory();
     w->torch = t;
     if (state_guard_add(w, t) == ST_OK) {
-        t->late = facts.rules_on && state_is_plain();
-        return t;
+        t->late = facts.rules_on && !w->terms.history && state_is_usual();
+        return modes_now() == 0 || overrides_of(w) ? t : NULL;
     }
     w->torch = NULL;
     Py_XDECREF(t->device);
@@ -26,7 +29,9 @@ static void sever(world *w) {
     if (!t)
         return;
     w->torch = NULL;
-    state_restore(t);
+    levels_drop(t);
+    state_restore(t); // before modes may be asked again
+    overrides_free(t);
     state_mend(t);
     fakes_drop(t);
     standins_sever(t);
@@ -36,9 +41,13 @@ static void sever(world *w) {
     given_clear(&t->given);
     Py_XDECREF(t->runner);
     vec_free(&t->looks);
+    higher_free(t);
     vec_free(&t->bodies);
+    vec_free(&t->within);
+    map_clear(&t->classes);
     Py_XDECREF(t->asked);
     Py_XDECREF(t->contexts);
+    Py_XDECREF(t->index_mode);
     Py_XDECREF(t->inference);
     Py_XDECREF(t->mode);
     Py_XDECREF(t->device);
@@ -48,7 +57,7 @@ static void sever(world *w) {
 
 // An operation that fails must not leave the state as the operations before it have set it.
 static status keep_state(graph *g, const torch_trace *t) {
-    PyObject *pairs = settings_pairs(t);
+    PyObject *pairs = levels_pairs(t, settings_pairs(t));
     g->keeper = pairs ? PyObject_CallOneArg(glue_function("state_keeper"), pairs) : NULL;
     Py_XDECREF(pairs);
     return g->keeper ? ST_OK : ST_ERROR;
@@ -118,7 +127,9 @@ static status end(world *w) {
     torch_trace *t = w->torch;
     if (!t)
         return ST_OK;
+    TRY(levels_end(w, t));
     TRY(function_end(w));
+    TRY(higher_end(w));
     TRY(bodies_end(w));
     TRY(operator_checked(w, t));
     TRY(check_bytes(w, t));
@@ -131,12 +142,16 @@ static status end(world *w) {
     TRY(add_witness(w, t));
     TRY(inputs_sort(w));
     w->graph->literal = inputs_overlap(t);
-    if (!t->before)
+    TRY(overrides_end(w, t));
+    if (!t->before) {
+        overrides_wake(t);
         return ST_OK;
+    }
     TRY(state_leave(w, t));
     TRY(state_tidy(w, t));
     TRY(keep_state(w->graph, t));
     state_restore(t);
+    overrides_wake(t);
     if (!state_unchanged(t))
         return world_break_status(w, REASON_TORCH_STATE, "it cannot be put back");
     return ST_OK;
@@ -144,8 +159,18 @@ static status end(world *w) {
 
 // --- what the world asks ---
 
+static status outputs(world *w, node *const *nodes, uint32_t count) {
+    TRY(levels_outputs(w, nodes, count));
+    return function_outputs(w, nodes, count);
+}
+
 static bool is_tensor(PyObject *o) {
     return PyObject_TypeCheck(o, facts.base) && !is_tensor_standin(o);
+}
+
+static bool is_model(PyObject *o) {
+    PyTypeObject *type = PyType_Check(o) ? (PyTypeObject *)o : Py_TYPE(o);
+    return PyType_IsSubtype(type, facts.module);
 }
 
 static PyTypeObject *type_of(PyObject *o) {
@@ -155,6 +180,11 @@ static PyTypeObject *type_of(PyObject *o) {
 static node *node_of(PyObject *o) {
     standin *s = (standin *)o;
     return s->input ? s->input : s->node;
+}
+
+static PyObject *dresser_of(PyObject *o, PyTypeObject **class) {
+    *class = ((standin *)o)->type;
+    return ((standin *)o)->dressed ? facts.as_subclass : NULL;
 }
 
 static PyObject *attrs_of(PyObject *o) {
@@ -199,6 +229,8 @@ static void named(world *w, PyObject *o, PyObject *name) {
         return;
     }
     Py_CLEAR(s->earlier); // it is a variable's value now
+    if (w->run && world_is_own(w->run->code->py))
+        return;
     if (s->node->renamed || s->node->op == NODE_PLACEHOLDER)
         return;
     graph *g = graph_of(w->scope, s->node);
@@ -220,19 +252,46 @@ const standin_kind tensor_kind = {
     .check = operator_check,
     .node_of = node_of,
     .attrs_of = attrs_of,
+    .dresser_of = dresser_of,
     .named = named,
 };
+
+static bool makes_operators(PyTypeObject *type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(facts.operator_homes); i++)
+        if (PyTuple_GET_ITEM(facts.operator_homes, i) == (PyObject *)type)
+            return true;
+    return type == facts.packet;
+}
+
+// torch.ops, its namespaces and its packets find an operator at its first use, and keep it as an
+// attribute. That it is kept is nothing that a program can tell.
+static status prepare(PyObject *o, PyObject *name) {
+    PyObject *kept;
+    if (!makes_operators(Py_TYPE(o)) || raw_attr_get(o, name, &kept) != RAW_ABSENT)
+        return ST_OK;
+    quiet q;
+    quiet_begin(&q);
+    PyObject *made = PyObject_GetAttr(o, name);
+    quiet_end(&q);
+    if (!made && !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return ST_ERROR;
+    PyErr_Clear(); // the program finds that there is none
+    Py_XDECREF(made);
+    return ST_OK;
+}
 
 const tensor_ops torch_ops = {
     .package = "torch",
     .manner = type_manner_of,
     .is_tensor = is_tensor,
+    .is_model = is_model,
     .open = input_open,
     .sever = sever,
     .end = end,
     .promises = dim_promises,
-    .outputs = function_outputs,
+    .outputs = outputs,
     .number = number_node,
+    .prepare = prepare,
 };
 
 // --- what Python sees ---

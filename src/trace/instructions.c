@@ -52,17 +52,28 @@ static names *builtins_of(run *r) {
     return r->builtins;
 }
 
-PyObject *do_load_global(run *r, PyObject *name) {
+// NULL without an exception if the frame's globals do not have the name.
+static PyObject *find_global(run *r, PyObject *name) {
+    PyObject *dict = py_frame_globals(r->frame);
+    if (namespace_is_made(r->world, dict))
+        return Py_XNewRef(PyDict_GetItemWithError(dict, name));
     names *globals = globals_of(r);
-    if (!globals)
-        return NULL;
-    PyObject *value = names_get(r->world, globals, name);
+    return globals ? names_get(r->world, globals, name) : NULL;
+}
+
+static PyObject *find_builtin(run *r, PyObject *name) {
+    PyObject *dict = py_frame_builtins(r->frame);
+    if (namespace_is_made(r->world, dict))
+        return Py_XNewRef(PyDict_GetItemWithError(dict, name));
+    names *builtins = builtins_of(r);
+    return builtins ? names_get(r->world, builtins, name) : NULL;
+}
+
+PyObject *do_load_global(run *r, PyObject *name) {
+    PyObject *value = find_global(r, name);
     if (value || PyErr_Occurred())
         return value;
-    names *builtins = builtins_of(r);
-    if (!builtins)
-        return NULL;
-    value = names_get(r->world, builtins, name);
+    value = find_builtin(r, name);
     if (!value && !PyErr_Occurred())
         error_undefined(name);
     return value;
@@ -70,6 +81,11 @@ PyObject *do_load_global(run *r, PyObject *name) {
 
 int do_store_global(run *r, PyObject *name, PyObject *value) {
     world *w = r->world;
+    PyObject *dict = py_frame_globals(r->frame);
+    if (namespace_is_made(w, dict)) {
+        world_touch(w);
+        return value ? PyDict_SetItem(dict, name, value) : delete_name(dict, name);
+    }
     names *globals = globals_of(r);
     if (!globals)
         return -1;
@@ -86,8 +102,7 @@ int do_store_global(run *r, PyObject *name, PyObject *value) {
 }
 
 PyObject *do_build_class(run *r) {
-    names *builtins = builtins_of(r);
-    PyObject *value = builtins ? names_get(r->world, builtins, py_name.build_class) : NULL;
+    PyObject *value = find_builtin(r, py_name.build_class);
     if (!value && !PyErr_Occurred())
         PyErr_SetString(PyExc_NameError, "__build_class__ not found");
     return value;
@@ -95,31 +110,37 @@ PyObject *do_build_class(run *r) {
 
 // --- class bodies ---
 
-// What __build_class__ made for the body: a dict of this trace.
+// What __build_class__ made for the body, or what the metaclass's __prepare__ gave: a dict of this
+// trace.
 static bool is_namespace(world *w, PyObject *dict) {
-    bool own = dict && PyDict_CheckExact(dict) && !record_of(w, dict);
+    bool own = dict && PyDict_Check(dict) && !record_of(w, dict);
     if (!own)
         world_break(w, REASON_CODE, "a name of a class body or module");
     return own;
 }
 
-PyObject *do_load_name(run *r, PyObject *dict, PyObject *name) {
-    if (!is_namespace(r->world, dict))
+// NULL without an exception if the namespace does not have the name.
+static PyObject *find_name(world *w, PyObject *dict, PyObject *name) {
+    if (!is_namespace(w, dict))
         return NULL;
-    PyObject *value = PyDict_GetItemWithError(dict, name);
-    if (value || PyErr_Occurred())
-        return Py_XNewRef(value);
-    return do_load_global(r, name);
+    if (PyDict_CheckExact(dict))
+        return Py_XNewRef(PyDict_GetItemWithError(dict, name));
+    PyObject *value = op_getitem(w, dict, name);
+    if (!value && !w->stop.broken && PyErr_ExceptionMatches(PyExc_KeyError))
+        PyErr_Clear();
+    return value;
+}
+
+PyObject *do_load_name(run *r, PyObject *dict, PyObject *name) {
+    PyObject *value = find_name(r->world, dict, name);
+    return value || PyErr_Occurred() ? value : do_load_global(r, name);
 }
 
 PyObject *do_load_cell_name(run *r, PyObject *dict, PyObject *cell, int index) {
     PyCodeObject *co = r->code->py;
-    if (!is_namespace(r->world, dict))
-        return NULL;
-    PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, index);
-    PyObject *value = PyDict_GetItemWithError(dict, name);
+    PyObject *value = find_name(r->world, dict, PyTuple_GET_ITEM(co->co_localsplusnames, index));
     if (value || PyErr_Occurred())
-        return Py_XNewRef(value);
+        return value;
     value = cell_get(r->world, cell);
     if (!value && !PyErr_Occurred())
         error_unbound_cell(co, index);
@@ -130,16 +151,36 @@ int do_store_name(world *w, PyObject *dict, PyObject *name, PyObject *value) {
     if (!is_namespace(w, dict))
         return -1;
     world_touch(w);
-    return value ? store_name(dict, name, value) : delete_name(dict, name);
+    if (PyDict_CheckExact(dict))
+        return value ? store_name(dict, name, value) : delete_name(dict, name);
+    int failed = op_setitem(w, dict, name, value);
+    if (failed < 0 && !value && !w->stop.broken)
+        error_undefined(name); // whatever went wrong
+    return failed;
 }
 
 PyObject *do_load_locals(world *w, PyObject *dict) {
     return is_namespace(w, dict) ? Py_NewRef(dict) : NULL;
 }
 
+// SETUP_ANNOTATIONS of a namespace with items of its own.
+static int annotate_mapping(world *w, PyObject *dict) {
+    PyObject *found = find_name(w, dict, py_name.annotations), *made = NULL;
+    int failed = 0;
+    if (!found && !PyErr_Occurred())
+        failed = (made = PyDict_New()) ? op_setitem(w, dict, py_name.annotations, made) : -1;
+    else if (!found)
+        failed = -1;
+    Py_XDECREF(found);
+    Py_XDECREF(made);
+    return failed;
+}
+
 int do_setup_annotations(world *w, PyObject *dict) {
     if (!is_namespace(w, dict))
         return -1;
+    if (!PyDict_CheckExact(dict))
+        return annotate_mapping(w, dict);
     world_touch(w);
     return setup_annotations(dict);
 }
@@ -253,8 +294,7 @@ static int is_quiet_import(world *w, PyObject *name, PyObject *module, PyObject 
 PyObject *do_import_name(run *r, PyObject *name, PyObject *fromlist, PyObject *level) {
     world *w = r->world;
     py_frame *f = r->frame;
-    names *builtins = builtins_of(r);
-    PyObject *import = builtins ? names_get(w, builtins, py_name.import) : NULL;
+    PyObject *import = find_builtin(r, py_name.import);
     PyObject *opened = import ? door_open(w, import) : NULL;
     bool plain = opened && py_is_plain_import(opened);
     Py_XDECREF(import);
@@ -342,12 +382,19 @@ static int open_slot(world *w, py_slot *slot) {
     return 0;
 }
 
+// What a function made here will see is known by the time it is called.
+static bool knows_namespaces(run *r) {
+    const world *w = r->world;
+    return (namespace_is_made(w, py_frame_globals(r->frame)) || globals_of(r)) &&
+           (namespace_is_made(w, py_frame_builtins(r->frame)) || builtins_of(r));
+}
+
 PyObject *do_make_function(run *r, py_slot *sp, int flags) {
     world *w = r->world;
     for (int i = 1; i <= 1 + __builtin_popcount((unsigned)flags); i++)
         if (open_slot(w, sp - i) < 0)
             return NULL;
-    if (!globals_of(r) || !builtins_of(r))
+    if (!knows_namespaces(r))
         return NULL;
     PyObject *function = call_make_function(py_frame_globals(r->frame), sp, flags);
     if (!function || arena_own(&w->arena, Py_NewRef(function)) != ST_OK ||
@@ -408,6 +455,16 @@ PyObject *do_build_slice(world *w, py_slot *parts, int count) {
 
 // --- exceptions ---
 
+// What a class makes, which may be anything: what CPython says to that depends on the version.
+static PyObject *exception_by(world *w, PyObject *class) {
+    PyObject *made = call_with(w, class, NULL, 0), *opened = made ? door_open(w, made) : NULL;
+    if (opened && !PyExceptionInstance_Check(opened))
+        world_break(w, REASON_CODE, "an exception class that makes a %s", Py_TYPE(opened)->tp_name);
+    if (!opened || w->stop.broken)
+        Py_CLEAR(made);
+    return made;
+}
+
 // A class is called by the trace's own call, so that its Python __init__ is known.
 static PyObject *exception_of(world *w, PyObject *raised) {
     PyObject *o = door_open(w, raised);
@@ -415,7 +472,7 @@ static PyObject *exception_of(world *w, PyObject *raised) {
         return NULL;
     PyObject *exception = NULL;
     if (PyExceptionClass_Check(o))
-        exception = call_with(w, o, NULL, 0);
+        exception = exception_by(w, o);
     else
         exception = Py_NewRef(o);
     if (!exception)
@@ -456,7 +513,7 @@ bool do_raise(world *w, PyThreadState *ts, PyObject *exception, PyObject *cause)
     if (raised && cause) {
         PyObject *opened = door_open(w, cause);
         bool class = opened && PyExceptionClass_Check(opened);
-        from = class ? call_with(w, opened, NULL, 0) : Py_XNewRef(opened);
+        from = class ? exception_by(w, opened) : Py_XNewRef(opened);
     }
     if (raised && (!cause || from))
         raise_varargs(ts, raised, from);

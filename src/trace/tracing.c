@@ -337,8 +337,17 @@ static status load_defaults(world *w, py_frame *f, const record *function, const
     return ST_OK;
 }
 
+// The frame of code that eval() runs. Its function is one that CPython makes for it.
+static status fill_text(world *w, PyObject *function) {
+    w->inside.text = NULL;
+    TRY(arena_own(&w->arena, Py_NewRef(function)));
+    return map_put(&w->made.objects, map_key(function), 1);
+}
+
 static status fill_fresh(world *w, py_frame *f, const call *by) {
     PyObject *function = py_frame_function(f);
+    if (w->inside.text && py_frame_code(f) == w->inside.text)
+        return fill_text(w, function);
     if (map_get(&w->made.objects, map_key(function)))
         return ST_OK;
     const record *known = record_of(w, function);

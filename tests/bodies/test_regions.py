@@ -1,0 +1,136 @@
+"""nested_compile_region: a region is part of the graph that it lies in, and does what it does in
+plain Python."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch._dynamo  # noqa: E402
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
+from torch.compiler import nested_compile_region  # noqa: E402
+
+import stator  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    stator.install()
+    torch._dynamo.reset()
+    yield
+    stator.uninstall()
+    torch._dynamo.reset()
+
+
+LOG = []
+
+
+@nested_compile_region
+def region(x, y=2):
+    return x.sin() * y, x.cos()
+
+
+@nested_compile_region
+def with_effects(x):
+    LOG.append(x.shape)
+    return x + len(LOG)
+
+
+@nested_compile_region
+def in_place(x):
+    return x.mul_(2)
+
+
+@nested_compile_region
+def around(x):
+    return region(x)[0] + region(x, y=3)[1]
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.norm = torch.nn.BatchNorm1d(4)
+
+    @nested_compile_region
+    def forward(self, x):
+        return self.norm(self.linear(x)).relu()
+
+
+def two_calls(x):
+    return region(region(x)[0])[1]
+
+
+def other_arguments(x):
+    return region(x, 3)[0] + region(x.double(), y=x)[0]
+
+
+def in_place_twice(x):
+    return in_place(in_place(x.clone()))
+
+
+def gives_its_argument(x):
+    y = x * 2
+    return nested_compile_region(lambda v: v)(y) is y, y
+
+
+def two_modules(x):
+    first, second = LAYERS
+    return second(first(x))
+
+
+LAYERS = [Layer(), Layer()]
+PROGRAMS = [two_calls, other_arguments, in_place_twice, gives_its_argument, two_modules, around]
+
+
+def outcome(f):
+    for layer in LAYERS:
+        layer.zero_grad()
+        layer.norm.reset_running_stats()
+    x = torch.linspace(-1, 1, 12).view(3, 4).requires_grad_()
+    result = f(x)
+    results = list(result) if isinstance(result, tuple) else [result]
+    sum(r.sin().sum() for r in results if isinstance(r, torch.Tensor)).backward()
+    tensors = [r if isinstance(r, torch.Tensor) else torch.tensor(r) for r in results]
+    for layer in LAYERS:
+        tensors += [p.grad for p in layer.parameters() if p.grad is not None]
+        tensors += list(layer.buffers())
+    return [x.grad, *(t.detach().clone() for t in tensors)]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_as_in_plain_python(program, backend):
+    want = outcome(program)
+    counter = CompileCounterWithBackend(backend)
+    fast = torch.compile(program, backend=counter, fullgraph=True)
+    for _ in range(2):
+        got = outcome(fast)
+        assert len(got) == len(want)
+        for a, b in zip(got, want, strict=True):
+            torch.testing.assert_close(a, b)
+    assert counter.frame_count == 1
+
+
+def test_effects_happen_in_every_call():
+    def f(x):
+        return with_effects(with_effects(x))
+
+    fast = torch.compile(f, backend="eager")
+    x = torch.ones(2)
+    for _ in range(3):
+        LOG[:] = []
+        assert fast(x).tolist() == [4.0, 4.0]
+        assert LOG == [x.shape] * 2
+
+
+def test_a_break_in_a_region():
+    @nested_compile_region
+    def breaks(x):
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y + 1
+
+    x = torch.ones(2)
+    assert torch.equal(torch.compile(breaks, backend="eager")(x), x.sin() + 1)
