@@ -12,7 +12,8 @@ the tables) and runs them until one fails; that test must pass without the mutan
 hang counts as a failure. A row that no test uses survives.
 
 Results are kept in build/…/mutants, for this build of the engine. Survivors are tried again when
-tests have changed. `mutants_explained.txt` says of each survivor why nothing is wrong; a row of it
+tests have changed. The test that killed a mutant in another build is tried before the tests are
+noted. `mutants_explained.txt` says of each survivor why nothing is wrong; a row of it
 that is not needed is an error.
 """
 
@@ -48,6 +49,8 @@ EXPLAINED = ROOT / "tools" / "mutants_explained.txt"
 ENGINE = Path(_engine.__file__)
 FOLDER = ENGINE.parents[2] / "mutants"
 BAR = 0.98
+# So begins the reason of a mutant that looks at memory in which anything may lie: it may crash.
+LUCK = "luck: "
 
 # Tests that call the engine in other processes say nothing here; these do that, or take long.
 LEFT_OUT = ["tests/cpython", "tests/leak", "tests/fault", "tests/threads", "tests/fuzz"]
@@ -66,14 +69,18 @@ DEFINED = {
 }
 CUSTOMS = "src/guard/customs.def", r'^CUSTOM\("([^"]+)"\)'
 # What is read from FIXED is the key that the entry holds: there is nothing else to be read later.
-# CUSTOM stands for the checks of CUSTOMS, of which the last is only for tests of the room alone.
-SAME_ANYWAY = {(SOURCES, "FIXED"), (GUARDS, "CUSTOM"), (GUARDS, "custom")}
-META_ROW = re.compile(r'^(?:META|VIEW|ALIAS)\("([^"]+)", (\w+),\s+"[^"]*", ([^)]+)\)', re.MULTILINE)
+# A number that only the graph knows (GRAPH) is never read. CUSTOM stands for the checks of CUSTOMS,
+# of which the last is only for tests of the room alone.
+SAME_ANYWAY = {(SOURCES, "FIXED"), (SOURCES, "GRAPH"), (GUARDS, "CUSTOM"), (GUARDS, "custom")}
+META_ROW = re.compile(
+    r'^(?:META|VIEW|ALIAS|ASK)\("([^"]+)", (\w+),\s+"(?:[^"]|"\s+")*", ([^)]+)\)', re.MULTILINE
+)
 META_CHANGES = {"sizes": 1, "dtype": 2, "grad": 3}
 META_DATA = 16
 META_KINDS = ("OF_FLOATS", "OF_INTEGERS", "OF_COMPLEX")
 # Functions whose answer is a number: it has no dtype and no gradient.
 META_NUMBERS = {"meta_size", "meta_dim", "meta_count", "meta_is_laid_out", "meta_is_of"}
+META_NUMBERS |= {"meta_element_size"}
 # Functions whose data are a number, and the number with which they answer most. Of the others'
 # numbers any other is wrong.
 META_MOST = {"meta_view": 1, "meta_split": 1, "meta_dropout": 0, "meta_matmul": 0, "meta_norm": 1}
@@ -82,6 +89,7 @@ META_MOST |= {"meta_zeros": 0, "meta_zeros_like": 0}  # without its random numbe
 # alone where there are any.
 META_OF_KINDS = {"meta_unary", "meta_activation", "meta_gelu", "meta_clamp"}
 META_LIMITED = {"meta_reduction"}
+META_WIDER = {"SCALED", "OF_BOOL"}  # flags without which a row answers less
 
 
 class Mutant(NamedTuple):
@@ -299,6 +307,8 @@ def laxer_flags(function: str, value: int, flags: dict[str, int]) -> Iterator[tu
         if not value & bit:
             if kind and function in META_OF_KINDS and name not in answered:
                 yield f"data with {name}", value | bit
+        elif name in META_WIDER:
+            continue
         elif name == "GIVES_FLOAT" and value & flags["OF_FLOATS"]:
             yield f"data without {name}", value & ~bit | flags["OF_INTEGERS"]
         elif not kind or function in META_LIMITED:
@@ -583,6 +593,16 @@ class Results:
     tests: str  # a digest of the tests; survivors of others are tried again
     verdicts: dict[str, str | None] = field(default_factory=dict)
 
+    def killers(self) -> dict[str, str]:
+        """The tests that killed mutants in other builds."""
+        found = {}
+        for path in sorted(self.path.parent.glob("results-*.jsonl"), key=os.path.getmtime):
+            for line in path.read_text().splitlines() if path != self.path else ():
+                name, killer, _ = json.loads(line)
+                if killer is not None and "::" in killer:
+                    found[name] = killer
+        return found
+
     def load(self) -> None:
         for line in self.path.read_text().splitlines() if self.path.exists() else ():
             name, killer, tests = json.loads(line)
@@ -606,6 +626,7 @@ class Trial:
     tests: list[Used]
     stage: int = 0
     suspect: str = ""
+    final: bool = True  # no other tests are tried later: what they do not kill survives
 
     def next(self, sound: dict[str, bool]) -> Child | None:
         if self.suspect:
@@ -675,7 +696,8 @@ class Hunt:
                 running[child.pipe] = trial, child
                 return
             trial.stage += 1
-        self.decide(trial, None)
+        if trial.final:
+            self.decide(trial, None)
 
     def listen(self, running: dict[int, tuple[Trial, Child]], waiting: list[Trial]) -> None:
         ready, _, _ = select.select(list(running), [], [], 5.0)
@@ -712,9 +734,9 @@ def tell(mutants: list[Mutant], there: set[str], verdicts: dict[str, str | None]
         if mutant.name not in verdicts:
             counts[mutant.table]["not tried"] += 1
             continue
-        killed, known = verdicts[mutant.name] is not None, mutant.name in explained
+        killed, reason = verdicts[mutant.name] is not None, explained.get(mutant.name, "")
         counts[mutant.table]["killed" if killed else "survive"] += 1
-        if killed == known:
+        if killed == bool(reason) and not reason.startswith(LUCK):
             bad = True
             what = "is killed, but explained" if killed else "SURVIVES"
             print(f"{mutant.name} {what}")
@@ -758,6 +780,29 @@ def chosen(options: argparse.Namespace) -> list[Mutant]:
     return found
 
 
+def untried(mutants: list[Mutant], results: Results) -> list[Mutant]:
+    todo = [m for m in mutants if m.name not in results.verdicts]
+    print(f"-- {len(mutants)} mutants, {len(todo)} to try", flush=True)
+    return todo
+
+
+def try_killers(mutants: list[Mutant], results: Results, jobs: int, until: float) -> None:
+    """Tries each mutant on the test that killed it in another build."""
+    killers = results.killers()
+    todo = [m for m in untried(mutants, results) if m.name in killers]
+    hunt = Hunt(results, jobs, len(todo), until)
+    hunt.run([Trial(m, [Used(killers[m.name], 0.0, [])], final=False) for m in todo])
+
+
+def try_noted(mutants: list[Mutant], results: Results, jobs: int, until: float) -> None:
+    """Tries the other mutants on the tests that use their rows."""
+    todo = untried(mutants, results)
+    if todo and time.monotonic() < until:
+        uses = Uses(read_used(jobs))
+        hunt = Hunt(results, jobs, len(todo), until)
+        hunt.run([Trial(m, uses.of(m)) for m in todo])
+
+
 def main() -> int:
     options = parse()
     until = time.monotonic() + 60 * options.minutes
@@ -769,12 +814,9 @@ def main() -> int:
         results.path.unlink(missing_ok=True)
     results.load()
     if not options.list:
-        uses = Uses(read_used(options.jobs))
         load_libraries()
-        todo = [m for m in mutants if m.name not in results.verdicts]
-        print(f"-- {len(mutants)} mutants, {len(todo)} to try, {len(uses.tests)} tests", flush=True)
-        hunt = Hunt(results, options.jobs, len(todo), until)
-        hunt.run([Trial(m, uses.of(m)) for m in todo])
+        try_killers(mutants, results, options.jobs, until)
+        try_noted(mutants, results, options.jobs, until)
     there = {mutant.name for mutant in all_mutants(options.names)}
     return tell(mutants, there, results.verdicts)
 

@@ -23,9 +23,8 @@ TYPE_CHECKING = False  # mypy takes it for true; importing typing would cost mor
 if TYPE_CHECKING:
     from typing import Any
 
-    from stator._compile import Unsupported, compile, reset
+    from stator._compile import Unsupported, compile, install, reset, uninstall
     from stator._explain import explain
-    from stator._install import install, uninstall
     from stator._marks import (
         allow_in_graph,
         disable,
@@ -34,7 +33,8 @@ if TYPE_CHECKING:
         is_compiling,
         skip,
     )
-    from stator._stance import ignore_tools, set_stance
+    from stator._progress import progress
+    from stator._stance import ignore_tools, set_stance, share_layers
 
 __all__ = [
     "Unsupported",
@@ -49,18 +49,21 @@ __all__ = [
     "ignore_tools",
     "install",
     "is_compiling",
+    "progress",
     "reset",
     "set_stance",
+    "share_layers",
     "skip",
     "uninstall",
 ]
 __version__ = "0.1.0"
 
 _HOMES = {"Unsupported": "_compile", "compile": "_compile", "reset": "_compile"}
-_HOMES |= {"explain": "_explain", "install": "_install", "uninstall": "_install"}
+_HOMES |= {"explain": "_explain", "install": "_compile", "uninstall": "_compile"}
 _HOMES |= {"allow_in_graph": "_marks", "disable": "_marks", "error_on_graph_break": "_marks"}
 _HOMES |= {"graph_break": "_marks", "is_compiling": "_marks", "skip": "_marks"}
-_HOMES |= {"ignore_tools": "_stance", "set_stance": "_stance"}
+_HOMES |= {"ignore_tools": "_stance", "set_stance": "_stance", "share_layers": "_stance"}
+_HOMES |= {"progress": "_progress"}
 
 
 def __getattr__(name: str) -> "Any":
@@ -72,3 +75,8 @@ def __getattr__(name: str) -> "Any":
     value = getattr(importlib.import_module(f"stator.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    # So that tab completion and help() know what was not asked for yet.
+    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "sys"})

@@ -1,6 +1,7 @@
 """Hands a graph to a backend: as a `torch.fx.GraphModule`, in the contexts torch's own expect."""
 
 import contextlib
+import functools
 import inspect
 import itertools
 import linecache
@@ -14,12 +15,24 @@ from typing import Any, NamedTuple
 import torch
 import torch.fx
 
-from stator import _engine, _expressions, _kept, _policy, _shapes, _sources, _state
+from stator import (
+    _engine,
+    _expressions,
+    _kept,
+    _layers,
+    _logs,
+    _overrides,
+    _policy,
+    _progress,
+    _shapes,
+    _sources,
+    _state,
+)
 from stator._versions import private
 
 Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
 
-_frame_ids = itertools.count()
+_loose_ids = itertools.count(1 << 20)  # of graphs that no policy of torch.compile's asked for
 
 # -- graphs --
 
@@ -122,13 +135,16 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
         made = result.create_node(node.op, _target(node), args, kwargs, name=node.name)
         if node.modules:
             made.meta["nn_module_stack"] = {
-                str(key): (_MODULE.sub(r".\1", place), cls) for key, place, cls in node.modules
+                str(key): (_MODULE.sub(r".\1", place), cls) for key, place, cls, _ in node.modules
             }
+            made.meta[_layers.CALLS] = tuple((key, call) for key, _, _, call in node.modules)
         if node.op.startswith("call_"):
             made.meta["source_fn_stack"] = [(node.name, _called(node))]
         if node.op == "get_attr":
             value = node.example
-            setattr(root, node.target, to_fx(value) if type(value) is _engine.Graph else value)
+            setattr(
+                root, node.target, _body_to_fx(value) if type(value) is _engine.Graph else value
+            )
         elif node.example is not None and numbers is None:
             made.meta["example_value"] = node.example
         if node.stack:
@@ -138,6 +154,12 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
         else:
             nodes[node] = made
     return private.make_graph_module(root, result, class_name="GraphModule")
+
+
+def _body_to_fx(body: _engine.Graph) -> torch.fx.GraphModule:
+    module = to_fx(body)
+    module.meta.update(body.meta or {})
+    return module
 
 
 # -- handing over --
@@ -169,7 +191,8 @@ def _label_inputs(
         node.meta["tensor_dict"] = {}
         if isinstance(example, torch.Tensor):
             node.meta["tensor_dict"] = _tensor_dict(example, text)
-            contexts[example] = shapes.contexts[i]
+            if shapes.contexts[i] is not None:
+                contexts[example] = shapes.contexts[i]
         if shapes.has_symbols:
             node.meta["example_value"] = shapes.value_of(i)
         if name := shapes.name_of(i):
@@ -194,7 +217,7 @@ def _call_backend(
     backend: Backend, module: torch.fx.GraphModule, examples: list[Any]
 ) -> Callable[..., Any]:
     try:
-        compiled = backend(module, examples)
+        compiled: Callable[..., Any] = private.split_by_buckets(backend)(module, examples)
         if not callable(compiled):
             raise TypeError(f"the backend returned {compiled!r}, which cannot be called")
         return compiled
@@ -204,6 +227,7 @@ def _call_backend(
         raise  # as Dynamo does: an IndexError of an operation is the user's own
     except Exception as error:
         failed = private.exc.BackendCompilerFailed(backend, error, inspect.currentframe())
+        failed.compile_id = private.CompileContext.current_compile_id()  # type: ignore[attr-defined]
         raise failed.with_traceback(error.__traceback__) from None
 
 
@@ -217,7 +241,12 @@ def _reason() -> private.GraphCompileReason:
 
 
 def _prepare(module: torch.fx.GraphModule) -> private.CompileId:
-    compile_id = private.CompileId(frame_id=next(_frame_ids), frame_compile_id=0)
+    compile = _logs.current()
+    compile_id = (
+        private.CompileId(frame_id=next(_loose_ids), frame_compile_id=0)
+        if compile is None
+        else compile.id
+    )
     module.meta["dynamo_compile_id"] = compile_id
     module._param_name_to_source = {}  # type: ignore[assignment]
     module._source_to_user_stacks = {}  # type: ignore[assignment]
@@ -240,6 +269,17 @@ def _is_torchs(backend: Any) -> bool:
     return isinstance(backend, str) and backend in private.backend_names()
 
 
+def _takes_layers_once(backend: Any) -> bool:
+    """Whether it compiles graphs that call bodies, whatever of them it keeps."""
+    options: dict[str, Any] = {}
+    if isinstance(backend, private.compile_wrappers):
+        options = getattr(backend, "config", {})
+        backend = backend.compiler_name
+    if backend == "aot_eager":
+        return True
+    return backend == "inductor" and not private.inductor_keeps_calls(options)
+
+
 def give(
     module: torch.fx.GraphModule, shapes: _shapes.Shapes, texts: list[str], backend: Backend
 ) -> Handed:
@@ -249,15 +289,20 @@ def give(
     compile_id = _prepare(module)
     contexts = _label_inputs(module, shapes, texts)
     context.tensor_to_context.update(contexts)
-    with _kept.kept(), _compiling(compile_id, context), shapes.used():
+    with _kept.kept(), _compiling(compile_id, context), shapes.used(), _logs.backend(module):
         compiled = _call_backend(backend, module, shapes.examples)
     return Handed(compiled, context, shapes.found(context))
 
 
-def hand_over(graph: _engine.Graph, examples: list[Any], backend: Backend) -> Callable[..., Any]:
-    """Calls the backend with real example inputs. Its result takes them positionally."""
+def hand_over(
+    graph: _engine.Graph, examples: list[Any], backend: Backend, once: bool = False
+) -> Callable[..., Any]:
+    """Calls the backend with real example inputs. Its result takes them positionally. `once`: the
+    backend may get one of equal layers for all of them."""
     texts = list(graph.sources)
     shapes = _shapes.plain(examples, _sources.sources(texts))
+    if once:
+        backend = _layers.once(backend, shapes.mode, shapes.fakes)
     handed = give(to_fx(graph), shapes, texts, backend)
     return _keeping(handed.compiled, graph, handed.context)
 
@@ -432,10 +477,17 @@ def resolve(backend: str | Backend) -> Callable[..., Any]:
     differ from call to call."""
     function = private.get_compiler_fn(backend)
     shown = not _is_torchs(backend)
+    once = functools.partial(_takes_layers_once, backend)
 
     def call(graph: _engine.Graph, examples: list[Any], numbers: Any = None) -> Any:
-        if numbers is None:
-            return hand_over(graph, examples, function)
-        return hand_over_symbolic(graph, examples, numbers, function, shown)
+        split = private.split_module() is not None  # parts of a graph get their own symbols
+        # The trace has asked the classes of the examples, and nobody asks them again.
+        with (
+            _overrides.asking_nobody(graph.context is not None),
+            _progress.backend(graph.operations),
+        ):
+            if numbers is None:
+                return hand_over(graph, examples, function, once() and not split)
+            return hand_over_symbolic(graph, examples, numbers, function, shown or split)
 
     return call

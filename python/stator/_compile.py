@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import sys
 import types
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
-from stator import _engine, _marks, _policy
+from stator import _dims, _engine, _marks, _policy
 from stator._policy import RECOMPILE_LIMIT, Policy, Unsupported
 
-__all__ = ["Context", "Unsupported", "compile", "reset"]
+__all__ = ["Context", "Unsupported", "compile", "install", "reset", "uninstall"]
 
 
 def _attach() -> None:
@@ -30,13 +31,17 @@ def _resolve(backend: str | Callable[..., Any]) -> Callable[..., Any] | None:
 
 
 def make_compiler(
-    backend: str | Callable[..., Any], policy: Policy, keep_empty: bool = False
+    backend: str | Callable[..., Any],
+    policy: Policy,
+    keep_empty: bool = False,
+    around: Callable[[Any], Any] | None = None,
 ) -> _engine.Compiler:
-    """Settings and caches, as the engine keeps them."""
+    """Settings and caches, as the engine keeps them. `around` wraps what is its backend."""
     _attach()
     _marks.register()
+    resolved = _resolve(backend)
     settings: dict[str, Any] = {
-        "backend": _resolve(backend),
+        "backend": resolved if resolved is None or around is None else around(resolved),
         "error": Unsupported,
         "fullgraph": policy.fullgraph,
         "keep_empty": keep_empty,
@@ -116,14 +121,17 @@ class Context:
         fullgraph: bool = False,
         dynamic: bool | None = None,
         keep_empty: bool = False,
+        recompile_limit: int | None = None,
     ) -> None:
         self._settings: dict[str, Any] = {
             "backend": backend,
             "fullgraph": fullgraph,
             "dynamic": dynamic,
             "keep_empty": keep_empty,
+            "recompile_limit": recompile_limit,
         }
-        self.compiler: Any = make_compiler(backend, Policy(fullgraph, dynamic), keep_empty)
+        policy = Policy(fullgraph, dynamic, recompile_limit)
+        self.compiler: Any = make_compiler(backend, policy, keep_empty)
 
     def wrap(self, target: Any) -> Any:
         return _wrap_callable(target, self.compiler)
@@ -159,38 +167,182 @@ def _wrap(target: Any, compiler: Any) -> Any:
     return context(target)
 
 
-def compile(  # the name is torch's
-    f: Any = None,
+# -- what people call --
+
+# Options of torch.compile that Stator has nothing for. Given, each is an error.
+_REFUSED_OPTIONS = ("dynamic_shapes", "shapes_spec")
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if name not in _REFUSED_OPTIONS:
+            raise TypeError(f"compile() got an unexpected keyword argument {name!r}")
+        if value is not None:
+            raise NotImplementedError(
+                f"Stator does not support the option {name}={value!r} of torch.compile: leave it "
+                "out, or mark single sizes with torch._dynamo.mark_dynamic"
+            )
+
+
+def _default_backend() -> Any:
+    if "torch._dynamo" not in sys.modules:
+        return "inductor"
+    from stator._versions import private
+
+    return private.default_backend()
+
+
+def _settled_backend(
+    backend: str | Callable[..., Any] | None,
+    mode: str | None,
+    options: dict[str, Any] | None,
+    dynamic: bool | None,
+    name: str | None,
+) -> Any:
+    """The backend with its mode and options, as torch.compile makes it."""
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if backend is None:
+        backend = _default_backend()
+    others = dict(options or {})
+    if others.pop("guard_filter_fn", None) is not None:
+        _dims.say_once("guard_filter_fn", _policy.NO_FILTER)
+    use_aoti = others.pop("use_aoti", False)
+    if (mode is None or mode == "default") and not (others or name or use_aoti):
+        return backend
+    _attach()
+    from stator._versions import private
+
+    return private.backend_with(backend, mode, others, dynamic, name, use_aoti)
+
+
+def _is_exporting() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_exporting()
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@overload
+def compile(
+    model: Callable[_P, _R],
     *,
-    backend: str | Callable[..., Any] = "inductor",
     fullgraph: bool = False,
     dynamic: bool | None = None,
+    backend: str | Callable[..., Any] | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    **others: Any,
+) -> Callable[_P, _R]: ...
+@overload
+def compile(
+    model: None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    **others: Any,
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+def compile(  # the name is torch's
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
     _keep_empty: bool = False,
+    **others: Any,
 ) -> Any:
-    """A drop-in for `torch.compile`: `f` is a function, a method or an `nn.Module`.
+    """A drop-in for `torch.compile`: `model` is a function, a method or an `nn.Module`; without it
+    the result is a decorator.
 
-    `backend` is a name ("eager" replays the graph in C; others are torch's own) or a callable
-    that takes a `torch.fx.GraphModule` and example inputs and returns a callable. With `fullgraph`
-    whatever cannot be traced is an `Unsupported` error, which says why, where, and what to do;
-    without it the function then runs uncompiled. `dynamic=True` leaves sizes and ints open from the
-    start, so that one entry serves whatever they are; `False` makes an entry for each.
+    `fullgraph`: whatever cannot be traced is an `Unsupported` error, which says why, where, and
+    what to do. Without it the function is compiled in pieces.
+    `dynamic`: True leaves sizes and ints open from the start, so that one entry serves whatever
+    they are; False makes an entry for each; None leaves open what was seen to change.
+    `backend`: a name ("eager" replays the graph in C; others are torch's own, "inductor" is the
+    default) or a callable that takes a `torch.fx.GraphModule` and example inputs and returns a
+    callable.
+    `mode`, `options`: the backend's, as in torch.compile; only one of them. `guard_filter_fn`
+    among the options drops no guard, and says so.
+    `name`: the region's, for inductor's own tools.
+    `disable`: returns `model` as it is.
+    `recompile_limit`: how many entries a function may have (8). `isolate_recompiles`: nothing to
+    do, each `stator.compile` has its own entries.
     """
-    if f is None:
-        return lambda g: compile(
-            g,
-            backend=backend,
-            fullgraph=fullgraph,
-            dynamic=dynamic,
-            disable=disable,
-            _keep_empty=_keep_empty,
-        )
+    if model is None:
+
+        def decorate(model: Any) -> Any:
+            if model is None:
+                raise RuntimeError("Model can't be None")
+            return compile(model, **settings)
+
+        settings: dict[str, Any] = {
+            "fullgraph": fullgraph,
+            "dynamic": dynamic,
+            "backend": backend,
+            "mode": mode,
+            "options": options,
+            "name": name,
+            "disable": disable,
+            "recompile_limit": recompile_limit,
+            "isolate_recompiles": isolate_recompiles,
+            "_keep_empty": _keep_empty,
+            **others,
+        }
+        return decorate
+    _refuse(others)
+    settled = _settled_backend(backend, mode, options, dynamic, name)
     if disable:
-        return f
-    return Context(backend, fullgraph=fullgraph, dynamic=dynamic, keep_empty=_keep_empty)(f)
+        return model
+    if _is_exporting():
+        warnings.warn("stator.compile is ignored inside a torch.export region", stacklevel=2)
+        return model
+    return Context(
+        settled,
+        fullgraph=fullgraph,
+        dynamic=dynamic,
+        keep_empty=_keep_empty,
+        recompile_limit=recompile_limit,
+    )(model)
 
 
 def reset() -> None:
-    """Forgets every compiled entry."""
+    """Forgets every compiled entry, of all functions."""
     _engine.reset()
     _policy.forget()
+
+
+def install() -> None:
+    """From now on `torch.compile`, and all of torch that compiles, does it by Stator. Twice is
+    once."""
+    from stator import _install
+
+    _install.install()
+
+
+def uninstall() -> None:
+    """Torch is as it was. What was compiled with Stator stays so."""
+    if "torch._dynamo" in sys.modules:
+        from stator import _install
+
+        _install.uninstall()

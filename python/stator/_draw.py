@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import linecache
 import os
-import sys
-import sysconfig
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from stator import _words
 
 if TYPE_CHECKING:
     from stator._explain import Break, Entry, Explanation, Place
@@ -115,36 +114,16 @@ class Drawing:
     find: Callable[[str, int], tuple[Section, Line] | None]
     place_of: Callable[[Iterable[Place]], Place | None]
     shades: dict[int, int]  # entries with a graph, counted from 0: each its own color
+    function: Callable[[str, int], str]  # the name of the one around a line
 
 
 # -- source --
 
 
-_HERE = os.path.dirname(__file__) + os.sep  # frames of its own are the call that was explained
-
-
-@functools.lru_cache(64)
-def _is_installed(file: str) -> bool:
-    if file.startswith("<frozen"):
-        return True
-    paths = sysconfig.get_paths()
-    homes = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.__file__:  # it may lie anywhere
-        homes.append(os.path.dirname(torch.__file__))
-    parts = file.split(os.sep)
-    return (
-        file.startswith(_HERE)
-        or any(file.startswith(home + os.sep) for home in homes)
-        or "site-packages" in parts
-        or "dist-packages" in parts
-    )
-
-
 def short(file: str) -> str:
     """An installed file as it is imported; others as they are."""
     for home in ("site-packages", "dist-packages", os.path.basename(os.path.dirname(os.__file__))):
-        if _is_installed(file) and f"{os.sep}{home}{os.sep}" in file:
+        if _words.is_library(file) and f"{os.sep}{home}{os.sep}" in file:
             return file.rpartition(f"{os.sep}{home}{os.sep}")[2]
     return file
 
@@ -200,7 +179,7 @@ class _Source:
 
 
 def is_plumbing(place: Place) -> bool:
-    return place[2] in _PLUMBING and _is_installed(place[0])
+    return place[2] in _PLUMBING and _words.is_library(place[0])
 
 
 class _Builder:
@@ -218,11 +197,11 @@ class _Builder:
         for file in (code.co_filename for code in codes if code is not None):
             folder, name = os.path.split(file)
             whole = name and folder and "torch" not in folder.split(os.sep)
-            if _is_installed(file):
+            if _words.is_library(file):
                 self._homes.add(folder + os.sep if whole else file)
 
     def _is_library(self, file: str) -> bool:
-        return _is_installed(file) and not any(file.startswith(home) for home in self._homes)
+        return _words.is_library(file) and not any(file.startswith(home) for home in self._homes)
 
     # The section that a line belongs to; made if it is not there.
     def _section(self, file: str, line: int, name: str) -> Section:
@@ -313,7 +292,12 @@ class _Builder:
             self._add_guards(entry)
         graphs = [entry.number for entry in self._entries if entry.operations]
         shades = {number: i for i, number in enumerate(graphs)}
-        return Drawing(list(self._sections.values()), self._find, self._place, shades)
+        sections = list(self._sections.values())
+        return Drawing(sections, self._find, self._place, shades, self._function)
+
+    def _function(self, file: str, line: int) -> str:
+        found = self._source.function(file, line)
+        return f"line {line}" if found is None else found.name
 
 
 def build(explanation: Explanation) -> Drawing:
@@ -407,10 +391,34 @@ def guards(entry: Entry, drawing: Drawing) -> list[Guards]:
     groups: dict[tuple[str, int] | None, Guards] = {}
     for text, file, line in entry.guards:
         place = (file, line) if file is not None and line is not None else None
-        place = None if place and place[0].startswith(_HERE) else place
-        hidden = place is not None and _is_installed(place[0]) and drawing.find(*place) is None
+        place = None if place and place[0].startswith(_words.HERE) else place
+        hidden = place is not None and _words.is_library(place[0]) and drawing.find(*place) is None
         groups.setdefault(place, Guards(place, hidden, [])).texts.append(text)
     return list(groups.values())
+
+
+def folded(groups: list[Guards], drawing: Drawing) -> dict[str, int]:
+    """How many guards each function of library code caused."""
+    counts: dict[str, int] = {}
+    for group in groups:
+        if group.library and group.place is not None:
+            module = short(group.place[0]).removesuffix(".py").replace(os.sep, ".")
+            name = f"{module.removesuffix('.__init__')}.{drawing.function(*group.place)}"
+            counts[name] = counts.get(name, 0) + len(group.texts)
+    return counts
+
+
+def because(entry: Entry) -> list[str]:
+    """Why it was made though there were others, with the lines."""
+    return [
+        reason.text
+        + (f" ({location(reason.file, reason.line, entry)})" if reason.file and reason.line else "")
+        for reason in entry.because
+    ]
+
+
+def times(stages: dict[str, float]) -> str:
+    return "took " + ", ".join(f"{stage} {1000 * s:.1f} ms" for stage, s in stages.items())
 
 
 def location(file: str, line: int, entry: Entry) -> str:

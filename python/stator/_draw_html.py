@@ -198,7 +198,7 @@ class _Page:
         kind = "" if entry.operations else " (no graph)"
         yield f"<p>Entry {entry.number}{kind}: {_text(_draw.heading(entry))}; "
         yield f"{self._link(place, end)}</p>\n"
-        for reason in dict.fromkeys(entry.recompiled):
+        for reason in _draw.because(entry):
             yield '<p><span class="alarm">recompiled</span> because of '
             yield f"<code>{_text(reason)}</code></p>"
         if entry.operations:

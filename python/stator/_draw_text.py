@@ -125,6 +125,9 @@ def _guards(entry: Entry, drawing: Drawing, full: bool) -> Iterator[str]:
         yield from _wrap(where, "    ")
         for text in group.texts:
             yield from _wrap(text, " " * 6, " " * 10)
+    if not full:
+        for name, number in _draw.folded(groups, drawing).items():
+            yield from _wrap(f"{name}: {_draw.plural(number, 'guard')}", "    ", "        ")
 
 
 def _entry(entry: Entry, drawing: Drawing, pen: _Pen, full: bool) -> Iterator[str]:
@@ -132,8 +135,12 @@ def _entry(entry: Entry, drawing: Drawing, pen: _Pen, full: bool) -> Iterator[st
     title = f"entry {entry.number}{kind}: {_draw.heading(entry)}; {_draw.ending(entry, drawing)[0]}"
     for row in _wrap(title, "", "  "):
         yield pen.graph(row, entry.number) if entry.operations else row
-    for reason in dict.fromkeys(entry.recompiled):
-        yield from _wrap(f"recompiled because of {reason}", "  ", "    ")
+    for text in _draw.because(entry):
+        yield from _wrap(f"recompiled because of {text}", "  ", "    ")
+    if entry.open_numbers:
+        yield from _wrap(f"left open: {', '.join(entry.open_numbers)}", "  ", "    ")
+    if full and entry.times:
+        yield "  " + _draw.times(entry.times)
     if entry.operations:
         yield f"  graph of {_draw.plural(entry.operations, 'operation')}"
         for name, source in _draw.inputs(entry):

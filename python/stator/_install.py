@@ -10,31 +10,34 @@ import contextlib
 import functools
 import inspect
 import itertools
-import logging
 import os
 import textwrap
+import threading
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
 import torch
 
-from stator import _compile, _dims, _engine, _policy, _stance
+from stator import _compile, _dims, _engine, _logs, _policy, _progress, _stance, _words
 from stator._versions import private
 
-log = logging.getLogger("torch._dynamo.convert_frame")
-breaks_log = private.getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
-recompiles_log = private.getArtifactLogger("torch._dynamo.guards", "recompiles")
+log = _logs.log
 
 # -- policy: torch's settings, counters, errors --
 
 
 def _describe(code: CodeType, reasons: list[str]) -> str:
-    failures = textwrap.indent("\n".join(reasons), "- ")
+    """Torch's words, which tools look for, with ours before them."""
+    named = _words.users_code(code)
+    rows = {_words.in_words(reason, code): reason for reason in reversed(reasons)}
+    failures = "\n".join(f"- {short}" + (f"  [{rows[short]}]" if rows[short] != short else "")
+                         for short in sorted(rows, key=len))  # fmt: skip
     details = f"triggered by the following guard failure(s):\n{failures}"
     return (
-        f"Recompiling function {code.co_name} in {code.co_filename}:{code.co_firstlineno}\n"
+        f"Recompiling function {named.co_name} in {named.co_filename}:{named.co_firstlineno}\n"
         f"{textwrap.indent(details, '    ')}"
     )
 
@@ -49,6 +52,26 @@ _callbacks = functools.partial(
 )
 
 
+# Places of breaks that were logged in full, oldest first.
+_logged: dict[Any, None] = {}
+_MOST_LOGGED = 4096
+
+
+def _is_logged(stack: _policy.Stack) -> bool:
+    """Whether a break at this place was logged before; from now on it was."""
+    place = tuple(tuple(row) for row in stack or ())
+    if place in _logged:
+        return True
+    _logged[place] = None
+    if len(_logged) > _MOST_LOGGED:
+        del _logged[next(iter(_logged))]
+    return False
+
+
+def _marks_as(config: Any) -> str:
+    return str(getattr(config, "automatic_dynamic_shapes_mark_as", "dynamic"))
+
+
 class TorchPolicy(_policy.Policy):
     """That of `torch.compile`: reads torch._dynamo.config whenever something is compiled."""
 
@@ -60,9 +83,7 @@ class TorchPolicy(_policy.Policy):
         export_fn: Callable[[Any], None] | None = None,
         dynamic: bool | None = None,
     ) -> None:
-        super().__init__(fullgraph, dynamic)
-        self.limit = limit
-        self.replayed = False  # graphs are replayed by the engine, and no backend is called
+        super().__init__(fullgraph, dynamic, limit)
         self.fail_fn = fail_fn
         self.export_fn = export_fn
 
@@ -80,13 +101,19 @@ class TorchPolicy(_policy.Policy):
             floats=not config.specialize_float,
             others=(0 if config.force_parameter_static_shapes else _policy.PARAMETERS)
             | (0 if config.force_nn_module_property_static_shapes else _policy.MODULES)
-            | (_policy.LENIENT if getattr(config, "allow_ignore_mark_dynamic", False) else 0),
+            | (_policy.LENIENT if getattr(config, "allow_ignore_mark_dynamic", False) else 0)
+            | (_policy.UNHINTED if _marks_as(config) == "unbacked" else 0),
         )
 
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _policy.end_of_trace()
         if private.config.disable:
             self._nothing_compiled(code, "Dynamo tracing is disabled")
+            _skip(code, "torch._dynamo.config.disable")
+            return False
+        wanted = os.environ.get("TORCHDYNAMO_DEBUG_FUNCTION")
+        if wanted and code.co_name != wanted:
+            _skip(code, "TORCHDYNAMO_DEBUG_FUNCTION names another")
             return False
         if private.is_fx_symbolic_tracing():  # what it passes in is to see the program, once
             if private.config.error_on_nested_fx_trace:
@@ -107,7 +134,25 @@ class TorchPolicy(_policy.Policy):
         if not self._under_limit(code, offset, entries, reasons):
             return None
         private.counters["frames"]["total"] += 1
+        _progress.begin(code, offset)
+        compile = _logs.begin(code, offset, reasons)
+        _logs.started(compile, functools.partial(_describe, code, reasons))
+        self._say_unheeded()
         return True
+
+    def _say_unheeded(self) -> None:
+        """What people asked for that a compile does not do."""
+        if private.bytecode_hooks():
+            warnings.warn(
+                "Hooks on bytecode (register_bytecode_hook) are not called: Stator makes no "
+                "bytecode. What a call runs is in the `bytecode` log, and in stator.explain.",
+                stacklevel=_words.users_level(),
+            )
+        if private.config.replay_record_enabled:
+            _dims.say_once(
+                "replay_record_enabled",
+                "torch._dynamo.config.replay_record_enabled has no effect: nothing is recorded.",
+            )
 
     def _nothing_compiled(self, code: CodeType, why: str) -> None:
         if self.fullgraph and _stance.name == "default":
@@ -119,10 +164,9 @@ class TorchPolicy(_policy.Policy):
 
     def _recompiles(self, code: CodeType, reasons: list[str]) -> None:
         self._note(code, reasons)
-        message = _describe(code, reasons)
-        recompiles_log.debug(message)
+        private.guard_failures[code] += reasons
         if private.config.error_on_recompile:
-            raise private.exc.RecompileError(message)
+            raise private.exc.RecompileError(_describe(code, reasons))
         if self.fail_fn is not None:
             self.fail_fn(private.GuardFail(reasons[0], code))
 
@@ -140,15 +184,18 @@ class TorchPolicy(_policy.Policy):
             )
         if code not in self._warned:
             self._warned.add(code)
+            shortest = _words.shortest_first(reasons[:1], code)
+            caller = _words.called_from()
             log.warning(
-                "torch._dynamo hit config.%s (%s)\n   function: %s\n   last reason: %s\n"
-                "   what changed: %s\nCalls that an entry fits still use it; all others run "
+                "torch._dynamo hit config.%s (%s)\n   function: %s\n%s   last reason: %s\n"
+                "   what changed:\n%s\nCalls that an entry fits still use it; all others run "
                 'uncompiled. To log all recompilation reasons, use TORCH_LOGS="recompiles".',
                 kind,
                 limit,
-                _policy.place_of(code, offset),
-                reasons[0] if reasons else "none",
-                self._changed(code).replace("\n", "\n      "),
+                _words.place_of(code, offset),
+                f"   called from: {caller}\n" if caller else "",
+                f"{shortest[0]}  [{reasons[0]}]" if reasons else "none",
+                textwrap.indent(self._changed(code), "      "),
             )
         return False
 
@@ -163,12 +210,40 @@ class TorchPolicy(_policy.Policy):
     ) -> None:
         if reason == "FORBIDDEN":
             raise AssertionError(f"Attempt to trace forbidden callable: {text}")
-        super().broke(code, offset, reason, text, stack, strict)
+        compile = _logs.of(code, offset)
+        try:
+            super().broke(code, offset, reason, text, stack, strict)
+        except Exception as error:
+            if compile is not None:
+                _logs.failed(compile, error, stack)
+            raise
         private.counters["graph_break"][text] += 1
-        breaks_log.debug("Graph break in user code: %s", text)
+        if _logs.is_on(_logs.breaks_log):
+            with _logs.named(compile):
+                self._log_break(text, stack)
+        if compile is not None:
+            _logs.broke(compile, text, stack)
         private.GraphCompileReason(text, _summaries(stack))  # notes itself in graph_break_reasons
 
-    def made(self, code: CodeType, offset: int, graph: Any) -> None:
+    def _log_break(self, text: str, stack: _policy.Stack) -> None:
+        row = _words.users_row(stack)
+        place = f"{row[0]}:{row[1]}" if row else "an unknown place"
+        if _is_logged(stack) and not private.config.verbose:
+            _logs.breaks_log.debug(
+                "Graph break (user stack suppressed due to duplicate graph break) in user code at "
+                "%s",
+                place,
+            )
+            return
+        _logs.breaks_log.debug(
+            "Graph break in user code at %s\nGraph Break Reason: %s\nUser code traceback:\n%s",
+            place,
+            text,
+            _words.excerpt(stack),
+        )
+
+    def made(self, code: CodeType, offset: int, graph: Any, compiler: Any, number: int) -> None:
+        super().made(code, offset, graph, compiler, number)
         private.counters["frames"]["ok"] += 1
         calls = sum("call" in node.op for node in graph.nodes) if graph is not None else 0
         if calls > 0:
@@ -179,6 +254,19 @@ class TorchPolicy(_policy.Policy):
                 pass
         if self.export_fn is not None:
             self.export_fn(private.GuardsSet())
+        compile = _logs.of(code, offset)
+        if compile is not None:
+            _logs.made(compile, graph, compiler, number, self.replayed)
+
+    def failed(self, code: CodeType, offset: int, error: Exception, where: str) -> bool:
+        compile = _logs.of(code, offset)
+        if compile is not None:
+            _logs.failed(compile, error)
+        return super().failed(code, offset, error, where)
+
+
+def _skip(code: CodeType, why: str) -> None:
+    log.debug("skipping: %s (reason: %s, file: %s)", code.co_name, why, code.co_filename)
 
 
 # -- compilers: one for each backend with its settings, as stock Dynamo's caches are --
@@ -268,7 +356,23 @@ class OptimizeContext(_compile.Context):
         labels = getattr(compiled, "__func__", compiled).__dict__
         labels["get_compiler_config"] = self.get_compiler_config
         labels["_is_torch_compile"] = True
+        if getattr(private.config, "enable_aot_compile", False):
+            labels["aot_compile"] = functools.partial(self._aot_compile, target)
         return compiled
+
+    def _aot_compile(self, target: Any, example_inputs: Any) -> Any:
+        """What can be saved is made by torch's own tracer."""
+        _dims.say_once(
+            "aot_compile",
+            "aot_compile makes a function that can be saved, and is done by torch's own Dynamo.",
+        )
+        with _by_torch():
+            theirs: Any = private.optimize(
+                self._settings["backend"],
+                nopython=self.fullgraph,
+                dynamic=self._settings["dynamic"],
+            )(target)
+        return theirs.aot_compile(example_inputs)
 
     def __call__(self, target: Any) -> Any:
         target = _compile.innermost(target)
@@ -336,6 +440,37 @@ def _refuse(function: str, options: dict[str, Any]) -> None:
             )
 
 
+_thread = threading.local()  # torchs: what is compiled now is torch's own affair
+
+
+@contextlib.contextmanager
+def _by_torch() -> Iterator[None]:
+    _thread.torchs = True
+    try:
+        yield
+    finally:
+        _thread.torchs = False
+
+
+def _is_torchs() -> bool:
+    return getattr(_thread, "torchs", False) or private.compiles_itself()
+
+
+def _unless_it_compiles_itself(function: str) -> Callable[[Any], Any]:
+    """A compile that an operator with bodies makes of itself is torch's own."""
+
+    def decorate(ours: Any) -> Any:
+        @functools.wraps(ours)
+        def choose(*args: Any, **kwargs: Any) -> Any:
+            chosen = _originals[function] if _is_torchs() else ours
+            return chosen(*args, **kwargs)
+
+        return choose
+
+    return decorate
+
+
+@_unless_it_compiles_itself("optimize")
 def _optimize(
     rebuild_ctx: Callable[[], Any],
     backend: Any = "inductor",
@@ -344,7 +479,7 @@ def _optimize(
     error_on_graph_break: bool | None = None,
     guard_export_fn: Callable[[Any], None] | None = None,
     guard_fail_fn: Callable[[private.GuardFail], None] | None = None,
-    guard_filter_fn: Any = None,  # drops guards at one's own risk: all are kept
+    guard_filter_fn: Any = None,
     disable: bool = False,
     dynamic: bool | None = None,
     recompile_limit: int | None = None,
@@ -355,6 +490,8 @@ def _optimize(
     if _is_off(disable):
         return private.NullDecorator()
     _refuse("optimize", others)
+    if guard_filter_fn is not None:
+        _dims.say_once("guard_filter_fn", _policy.NO_FILTER)
     return OptimizeContext(
         backend,
         fullgraph=nopython,
@@ -388,6 +525,7 @@ def _optimize_whole(
     )
 
 
+@_unless_it_compiles_itself("optimize_assert")
 def _optimize_assert(
     rebuild_ctx: Callable[[], Any], backend: Any, *, export: bool = False, **options: Any
 ) -> Any:
@@ -398,6 +536,8 @@ def _optimize_assert(
 
 def _reset_guarded_backend_cache() -> None:
     _compilers.clear()
+    _logged.clear()
+    _logs.forget()
     _compile.reset()
     _originals["reset"]()
 
@@ -405,7 +545,7 @@ def _reset_guarded_backend_cache() -> None:
 def _set_stance(stance: Any) -> Any:
     if _engine.within():
         raise RuntimeError("attempted to set_stance in a torch.compile region")
-    _stance.change(stance.stance, stance.backend)
+    _stance.change(stance.stance, stance.backend, stance.skip_guard_eval_unsafe)
     return _originals["set_stance"](stance)
 
 
@@ -417,6 +557,17 @@ def _skip_code(code: CodeType) -> None:
     _originals["skip_code"](code)
 
 
+def _set_guard_hook(hook: Any) -> Any:
+    """What torch.compiler.set_enable_guard_collectives calls."""
+    if hook is not None:
+        _dims.say_once(
+            "guard_collectives",
+            "set_enable_guard_collectives has no effect: ranks do not tell each other whether an "
+            "entry fits, and each compiles when its own guards fail.",
+        )
+    return _originals["guard_collectives"](hook)
+
+
 # -- putting them there --
 
 _REPLACEMENTS: dict[str, Any] = {
@@ -425,6 +576,7 @@ _REPLACEMENTS: dict[str, Any] = {
     "reset": _reset_guarded_backend_cache,
     "set_stance": _set_stance,
     "skip_code": _skip_code,
+    "guard_collectives": _set_guard_hook,
 }
 _originals: dict[str, Any] = {}
 

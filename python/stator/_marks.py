@@ -169,14 +169,8 @@ _REFUSED: dict[str, tuple[tuple[str, str, str], ...]] = {
 # These ask is_compiling() whether their bodies are about to become part of a graph, which they are
 # not: asked by a trace that then breaks in them, they go a way that is meant for no plain run.
 _HIGHER_ORDER = {
-    "torch._higher_order_ops.cond": "cond",
-    "torch._higher_order_ops.while_loop": "while_loop",
-    "torch._higher_order_ops.map": "map",
-    "torch._higher_order_ops.scan": "scan",
     "torch._higher_order_ops.associative_scan": "associative_scan",
     "torch._higher_order_ops.strict_mode": "strict_mode",
-    "torch._higher_order_ops.invoke_subgraph": "invoke_subgraph_placeholder",
-    "torch.nn.attention.flex_attention": "flex_attention",
 }
 _REFUSED |= {home: ((name, "HIGHER_ORDER", ""),) for home, name in _HIGHER_ORDER.items()}
 
@@ -210,4 +204,6 @@ def _register_torch() -> None:
     _engine.mark_substitutes(private.substituted_ids(), private.substitute)
     _engine.mark_strict_at(*private.strict_breaks)
     _engine.skip_code(private.disable_wrapper, _BELOW)
+    if private.compiles_operator is not None:
+        _engine.skip_code(private.compiles_operator.__code__, _BELOW)
     _engine.skip_code(private.skip_wrapper, _NEXT)

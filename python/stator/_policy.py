@@ -6,15 +6,16 @@ The engine calls a policy only on its cold paths, never for a call that an entry
 from __future__ import annotations
 
 import logging
-import re
 import sys
+import textwrap
 import threading
+import traceback
 import warnings
 import weakref
 from types import CodeType
 from typing import Any
 
-from stator import _dims, _stance
+from stator import _dims, _progress, _stance, _words
 
 log = logging.getLogger("stator")
 
@@ -25,9 +26,17 @@ RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
 
 # Bits of compiler_numbers: leave open numbers that changed; all from the start; ints; floats. Put
 # into graphs numbers of tensors; sizes that depend on values. Leave open sizes of parameters; of
-# other tensors of modules from the start. Marks that cannot be kept are no error.
+# other tensors of modules from the start. Marks that cannot be kept are no error. Nobody may rely
+# on the values of sizes that changed.
 CHANGED, ALL, INTS, FLOATS, SCALARS, SHAPES = 1, 2, 4, 8, 16, 32
-PARAMETERS, MODULES, LENIENT = 64, 128, 256
+PARAMETERS, MODULES, LENIENT, UNHINTED = 64, 128, 256, 512
+
+# Said where someone asks for it.
+NO_FILTER = (
+    "guard_filter_fn drops no guard: an entry is used only where all that it relies on still "
+    "holds. Guards are checked in C; what makes a function compile again is in the `recompiles` "
+    "log."
+)
 
 AUTOMATIC = True  # leaves numbers that change open if `dynamic` is None
 
@@ -88,8 +97,9 @@ _joined: dict[type, type] = {}
 _THEIRS = {"TENSOR_ERROR": "TorchRuntimeError", "UNBACKED": "UserError"}
 
 
-def unsupported(text: str, reason: str = "") -> Exception:
+def unsupported(text: str, reason: str = "", stack: Stack = None) -> Exception:
     """The error for a break; also an instance of torch's class if torch's Dynamo is loaded."""
+    text = _words.break_error(text, reason, stack)
     exc = sys.modules.get("torch._dynamo.exc")
     if exc is None:
         return Unsupported(text)
@@ -99,6 +109,9 @@ def unsupported(text: str, reason: str = "") -> Exception:
         _joined[theirs] = type(theirs.__name__, bases, {"__module__": "stator"})
     kind = (exc.UserErrorType.ANTI_PATTERN,) if theirs is exc.UserError else ()
     error: Exception = _joined[theirs](*kind, text)
+    error.real_stack = traceback.StackSummary.from_list(  # type: ignore[attr-defined]
+        [traceback.FrameSummary(*row) for row in stack or ()]
+    )
     return error
 
 
@@ -109,58 +122,61 @@ def _told_to_users(dynamo: Any) -> tuple[type, ...]:
 
 
 def _where(code: CodeType) -> str:
+    code = _words.users_code(code)
     return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
 
 
 # -- what kept changing --
 
-# A reason for a recompile: what it looks at, and what is there now.
-_REASON = re.compile(
-    r"(.+?)(?:\. expected| == | is | in |: now ).*?(?:: now |, actual |is now )(.*)"
-)
-_MOST_CHANGES = 16  # values that are remembered of one thing
-
-
-def _parted(reason: str) -> tuple[str, str]:
-    found = _REASON.fullmatch(reason)
-    return (found[1], found[2]) if found else (reason, "")
+_MOST_REASONS = 256  # that are remembered of one function
+_MOST_CHANGES = 16  # values that are counted of one thing
 
 
 class Changes:
-    """Why one function was compiled again and again."""
+    """Why one function was compiled again and again; put in words when somebody asks."""
 
     def __init__(self) -> None:
-        self._values: dict[str, dict[str, None]] = {}
+        self._reasons: dict[str, None] = {}
 
     def add(self, reasons: list[str]) -> None:
-        for subject, value in map(_parted, reasons):
-            values = self._values.setdefault(subject, {})
+        for reason in reasons:
+            if len(self._reasons) < _MOST_REASONS:
+                self._reasons[reason] = None
+
+    def _values(self, code: CodeType) -> dict[str, dict[str, None]]:
+        found: dict[str, dict[str, None]] = {}
+        for reason in self._reasons:
+            subject, value = _words.parted(_words.in_words(reason, code))
+            values = found.setdefault(subject, {})
             if len(values) < _MOST_CHANGES:
-                values[value.partition(" (")[0]] = None
+                values[value] = None
+        return found
 
-    def text(self) -> str:
-        """What had the most values, one a line."""
-        rows = sorted(self._values.items(), key=lambda row: -len(row[1]))
-        return "\n".join(
-            f"{subject}: {len(values)} times another value"
-            + (f", at last {list(values)[-1]}" if any(values) else "")
-            for subject, values in rows[:3]
-        )
-
-
-def place_of(code: CodeType, offset: int) -> str:
-    """ "'f' (file:line)", with the line at which it goes on behind a break."""
-    line = next((line for start, end, line in code.co_lines() if line and start <= offset < end), 0)
-    later = f", at line {line}" if offset > 0 else ""
-    return f"'{code.co_name}' ({code.co_filename}:{code.co_firstlineno}{later})"
+    def text(self, code: CodeType, dynamic: bool | None) -> str:
+        """What had the most values, and what to do about it, one a line."""
+        rows = sorted(self._values(code).items(), key=lambda row: -len(row[1]))
+        lines = []
+        for subject, values in rows[:3]:
+            shown = list(values)
+            some = ", ".join(shown if len(shown) <= 4 else [*shown[:3], "…", shown[-1]])
+            many = f"{len(values)} other value" + "s" * (len(values) > 1)
+            lines.append(f"{subject}: {many}" + (f" ({some})" if some else ""))
+            lines.append(f"  what to do: {_words.advice(subject, shown, dynamic)}")
+        return "\n".join(lines)
 
 
 class Policy:
     """The policy of `stator.compile`."""
 
-    def __init__(self, fullgraph: bool = False, dynamic: bool | None = None) -> None:
+    forced = False  # a stance chose the backend
+    replayed = False  # graphs are replayed by the engine, and no backend is called
+
+    def __init__(
+        self, fullgraph: bool = False, dynamic: bool | None = None, limit: int | None = None
+    ) -> None:
         self.fullgraph = fullgraph
         self.dynamic = dynamic
+        self.limit = limit
         self._warned: weakref.WeakSet[CodeType] = weakref.WeakSet()
         self._changes: weakref.WeakKeyDictionary[CodeType, Changes] = weakref.WeakKeyDictionary()
         # functions that CPython runs to their end behind a break
@@ -191,20 +207,24 @@ class Policy:
         self._note(code, reasons)
         if not _stance.may_compile(code, reasons):
             return False
-        return True if self._within_limit(code, offset, entries) else None
+        if not self._within_limit(code, offset, entries):
+            return None
+        _progress.begin(code, offset)
+        return True
 
     def _note(self, code: CodeType, reasons: list[str]) -> None:
         if reasons:
             self._changes.setdefault(code, Changes()).add(reasons)
 
     def _changed(self, code: CodeType) -> str:
-        return self._changes[code].text() if code in self._changes else "nothing that is known"
+        known = self._changes.get(code)
+        return "nothing that is known" if known is None else known.text(code, self.dynamic)
 
     def _left(self, code: CodeType, offset: int) -> bool:
         return offset > 0 and code in self._stepped
 
     def _within_limit(self, code: CodeType, offset: int, entries: int) -> bool:
-        if entries < RECOMPILE_LIMIT:
+        if entries < (RECOMPILE_LIMIT if self.limit is None else self.limit):
             return True
         if code not in self._warned:
             self._warned.add(code)
@@ -212,26 +232,30 @@ class Policy:
         return False
 
     def _warn_limit(self, code: CodeType, offset: int) -> None:
-        changed = self._changed(code).replace("\n", "\n  ")
+        changed = textwrap.indent(self._changed(code), "  ")
+        times = RECOMPILE_LIMIT if self.limit is None else self.limit
         warnings.warn(
-            f"stator: {place_of(code, offset)} was compiled {RECOMPILE_LIMIT} times (the limit) "
-            f"and now runs uncompiled where no entry fits. What changed:\n  {changed}",
+            f"stator: {_words.place_of(code, offset)} was compiled {times} times (the limit) "
+            f"and now runs uncompiled where no entry fits. What changed:\n{changed}",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=_words.users_level(),
         )
 
     # A trace met something that it may not run. `strict`: the program wants an error for that.
     def broke(
         self, code: CodeType, offset: int, reason: str, text: str, stack: Stack, strict: bool
     ) -> None:
-        if self.fullgraph or strict:
-            raise unsupported(text, reason)
+        forbidden = reason == "UNBACKED" and _dims.forbids_breaks()
+        if self.fullgraph or strict or forbidden:
+            _progress.failed(code, offset, reason)
+            raise unsupported(text, reason, stack)
         if reason == "STEP" and stack is not None and len(stack) == 1:
             self._stepped.add(code)
         _ended.why = text, stack
 
-    def made(self, code: CodeType, offset: int, graph: Any) -> None:
-        """An entry was made."""
+    # An entry was made: the one with this number of the compiler's.
+    def made(self, code: CodeType, offset: int, graph: Any, compiler: Any, number: int) -> None:
+        _progress.done(code, offset, 0 if graph is None else graph.operations)
 
     # A debugger, profiler or monitor is on. Told once in a process.
     def watched(self, code: CodeType) -> None:
@@ -244,6 +268,7 @@ class Policy:
 
     # The engine or the backend failed, and nothing was done yet: true runs the call uncompiled.
     def failed(self, code: CodeType, offset: int, error: Exception, where: str) -> bool:
+        _progress.failed(code, offset, type(error).__name__)
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is None:
             return False
@@ -261,7 +286,7 @@ class Policy:
             f"{what} failed on {_where(code)}, which now runs uncompiled "
             f"(torch._dynamo.config.suppress_errors): {type(error).__name__}: {error}",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=_words.users_level(),
         )
 
 

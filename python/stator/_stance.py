@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from stator import _engine
+from stator import _dims, _engine
 
 _NAMES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile",
           "aot_eager_then_compile")  # fmt: skip
@@ -17,8 +18,7 @@ name = "default"
 _backend: Any = None
 
 # Functions compiled again for `force_backend`: compiled object → backend's id → the other one.
-_others: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
-_forced: set[int] = set()  # ids of compilers made for it
+_others: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 _seen: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()  # code objects
 
 
@@ -26,27 +26,46 @@ def _other(compiled: Any) -> Any:
     """What is called in place of a compiled function, or None for itself."""
     if name == "force_eager":
         return functools.partial(_engine.passthrough, compiled.__wrapped__)
-    if _backend is None or id(compiled.compiler) in _forced:
+    if compiled.compiler.policy.forced:
         return None
+    if name == "aot_eager_then_compile":
+        code = compiled.__wrapped__.__code__
+        if code in _seen:
+            return None
+        _seen[code] = True
+        return _with_backend(compiled, "aot_eager")
+    return None if _backend is None else _with_backend(compiled, _backend)
+
+
+def _with_backend(compiled: Any, backend: Any) -> Any:
+    """The same function under the same policy, with entries of its own."""
     made = _others.setdefault(compiled, {})
-    if id(_backend) not in made:
+    key = backend if isinstance(backend, str) else id(backend)
+    if key not in made:
         from stator import _compile
 
-        context = _compile.Context(_backend)
-        _forced.add(id(context.compiler))
-        made[id(_backend)] = _engine.compiled(compiled.__wrapped__, context.compiler), context
-    return made[id(_backend)][0]
+        policy = copy.copy(compiled.compiler.policy)
+        policy.forced, policy.replayed = True, backend == "eager"
+        compiler = _compile.make_compiler(backend, policy)
+        made[key] = _engine.compiled(compiled.__wrapped__, compiler), compiler, backend
+    return made[key][0]
 
 
-def change(stance: str, backend: Any = None) -> tuple[str, Any]:
+def change(stance: str, backend: Any = None, unsafe: bool = False) -> tuple[str, Any]:
     """Sets it and gives back what it was."""
     global name, _backend
     if stance not in _NAMES:
         raise RuntimeError(f"invalid torch.compile stance {stance!r}")
+    if unsafe:
+        _dims.say_once(
+            "skip_guard_eval_unsafe",
+            "set_stance(skip_guard_eval_unsafe=True) skips no guard: an entry is used only where "
+            "all that it relies on still holds.",
+        )
     before = name, _backend
     name, _backend = stance, backend
-    plain = stance != "force_eager" and backend is None
-    _engine.set_chooser(None if plain else _other)
+    chooses = stance in ("force_eager", "aot_eager_then_compile") or backend is not None
+    _engine.set_chooser(_other if chooses else None)
     return before
 
 
@@ -56,7 +75,7 @@ def may_compile(code: Any, reasons: list[str]) -> bool:
         return False
     if name == "fail_on_recompile":
         raise RuntimeError(_detected(code, reasons))
-    if name in ("eager_then_compile", "aot_eager_then_compile") and code not in _seen:
+    if name == "eager_then_compile" and code not in _seen:
         _seen[code] = True
         return False
     return True
@@ -77,7 +96,6 @@ def _detected(code: Any, reasons: list[str]) -> str:
 def forget() -> None:
     """Nothing was compiled or seen yet."""
     _others.clear()
-    _forced.clear()
     _seen.clear()
 
 
@@ -100,18 +118,26 @@ class set_stance:  # the name is torch's
 
     "default"; "force_eager" calls the functions uncompiled; "eager_on_recompile" compiles nothing
     more; "fail_on_recompile" makes that an error; "eager_then_compile" compiles a function at its
-    second call. `force_backend` compiles with another backend.
+    second call, "aot_eager_then_compile" with backend "aot_eager" at its first and with its own
+    afterwards. `force_backend` compiles with another backend. `skip_guard_eval_unsafe` skips no
+    guard, and says so.
     """
 
     _dynamo_forbidden = True
 
-    def __init__(self, stance: str = "default", *, force_backend: Any = None) -> None:
+    def __init__(
+        self,
+        stance: str = "default",
+        *,
+        skip_guard_eval_unsafe: bool = False,
+        force_backend: Any = None,
+    ) -> None:
         if force_backend is not None and stance != "default":
             raise RuntimeError("non-default stance cannot have force_backend set")
         if _engine.within():
             raise RuntimeError("attempted to set_stance in a compiled region")
         self.stance = stance, force_backend
-        self.before = change(*self.stance)
+        self.before = change(*self.stance, skip_guard_eval_unsafe)
 
     def __enter__(self) -> None:
         change(*self.stance)
@@ -129,3 +155,23 @@ class set_stance:  # the name is torch's
 
         inner._dynamo_forbidden = True  # type: ignore[attr-defined]
         return inner
+
+
+# -- equal layers --
+
+layers = "auto"
+_LAYERS = ("auto", "apart", "off")
+
+
+def share_layers(how: str) -> None:
+    """Says what becomes of equal layers of a model that inductor or aot_eager compiles.
+
+    "auto": a graph without gradients has one body for equal layers, which the backend compiles
+    once. "apart": with gradients, too; the body, and what lies between its calls, are compiled by
+    themselves, and the steps of small models take longer. "off": the backend gets all layers. What
+    is compiled already stays as it is.
+    """
+    global layers
+    if how not in _LAYERS:
+        raise ValueError(f"how is one of {', '.join(map(repr, _LAYERS))}, not {how!r}")
+    layers = how

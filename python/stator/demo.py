@@ -100,7 +100,7 @@ def _plain_objects() -> None:
 
 def _reasons() -> None:
     _title("Why something was compiled again, and why something cannot be compiled")
-    compiled = stator.compile(_pay_all, backend="eager", _keep_empty=True)
+    compiled: Any = stator.compile(_pay_all, backend="eager", _keep_empty=True)
     for amounts in ([1, 2], [1, 2], [1, 2, 3]):
         compiled(_Account(100), amounts, None)
     for reason in compiled.metrics["recompiles"]:

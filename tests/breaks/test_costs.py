@@ -232,12 +232,13 @@ def a_dataclass():
 
 
 @pytest.mark.parametrize("function", [a_namedtuple_class, a_typed_namedtuple_class, a_dataclass])
-def test_a_class_that_the_library_makes_is_one_break(function):
+def test_a_class_that_the_library_makes_is_at_most_one_break(function):
     f = compile_breaking(function)
     for _ in range(3):
         assert repr(f()) == repr(function())
     made = [text for text in f.metrics["breaks"] if "CLASS_STATEMENT" in text]
-    assert made[-1].count("namedtuple") + made[-1].count("NamedTuple") + made[-1].count("dataclass")
+    known = "namedtuple", "NamedTuple", "dataclass"
+    assert all(any(name in text for name in known) for text in made[-1:])
     assert f.metrics["entries"] <= 6
 
 

@@ -334,6 +334,6 @@ def test_B9_a_break_site_is_logged():
     assert _logged_sites()
 
 
-@missing("A break site is logged in full again at each recompile.")
+@both
 def test_B9_in_full_once():
     assert len(_logged_sites()) == 1

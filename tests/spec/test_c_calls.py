@@ -497,7 +497,6 @@ def test_C12_tensor_subclasses_give_the_right_result(make):
     )
 
 
-@missing("A tensor subclass and an object with its own __torch_function__ break.")
 @pytest.mark.parametrize("make", OTHERS, ids=["subclass", "duck"])
 def test_C12_tensor_subclasses_are_traced(make):
     backend = Recorder()

@@ -232,7 +232,6 @@ def test_D7_gradients_of_a_parallel_module_are_right(distributed):
     assert_same([p.grad for p in net.parameters()], want)
 
 
-@missing("Graphs of a DistributedDataParallel module are not split by its buckets.")
 def test_D7_graphs_are_split_by_buckets(distributed):
     backend = Recorder()
     torch.compile(_parallel(), backend=backend)(torch.ones(2, 512))

@@ -94,7 +94,7 @@ def test_F2_skipped_code_runs_as_it_is():
     assert len(backend.operations) <= 1  # that of `inner`
 
 
-@missing("No debug log says which frame was skipped, and why.")
+@both
 def test_F2_a_debug_log_names_what_was_skipped():
     def left_alone(x):
         return x + 1
@@ -203,9 +203,7 @@ FAR = [
 ]
 
 
-@missing(
-    "Behind Python code only a tensor that is a local, or one level deep, makes a frame worth compiling."
-)
+@both
 @pytest.mark.parametrize("helper, make", FAR)
 def test_F5_modules_nested_tensors_and_torch_itself_make_a_frame_worth_compiling(helper, make):
     assert len(through(helper, make()).operations) == 1
@@ -234,7 +232,7 @@ def test_F6_internals_of_libraries_are_not_compiled():
     check(program, value(), whole=False)
 
 
-@missing("TORCHDYNAMO_DEBUG_FUNCTION, which limits compiling to one name, is ignored.")
+@both
 def test_F6_only_functions_of_the_wanted_name_are_compiled(monkeypatch):
     def wanted(x):
         return x + 1
@@ -491,14 +489,14 @@ def test_F13_known_errors_keep_their_type(function, backend, kind):
         assert isinstance(raised.value.inner_exception, ValueError)
 
 
-@missing("The error of a break has no user stack (real_stack is empty).")
+@both
 def test_F13_the_error_has_the_users_stack():
     with pytest.raises(exc.Unsupported) as raised:
         torch.compile(_refused, backend=Recorder(), fullgraph=True)(value())
     assert [frame.name for frame in raised.value.real_stack][-1] == "_refused"
 
 
-@missing("The error of a backend has no compile id.")
+@both
 def test_F13_the_error_has_the_compile_id():
     with pytest.raises(exc.BackendCompilerFailed) as raised:
         torch.compile(lambda x: x + 1, backend=_broken)(value())
@@ -597,7 +595,7 @@ def test_F18_each_compile_has_its_own_id():
     assert len(set(seen)) == 4
 
 
-@missing("A frame gets a new number for each graph, and its compiles are not counted.")
+@both
 def test_F18_a_frame_keeps_its_number_and_counts_its_compiles():
     a, b, c, d = _ids()
     assert (a.frame_id, b.frame_id) == (c.frame_id, d.frame_id)
@@ -626,7 +624,7 @@ def test_F19_a_hook_on_bytecode_can_be_put_on_and_taken_off():
     assert len(convert_frame._bytecode_hooks) == count - 1
 
 
-@missing("Hooks on bytecode are never called, for there is no bytecode; and nobody says so.")
+@both
 def test_F19_registering_such_a_hook_is_not_without_any_sign():
     seen = []
     with warnings.catch_warnings(record=True) as said:

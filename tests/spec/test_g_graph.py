@@ -291,9 +291,26 @@ def _regions(x):
 HIGHER = [_cond, _while, _map, _vmap, _grad, _jvp, _regions]
 
 
-@missing("Higher-order operations are not traced.")
-@pytest.mark.parametrize("program", HIGHER, ids=lambda f: f.__name__)
-def test_G9_higher_order_operations_are_one_graph(program):
+TRANSFORMS = [_vmap, _grad, _jvp]
+FLOW = [_cond, _while, _map]
+
+
+@both
+@pytest.mark.parametrize("program", FLOW, ids=lambda f: f.__name__)
+def test_G9_control_flow_is_one_graph(program):
+    backend = check(program, value(), calls=1)
+    assert len(backend.graphs) == 1
+
+
+@both
+def test_G9_regions_are_one_graph():
+    backend = check(_regions, value(), calls=1)
+    assert len(backend.graphs) == 1
+
+
+@both
+@pytest.mark.parametrize("program", TRANSFORMS, ids=lambda f: f.__name__)
+def test_G9_function_transforms_are_one_graph(program):
     backend = check(program, value(), calls=1)
     assert len(backend.graphs) == 1
 
@@ -310,35 +327,24 @@ def _value_and_gradient(function):
     return torch.utils._pytree.tree_map(torch.Tensor.detach, result), x.grad
 
 
-THEMSELVES = [_cond, _while, _map]  # compile themselves when Python calls them
-OTHERS = [program for program in HIGHER if program not in THEMSELVES]
-
-
 @both
-@pytest.mark.parametrize("program", OTHERS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", HIGHER, ids=lambda f: f.__name__)
 def test_G9_their_results_are_right(program):
     fast = torch.compile(_around(program), backend="eager")
     for x in (value(), -value(), value()):
         torch.testing.assert_close(fast(x), _around(program)(x))
 
 
-@pytest.mark.parametrize("program", OTHERS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", HIGHER, ids=lambda f: f.__name__)
 def test_G9_their_gradients_are_right(program):
     fast = torch.compile(_around(program), backend="eager")
     torch.testing.assert_close(_value_and_gradient(fast), _value_and_gradient(_around(program)))
 
 
-@missing("Once Stator is installed, torch.cond and its like raise an error in plain code.")
-@pytest.mark.parametrize("program", THEMSELVES, ids=lambda f: f.__name__)
+@both
+@pytest.mark.parametrize("program", FLOW, ids=lambda f: f.__name__)
 def test_G9_plain_code_may_use_them(program):
     program(value())
-
-
-@pytest.mark.parametrize("program", THEMSELVES, ids=lambda f: f.__name__)
-def test_G9_a_trace_does_not_go_half_way_into_them(program):
-    # It would see is_dynamo_compiling() there and go a way that is meant for no plain run.
-    with pytest.raises(exc.Unsupported, match="HIGHER_ORDER"):
-        torch.compile(_around(program), backend=Recorder(), fullgraph=True)(value())
 
 
 # -- G10 --
@@ -367,7 +373,7 @@ def test_G10_operators_are_nodes(library):
     ]
 
 
-@missing("The first use of an operator by name in a trace breaks.")
+@both
 def test_G10_an_operator_can_be_first_named_in_a_trace(library):
     vars(torch.ops).pop("stator_spec", None)
     assert len(whole(lambda x: torch.ops.stator_spec.fresh(x), value()).operations) == 1
@@ -442,7 +448,7 @@ def test_G13_checkpoint_gives_the_right_gradients():
     assert_same(*grads)
 
 
-@missing("A checkpointed region is not traced: it runs uncompiled.")
+@both
 def test_G13_checkpoint_is_in_the_graph():
     backend = check(_checkpointed, value().requires_grad_(), calls=1)
     assert any("checkpoint" in str(target) for target in backend.operations)

@@ -174,7 +174,7 @@ def test_U5_and_kept():
     assert "tensor 'x' size mismatch at index 0. expected 3, actual 4" in reason
 
 
-@missing("torch._dynamo.utils.guard_failures is not filled.")
+@both
 def test_U5_and_kept_where_torch_keeps_them():
     torch._dynamo.utils.guard_failures.clear()
     fast = torch.compile(_sized, backend=Recorder(), dynamic=False)

@@ -4,6 +4,7 @@ well-formed, escaped, and needs nothing from elsewhere."""
 import dataclasses
 import html.parser
 import io
+import json
 import linecache
 import re
 import sys
@@ -146,7 +147,7 @@ LOOP_SINCE_313 = (
     (
         "entry 5: loop, from line 6 on, ran once; ends at the break in line 3: OUTSIDE_ITERATOR",
         "entry 5: loop, from line 5 on, ran once; ends at the break in line 3: OUTSIDE_ITERATOR\n"
-        "          recompiled because of L['___stack1'] == False: now True",
+        "          recompiled because of a value at the break: True, was False",
     ),
 )
 
@@ -198,8 +199,8 @@ def test_loop_that_decides_by_a_tensor(program):
             return (y, gt)
 
         entry 4: loop, from line 3 on, ran once; ends at the break in line 5: TENSOR_TRUTH
-          recompiled because of L['___stack1'] == 1: now 2 (from now on any number will do for
-            L['___stack1'])
+          recompiled because of a value at the break: 2, was 1; from now on any number will do
+          left open: a value at the break
           graph of 3 operations
             l_x_ = L['x']
             l_stack1_ = L['___stack1']
@@ -254,7 +255,8 @@ def test_recompiles_say_why(program):
               L['factor'] == 2
 
         entry 2: scale, from its beginning, ran once; ends with the function
-          recompiled because of L['factor'] == 2: now 3 (from now on any number will do for L['factor'])
+          recompiled because of factor: 3, was 2; from now on any number will do (line 2)
+          left open: factor
           graph of 1 operation
             l_x_ = L['x']
             l_factor_ = L['factor']
@@ -463,3 +465,33 @@ def test_save_writes_the_page(program, tmp_path):
     explanation = stator.explain(names["f"])({"\udcff": 1})
     explanation.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == explanation.html()
+
+
+def test_the_same_as_json():
+    torch = pytest.importorskip("torch")
+
+    def scale(x, factor):
+        y = x * factor
+        print(end="")
+        return y + 1
+
+    explain = stator.explain(scale, backend="aot_eager")
+    explain(torch.ones(3), 2)
+    data = json.loads(explain(torch.ones(4), 3).json())
+    first, _, again, _ = data["entries"]
+    assert first["break"]["reason"] == "PRINT" and first["break"]["stack"][-1][2].endswith("scale")
+    assert again["open_numbers"] == ["size 0 of x", "factor"]
+    (reason,) = again["recompiled"]
+    assert reason["text"].startswith("size 0 of x: 4, was 3")
+    assert reason["line"] == scale.__code__.co_firstlineno + 1
+    assert set(data["times"]) == {"trace", "backend", "entry"}
+    assert all(seconds >= 0 for seconds in data["times"].values())
+    assert "took trace " in explain(torch.ones(4), 3).text(full=True)
+
+
+def test_guards_of_library_code_are_folded():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    text = stator.explain(lambda x: net(x))(torch.ones(2, 3)).text()
+    assert "    torch.nn.modules.linear.Linear.forward: " in text
+    assert text.count("\n    torch.nn.modules.module.Module._call_impl: ") == 1, text

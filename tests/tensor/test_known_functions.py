@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import stator
-from stator import _callables, _rows, _torch
+from stator import _callables, _levels, _rows, _torch
 from stator._versions import private
 from tests.tensor.helpers import assert_same, compiled
 
@@ -96,6 +96,7 @@ def listed():
     methods = {name for kind, _, names in _rows.METHODS if kind in NODES for name in names.split()}
     paths = [path for kind, _, names in _rows.FUNCTIONS if kind in NODES for path in names.split()]
     paths += [f"{home}.{name}" for home, names in _rows.WHOLE for name in names.split()]
+    paths += [path for path, _, (kind, _) in _levels.rows() if kind in NODES]
     return methods, {id(private.find(path)) for path in paths}
 
 

@@ -116,14 +116,9 @@ def test_a_value_of_another_type():
     assert count(fast) <= 4
 
 
-class Sub(torch.Tensor):
-    pass
-
-
 @pytest.mark.parametrize(
     "odd",
     [
-        lambda: base().as_subclass(Sub),
         lambda: base().to_sparse(),
         lambda: base().to_sparse_csr(),
         lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
