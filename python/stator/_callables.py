@@ -146,6 +146,7 @@ def rows() -> list[tuple[Any, str, Row]]:
         *_of_types(),
         *_by_itself(_state.ROWS),
         *_by_itself(_instead.ROWS),
+        *_instead.NAMED,
         *_by_itself(_function.ROWS),
         *_by_itself(_overrides.ROWS),
         *_by_itself(_higher.ROWS),

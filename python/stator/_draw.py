@@ -7,6 +7,7 @@ import ast
 import dataclasses
 import linecache
 import os
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -122,10 +123,10 @@ class Drawing:
 
 def short(file: str) -> str:
     """An installed file as it is imported; others as they are."""
-    for home in ("site-packages", "dist-packages", os.path.basename(os.path.dirname(os.__file__))):
-        if _words.is_library(file) and f"{os.sep}{home}{os.sep}" in file:
-            return file.rpartition(f"{os.sep}{home}{os.sep}")[2]
-    return file
+    if not _words.is_library(file):
+        return file
+    homes = [home for home in sys.path if home and file.startswith(home.rstrip(os.sep) + os.sep)]
+    return os.path.relpath(file, max(homes, key=len)) if homes else file
 
 
 @dataclasses.dataclass

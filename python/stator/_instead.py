@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from stator._rows import Row
+from stator._rows import Named, Row
 from stator._versions import private
 
 
@@ -292,7 +292,11 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.is_fx_tracing, ("instead", _is_fx_tracing)),
     (private.call_region, ("instead", _call_region)),
     (_call_region_with, ("refused", ("HIGHER_ORDER", "a nested region with options"))),
-    *(((private.call_script, ("instead", _script)),) if private.call_script else ()),
     (_call_script, ("refused", "a function that torch.jit.script has compiled")),
     (private.is_fx_symbolic_tracing, ("instead", _is_fx_symbolic_tracing)),
+)
+
+# With their paths, which they do not know themselves.
+NAMED: tuple[Named, ...] = (
+    ("torch._C.ScriptFunction.__call__.__func__", private.call_script, ("instead", _script)),
 )

@@ -186,7 +186,7 @@ FUNCTIONS: Rows = (
     ("refused", "{}", """
         torch.Tensor torch._C.TensorBase torch.frombuffer torch.from_dlpack
         torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence
-        torch.Tensor._make_subclass torch._C.ScriptFunction.__call__.__func__
+        torch.Tensor._make_subclass
      """),
 )  # fmt: skip
 

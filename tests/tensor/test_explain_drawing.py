@@ -147,7 +147,7 @@ LOOP_SINCE_313 = (
     (
         "entry 5: loop, from line 6 on, ran once; ends at the break in line 3: OUTSIDE_ITERATOR",
         "entry 5: loop, from line 5 on, ran once; ends at the break in line 3: OUTSIDE_ITERATOR\n"
-        "          recompiled because of a value at the break: True, was False",
+        "          recompiled because of a value at the break: True, was False (line 5)",
     ),
 )
 

@@ -276,7 +276,6 @@ ABSENT = {
     r"Tensor\.const_data_ptr": "since 2.13",
     r"_C\._[sg]et_(sdp_use_)?fa4(_sdp_enabled)?": "since 2.15",
     r"_C\._cuda_\w+": "built for CUDA",
-    r"_C\.ScriptFunction\.__call__\.__func__": "unless torch's own tests are imported",
     r"_functorch\.predispatch\.\w+": "since 2.12",
 }
 
