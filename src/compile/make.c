@@ -355,8 +355,8 @@ outcome make_entry(compiler *c, cache *k, guard_frame *f, PyObject **result, int
     PyCodeObject *co = frame_code(f);
     product made = {0};
     PyObject *misfits = NULL;
+    int made_before = k->made; // may_trace asks the policy, and meanwhile other threads run
     outcome how = may_trace(c, k, co, f, &misfits);
-    int made_before = k->made;
     if (how == OUTCOME_DONE)
         how = trace_call(c, k, f, frames_below(c, k, f), &made);
     if (how != OUTCOME_DONE) {
