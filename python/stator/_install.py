@@ -15,6 +15,7 @@ import textwrap
 import threading
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -164,7 +165,7 @@ class TorchPolicy(_policy.Policy):
 
     def _recompiles(self, code: CodeType, reasons: list[str]) -> None:
         self._note(code, reasons)
-        private.guard_failures[code] += reasons
+        _guard_failures[code] += reasons
         if private.config.error_on_recompile:
             raise private.exc.RecompileError(_describe(code, reasons))
         if self.fail_fn is not None:
@@ -538,6 +539,7 @@ def _reset_guarded_backend_cache() -> None:
     _compilers.clear()
     _logged.clear()
     _logs.forget()
+    _guard_failures.clear()
     _compile.reset()
     _originals["reset"]()
 
@@ -568,6 +570,15 @@ def _set_guard_hook(hook: Any) -> Any:
     return _originals["guard_collectives"](hook)
 
 
+class _GuardFailures(weakref.WeakKeyDictionary[CodeType, list[str]]):
+    """In the place of torch's `guard_failures`, which would keep every code object alive."""
+
+    def __getitem__(self, code: CodeType) -> list[str]:
+        return self.setdefault(code, [])
+
+
+_guard_failures = _GuardFailures()
+
 # -- putting them there --
 
 _REPLACEMENTS: dict[str, Any] = {
@@ -577,6 +588,7 @@ _REPLACEMENTS: dict[str, Any] = {
     "set_stance": _set_stance,
     "skip_code": _skip_code,
     "guard_collectives": _set_guard_hook,
+    "guard_failures": _guard_failures,
 }
 _originals: dict[str, Any] = {}
 

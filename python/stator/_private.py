@@ -750,7 +750,6 @@ trace_log = get("torch._logging._internal.trace_log")
 trace_structured = get("torch._logging.trace_structured")
 structured_stack = get("torch._logging.structured.from_traceback")
 compilation_time_metrics: dict[str, list[float]] = dynamo_utils.compilation_time_metrics
-guard_failures = dynamo_utils.guard_failures
 known_metrics: Callable[[], Any] = lambda: dynamo_utils._compilation_metrics  # noqa: E731
 _Metrics = dynamo_utils.CompilationMetrics
 _metric_names = frozenset(_Metrics.__dataclass_fields__)
@@ -843,6 +842,7 @@ PATCHED = {
     "reset": (torch._dynamo, "_reset_guarded_backend_cache"),
     "set_stance": (decorators, "_set_stance"),
     "skip_code": (decorators, "skip_code"),
+    "guard_failures": (dynamo_utils, "guard_failures"),
 }
 for _home, _name in PATCHED.values():
     getattr(_home, _name)  # else an error that says so

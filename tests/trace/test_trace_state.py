@@ -822,12 +822,12 @@ def test_torch_state_is_as_before_when_a_trace_is_dropped(torch):
     def f(x):
         with torch.no_grad():
             y = x * 2
-            eval("1")
+            print(end="")
         return y, torch.is_grad_enabled()
 
     def g(x):
         torch.set_grad_enabled(False)
-        eval("1")
+        print(end="")
         return x
 
     compiled = stator.compile(f, backend="eager")
