@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import logging
 import os
 import re
 import sys
@@ -42,6 +43,18 @@ def pytest_collection_finish() -> None:
     """What the tests themselves are made of is no garbage: tests that collect need not look at it."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """pytest listens to each logger that keeps its records to itself. With a listener on its trace
+    (`TORCH_TRACE`), each compile would write what it does, which takes as long as the compile."""
+    trace = logging.getLogger("torch.__trace")
+    for handler in [one for one in trace.handlers if type(one).__module__.startswith("_pytest")]:
+        trace.removeHandler(handler)
+
+
+pytest_runtest_call = pytest_runtest_setup
 
 
 def pytest_runtest_teardown() -> None:

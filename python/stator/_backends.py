@@ -196,8 +196,8 @@ def _label_inputs(
         if shapes.has_symbols:
             node.meta["example_value"] = shapes.value_of(i)
         if name := shapes.name_of(i):
-            node.target = name
             node._rename(name)
+            node.target = node.name  # two inputs may be one symbol
     return contexts
 
 

@@ -805,7 +805,8 @@ def copied(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 
 def run_on_fakes(module: torch.fx.GraphModule, inputs: list[Any]) -> None:
-    """Gives each node of a graph an example of its value."""
+    """Gives each node of a graph an example of its value. What torch decides about symbolic sizes
+    meanwhile is forgotten."""
     from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
     class Prop(FakeTensorProp):
@@ -814,7 +815,13 @@ def run_on_fakes(module: torch.fx.GraphModule, inputs: list[Any]) -> None:
             n.meta.setdefault("example_value", value)
             return value
 
-    Prop(module).propagate(*inputs)
+    mode = next((each.fake_mode for each in inputs if isinstance(each, FakeTensor)), None)
+    env = None if mode is None else mode.shape_env
+    with contextlib.ExitStack() as stack:
+        if env is not None:
+            stack.enter_context(env.suppress_guards())
+            stack.enter_context(env.ignore_fresh_unbacked_symbols())
+        Prop(module, mode).propagate_dont_convert_inputs(*inputs)
 
 
 @contextlib.contextmanager

@@ -196,6 +196,25 @@ def test_tlparse_reads_it(traced, tmp_path):
             "dynamo_graph_break_reason"} <= names  # fmt: skip
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_trace_closes_no_sizes(backend):
+    """Examples for the text of a graph are made by torch, which decides about sizes meanwhile."""
+
+    def f(x):
+        return x.view(-1) * 2
+
+    fast = stator.compile(f, backend=backend)
+    handler = logging.NullHandler()
+    private.trace_log.addHandler(handler)
+    try:
+        for n in (4, 6, 8, 10):
+            x = torch.ones(2 * n, 3)[:n]
+            assert torch.equal(fast(x), f(x))
+    finally:
+        private.trace_log.removeHandler(handler)
+    assert fast.metrics["entries"] == 2
+
+
 # -- metrics --
 
 

@@ -336,7 +336,6 @@ def test_a_replaced_method_is_noticed():
     assert type(compiled(x)) is torch.Tensor
 
 
-@pytest.mark.xfail(reason="a backend on AOTAutograd gets more graphs of tensors with a class")
 def test_sizes_may_change():
     compiled = stator.compile(lambda x: x.sin().sum(0), fullgraph=True)
     for n in (2, 3, 4, 5):
