@@ -921,6 +921,8 @@ static PyObject *run_late(world *w, torch_trace *t, const entering *c, bool *wri
         if (by_symbols(w, c, SYMBOLIC_VALUES, by_values))
             return NULL;
     }
+    if (!result && given_is_open(w->graph) && is_refused(w, c))
+        return NULL;
     if (result && !is_answer(result))
         return result;
     *writes = !result && PyErr_ExceptionMatches(glue_function("Settle"));
