@@ -45,6 +45,7 @@ static const struct room {
     {.setup = attempt_setup, .methods = attempt_methods},
     {.setup = trace_setup},
     {.setup = marks_setup, .methods = marks_methods},
+    {.methods = logging_methods},
     {.add = torch_setup, .methods = torch_methods},
     {.add = compile_setup, .methods = compile_methods},
     {.methods = watch_methods},

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         skip,
     )
     from stator._progress import progress
+    from stator._record import replay
     from stator._stance import ignore_tools, set_stance, share_layers
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "install",
     "is_compiling",
     "progress",
+    "replay",
     "reset",
     "set_stance",
     "share_layers",
@@ -63,7 +65,7 @@ _HOMES |= {"explain": "_explain", "install": "_compile", "uninstall": "_compile"
 _HOMES |= {"allow_in_graph": "_marks", "disable": "_marks", "error_on_graph_break": "_marks"}
 _HOMES |= {"graph_break": "_marks", "is_compiling": "_marks", "skip": "_marks"}
 _HOMES |= {"ignore_tools": "_stance", "set_stance": "_stance", "share_layers": "_stance"}
-_HOMES |= {"progress": "_progress"}
+_HOMES |= {"progress": "_progress", "replay": "_record"}
 
 
 def __getattr__(name: str) -> "Any":

@@ -4,11 +4,11 @@ import contextlib
 import functools
 import inspect
 import itertools
-import linecache
 import math
 import operator
 import re
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -21,12 +21,15 @@ from stator import (
     _kept,
     _layers,
     _logs,
+    _origins,
     _overrides,
     _policy,
     _progress,
     _shapes,
     _sources,
     _state,
+    _verify,
+    _words,
 )
 from stator._versions import private
 
@@ -35,14 +38,6 @@ Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
 _loose_ids = itertools.count(1 << 20)  # of graphs that no policy of torch.compile's asked for
 
 # -- graphs --
-
-
-def _stack_trace(stack: tuple[tuple[str, int, str], ...]) -> str:
-    lines = []
-    for file, line, function in stack:
-        text = linecache.getline(file, line).strip()
-        lines.append(f'  File "{file}", line {line}, in {function}\n    {text}\n')
-    return "".join(lines)
 
 
 # torch.fx writes graphs as Python code: what does not come out of that as it went in needs another
@@ -148,7 +143,7 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
         elif node.example is not None and numbers is None:
             made.meta["example_value"] = node.example
         if node.stack:
-            made.meta["stack_trace"] = _stack_trace(node.stack)
+            _origins.add(made.meta, node.stack)
         if numbers and at in numbers.floats:
             nodes.add_float(node, made)
         else:
@@ -185,6 +180,9 @@ def _label_inputs(
     """Says of each placeholder where it comes from; how fakes are to be made of the tensors."""
     contexts = {}
     placeholders = module.graph.find_nodes(op="placeholder")
+    names, flat = _sources.parameters(texts, shapes.sources)
+    module._param_name_to_source = names  # type: ignore[assignment]
+    module.meta["dynamo_flat_name_to_original_fqn"] = flat
     for i, (node, text) in enumerate(zip(placeholders, texts, strict=True)):
         example = shapes.examples[i]
         node._dynamo_source = shapes.sources[i]
@@ -213,9 +211,30 @@ def _compiling(compile_id: private.CompileId, context: private.TracingContext) -
         yield
 
 
+def _is_want_of_fakes(error: Exception, module: torch.fx.GraphModule) -> bool:
+    """Whether the backend failed since some tensor has no fake: then the operations run as they
+    are, with a warning. Where the program itself has allowed a function in graphs, it gets the
+    error."""
+    if not isinstance(error, private.UnsupportedFakeTensorException):
+        return False
+    allowed = private.allowed_ids()
+    if any(
+        node.op == "call_function" and id(node.target) in allowed for node in module.graph.nodes
+    ):
+        return False
+    warnings.warn(
+        f"the backend found no fake of a tensor, and the graph runs uncompiled: {error}",
+        RuntimeWarning,
+        stacklevel=_words.users_level(),
+    )
+    return True
+
+
 def _call_backend(
     backend: Backend, module: torch.fx.GraphModule, examples: list[Any]
 ) -> Callable[..., Any]:
+    if private.config.verify_correctness:
+        backend = _verify.checked(backend)
     try:
         compiled: Callable[..., Any] = private.split_by_buckets(backend)(module, examples)
         if not callable(compiled):
@@ -226,6 +245,8 @@ def _call_backend(
     except (private.exc.ShortenTraceback, private.exc.TensorifyScalarRestartAnalysis, IndexError):
         raise  # as Dynamo does: an IndexError of an operation is the user's own
     except Exception as error:
+        if _is_want_of_fakes(error, module):
+            return module.forward
         failed = private.exc.BackendCompilerFailed(backend, error, inspect.currentframe())
         failed.compile_id = private.CompileContext.current_compile_id()  # type: ignore[attr-defined]
         raise failed.with_traceback(error.__traceback__) from None
@@ -248,7 +269,6 @@ def _prepare(module: torch.fx.GraphModule) -> private.CompileId:
         else compile.id
     )
     module.meta["dynamo_compile_id"] = compile_id
-    module._param_name_to_source = {}  # type: ignore[assignment]
     module._source_to_user_stacks = {}  # type: ignore[assignment]
     module.compile_subgraph_reason = _reason()  # type: ignore[assignment]
     return compile_id

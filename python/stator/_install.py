@@ -22,7 +22,18 @@ from typing import Any
 
 import torch
 
-from stator import _compile, _dims, _engine, _logs, _policy, _progress, _stance, _words
+from stator import (
+    _compile,
+    _dims,
+    _engine,
+    _logs,
+    _marks,
+    _policy,
+    _progress,
+    _record,
+    _stance,
+    _words,
+)
 from stator._versions import private
 
 log = _logs.log
@@ -135,6 +146,7 @@ class TorchPolicy(_policy.Policy):
         if not self._under_limit(code, offset, entries, reasons):
             return None
         private.counters["frames"]["total"] += 1
+        _marks.note_logging()
         _progress.begin(code, offset)
         compile = _logs.begin(code, offset, reasons)
         _logs.started(compile, functools.partial(_describe, code, reasons))
@@ -148,11 +160,6 @@ class TorchPolicy(_policy.Policy):
                 "Hooks on bytecode (register_bytecode_hook) are not called: Stator makes no "
                 "bytecode. What a call runs is in the `bytecode` log, and in stator.explain.",
                 stacklevel=_words.users_level(),
-            )
-        if private.config.replay_record_enabled:
-            _dims.say_once(
-                "replay_record_enabled",
-                "torch._dynamo.config.replay_record_enabled has no effect: nothing is recorded.",
             )
 
     def _nothing_compiled(self, code: CodeType, why: str) -> None:
@@ -217,6 +224,7 @@ class TorchPolicy(_policy.Policy):
         except Exception as error:
             if compile is not None:
                 _logs.failed(compile, error, stack)
+            _record_failure(error, offset)
             raise
         private.counters["graph_break"][text] += 1
         if _logs.is_on(_logs.breaks_log):
@@ -254,7 +262,7 @@ class TorchPolicy(_policy.Policy):
             with _callbacks(str(next(_ids))):  # backends run within them by themselves
                 pass
         if self.export_fn is not None:
-            self.export_fn(private.GuardsSet())
+            self.export_fn(private.guards_of(compiler.entry(number)["guards"]))
         compile = _logs.of(code, offset)
         if compile is not None:
             _logs.made(compile, graph, compiler, number, self.replayed)
@@ -263,7 +271,20 @@ class TorchPolicy(_policy.Policy):
         compile = _logs.of(code, offset)
         if compile is not None:
             _logs.failed(compile, error)
+        _record_failure(error, offset)
         return super().failed(code, offset, error, where)
+
+
+def _record_failure(error: Exception, offset: int) -> None:
+    """`torch._dynamo.config.replay_record_enabled`. What cannot be written hides no error."""
+    if not private.config.replay_record_enabled:
+        return
+    try:
+        folder = os.path.join(private.debug_folder(), "records")
+        path = _record.record(folder, error, offset)
+        log.warning("The call that failed is in %s: stator.replay makes it again.", path)
+    except Exception:
+        log.exception("The call that failed could not be recorded")
 
 
 def _skip(code: CodeType, why: str) -> None:
@@ -559,6 +580,16 @@ def _skip_code(code: CodeType) -> None:
     _originals["skip_code"](code)
 
 
+def _replay(filename: Any) -> Any:
+    """torch._dynamo.replay; what Stator has not recorded is torch's own."""
+    try:
+        return _record.replay(filename)
+    except ValueError as error:
+        if "was not written by Stator" not in str(error):
+            raise
+        return _originals["replay"](filename)
+
+
 def _set_guard_hook(hook: Any) -> Any:
     """What torch.compiler.set_enable_guard_collectives calls."""
     if hook is not None:
@@ -589,6 +620,7 @@ _REPLACEMENTS: dict[str, Any] = {
     "skip_code": _skip_code,
     "guard_collectives": _set_guard_hook,
     "guard_failures": _guard_failures,
+    "replay": _replay,
 }
 _originals: dict[str, Any] = {}
 

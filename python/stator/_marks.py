@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -207,3 +208,28 @@ def _register_torch() -> None:
     if private.compiles_operator is not None:
         _engine.skip_code(private.compiles_operator.__code__, _BELOW)
     _engine.skip_code(private.skip_wrapper, _NEXT)
+
+
+# -- functions that only log --
+
+_logging = False  # whether some are listed
+
+
+def _keys(functions: Any) -> set[tuple[int, int]]:
+    return {
+        (id(f.__func__), id(f.__self__)) if isinstance(f, types.MethodType) else (id(f), 0)
+        for f in functions
+    }
+
+
+def note_logging() -> None:
+    """Tells the engine which functions torch's settings list, before a trace begins."""
+    global _logging
+    if "torch._dynamo.config" not in sys.modules:
+        return
+    from stator._versions import private
+
+    ignored, later = private.logging_functions()
+    if ignored or later or _logging:
+        _logging = bool(ignored or later)
+        _engine.mark_logging(_keys(ignored), _keys(later))

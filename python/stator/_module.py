@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.nn import Module
 
-from stator import _compile
+from stator import _compile, _origins
 from stator._versions import private
 
 OptimizedModule = private.OptimizedModule
@@ -178,6 +178,7 @@ def wrap(module: Module, context: Callable[[Any], Any]) -> OptimizedModule:
             "torch.compile does not support compiling torch.jit.script or torch.jit.freeze models "
             "directly: compile the module that they were made from"
         )
+    _origins.note(module)
     made = CompiledModule(module, context)  # type: ignore[arg-type]
     made._torchdynamo_orig_callable = module.forward
     made._torchdynamo_wrapper_id = id(made)

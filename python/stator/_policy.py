@@ -15,7 +15,7 @@ import weakref
 from types import CodeType
 from typing import Any
 
-from stator import _dims, _progress, _stance, _words
+from stator import _dims, _marks, _progress, _stance, _words
 
 log = logging.getLogger("stator")
 
@@ -209,6 +209,7 @@ class Policy:
             return False
         if not self._within_limit(code, offset, entries):
             return None
+        _marks.note_logging()
         _progress.begin(code, offset)
         return True
 

@@ -73,6 +73,9 @@ from torch._ops import OpOverloadPacket as OpOverloadPacket
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
 from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    UnsupportedFakeTensorException as UnsupportedFakeTensorException,
+)
 from torch._subclasses.meta_utils import safe_grad
 from torch.fx import _symbolic_trace as fx_trace
 from torch.fx._lazy_graph_module import _make_graph_module
@@ -631,6 +634,14 @@ get_strict_breaks = dynamo_utils._get_error_on_graph_break
 set_strict_breaks = dynamo_utils._set_error_on_graph_break
 
 
+def logging_functions() -> tuple[Any, Any]:
+    """Those whose calls are left out, and those whose calls may come late."""
+    name = "ignore_logging_functions"
+    if not hasattr(config, name):
+        name = "ignore_logger_methods"  # before 2.13
+    return getattr(config, name), config.reorderable_logging_functions
+
+
 def substitute(function: Any) -> Any:
     """What `torch.compiler.substitute_in_graph` was given for a function, by others than torch."""
     wrapped = PolyfilledFunctionVariable._get_polyfill_handlers().get(function)
@@ -757,6 +768,7 @@ _plain_metrics = all(hasattr(_Metrics, name) for name in _metric_names)
 _chromium_events = find("torch._dynamo.utils.get_chromium_event_logger")
 _metrics_context = find("torch._dynamo.utils.get_metrics_context")
 setup_debug_folder = dynamo_utils.setup_compile_debug
+debug_folder: Callable[[], str] = dynamo_utils.get_debug_dir
 _bytecode_hooks = find("torch._dynamo.convert_frame._bytecode_hooks")
 
 
@@ -802,6 +814,25 @@ def copied(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     output = graph.graph_copy(module.graph, {})
     graph.output(output)
     return torch.fx.GraphModule(module, graph, class_name="GraphModule")
+
+
+# What a node of torch.fx keeps when another is made of it.
+KEPT_META: tuple[str, ...] = ("stack_trace", *get("torch.fx.proxy._COPY_META_FIELDS"))
+
+
+def lines_of(module: torch.fx.GraphModule) -> dict[int, int | None] | None:
+    """The node of each line of its code, counted from the first line of `forward`."""
+    return getattr(module, "_lineno_map", None)
+
+
+same = dynamo_utils.same
+clone_input = dynamo_utils.clone_input
+
+
+def hint(number: Any) -> Any:
+    """This call's value of a symbol; whatever else it is, as it is."""
+    symbols = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    return number.node.hint if isinstance(number, symbols) else number
 
 
 def run_on_fakes(module: torch.fx.GraphModule, inputs: list[Any]) -> None:
@@ -850,6 +881,7 @@ PATCHED = {
     "set_stance": (decorators, "_set_stance"),
     "skip_code": (decorators, "skip_code"),
     "guard_failures": (dynamo_utils, "guard_failures"),
+    "replay": (torch._dynamo, "replay"),
 }
 for _home, _name in PATCHED.values():
     getattr(_home, _name)  # else an error that says so

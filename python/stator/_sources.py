@@ -56,3 +56,32 @@ def sources(texts: list[str]) -> list[private.Source]:
         seen[text] += 1
         found.append(source(text if seen[text] == 1 else f"{text} ({seen[text]})"))
     return found
+
+
+# -- names of parameters --
+
+_STEP = re.compile(r"\._(modules|parameters|buffers)\['([^']*)'\]")
+
+
+def _path(text: str) -> tuple[str, list[str]] | None:
+    """Where the outermost module is found, and the names on the way to a tensor that is a parameter
+    or a buffer."""
+    steps = list(_STEP.finditer(text))
+    if not steps or steps[-1][1] == "modules" or steps[-1].end() != len(text):
+        return None
+    return text[: steps[0].start()], [step[2] for step in steps]
+
+
+def parameters(
+    texts: list[str], found: list[private.Source]
+) -> tuple[dict[str, private.Source], dict[str, str]]:
+    """The inputs that are parameters or buffers: by the names that the program has for them; and
+    the names in their module, by flat ones."""
+    names, flat = {}, {}
+    for text, where in zip(texts, found, strict=True):
+        if path := _path(text):
+            root, steps = path
+            local = _LOCAL.fullmatch(root)
+            names[".".join((local[1] if local else root, *steps))] = where
+            flat["_".join((re.sub(r"\W", "_", root), *steps))] = ".".join(steps)
+    return names, flat

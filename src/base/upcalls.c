@@ -8,7 +8,7 @@ bool (*source_read_sizes)(PyObject *tensor, int64_t *dims, const int64_t **sizes
                           const int64_t **strides);
 PyObject *source_stack;
 PyObject *(*call_function)(struct world *w, const struct call *c);
-const struct rule *(*call_mark_rule)(struct world *w, PyObject *callable, const struct rule *row);
+const struct rule *(*call_mark_rule)(struct world *w, const struct call *c, const struct rule *row);
 PyTypeObject *call_compiled_type;
 PyObject *(*call_compiled_function)(PyObject *compiled);
 bool (*call_compiled_strict)(PyObject *compiled);

@@ -36,10 +36,10 @@ extern PyObject *source_stack;
 // after telling the hook to expect its frame. Only src/trace knows frames.
 extern PyObject *(*call_function)(struct world *w, const struct call *c);
 
-// From src/call to src/torch: finds the row that a mark gives to a callable. NULL without an
+// From src/call to src/torch: finds the row that a mark gives to a call's callable. NULL without an
 // exception if the callable has no mark that matters; `row` is the callable's row in the table, or
 // NULL.
-extern const struct rule *(*call_mark_rule)(struct world *w, PyObject *callable,
+extern const struct rule *(*call_mark_rule)(struct world *w, const struct call *c,
                                             const struct rule *row);
 
 // From src/call to src/compile: compiled callables, which stand in a Python function's place. A

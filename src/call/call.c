@@ -288,7 +288,7 @@ static bool is_of_standin(PyObject *callable) {
 // place of being in the table.
 static const rule *find_row(world *w, const call *c) {
     const rule *row = rule_inside(w, c->callable);
-    const rule *marked = call_mark_rule(w, c->callable, row);
+    const rule *marked = call_mark_rule(w, c, row);
     if (marked || PyErr_Occurred())
         return marked;
     if (is_of_standin(c->callable) && !(row && row->weak)) {

@@ -474,6 +474,8 @@ PyMethodDef compile_methods[] = {
      "break_seed=0, policy=None, numbers=0, symbolic=None)"},
     {"compiled", new_compiled, METH_VARARGS, "compiled(function, compiler)"},
     {"reset", reset_all, METH_NOARGS, "Forgets every compiled entry."},
+    {"frame_at_work", make_frame, METH_NOARGS,
+     "The function that this thread makes an entry for, and its variables by name; or None."},
     {0},
 };
 

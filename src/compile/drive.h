@@ -29,3 +29,6 @@ PyObject *drive_images(compiler *c, image *innermost);
 
 // Gets a fresh frame with `count` bound arguments. Returns the frame's value, if it ran.
 PyObject *drive_call(PyThreadState *ts, py_frame *f, Py_ssize_t count, drive_whose *whose);
+
+// make.c, for Python: the function that an entry is being made for, and its variables; or None.
+PyObject *make_frame(PyObject *module, PyObject *none);

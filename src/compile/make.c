@@ -3,6 +3,7 @@
 #include "src/py/evalhook.h"
 #include "src/py/raised.h"
 
+#include "src/compile/drive.h"
 #include "src/compile/room.h"
 
 #define OWN_FRAMES 100 // that a trace may need: Python code of torch's, and of the policy
@@ -351,7 +352,7 @@ static outcome publish(compiler *c, cache *k, product *made, guard_frame *f, PyO
     return how;
 }
 
-outcome make_entry(compiler *c, cache *k, guard_frame *f, PyObject **result, int *reach) {
+static outcome make(compiler *c, cache *k, guard_frame *f, PyObject **result, int *reach) {
     PyCodeObject *co = frame_code(f);
     product made = {0};
     PyObject *misfits = NULL;
@@ -372,4 +373,30 @@ outcome make_entry(compiler *c, cache *k, guard_frame *f, PyObject **result, int
         return OUTCOME_ERROR;
     }
     return publish(c, k, &made, f, result, reach);
+}
+
+// --- what policies may ask ---
+
+static _Thread_local const guard_frame *at_work; // that an entry is made for; NULL: none
+
+outcome make_entry(compiler *c, cache *k, guard_frame *f, PyObject **result, int *reach) {
+    const guard_frame *outer = at_work;
+    at_work = f;
+    outcome how = make(c, k, f, result, reach);
+    at_work = outer;
+    return how;
+}
+
+PyObject *make_frame(PyObject *module, PyObject *none) {
+    const guard_frame *f = at_work;
+    (void)module, (void)none;
+    if (!f)
+        Py_RETURN_NONE;
+    PyObject *names = frame_code(f)->co_localsplusnames, *values = PyDict_New();
+    for (Py_ssize_t i = 0; values && i < f->count && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *value = py_slot_get(&f->slots[i]);
+        if (value && PyDict_SetItem(values, PyTuple_GET_ITEM(names, i), value) < 0)
+            Py_CLEAR(values);
+    }
+    return values ? Py_BuildValue("(ON)", f->function, values) : NULL;
 }

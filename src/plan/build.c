@@ -249,6 +249,8 @@ static status build(builder *b, PyObject *result) {
     p->writes = p->steps.count;
     TRY(append_steps(p, &b->writing));
     TRY(append_steps(p, &b->late));
+    p->later = p->steps.count;
+    TRY(append_steps(p, &b->later));
     return find_early(p);
 }
 
@@ -262,6 +264,7 @@ static void builder_clear(builder *b) {
     vec_free(&b->making);
     vec_free(&b->writing);
     vec_free(&b->late);
+    vec_free(&b->later);
     vec_free(&b->queue);
 }
 

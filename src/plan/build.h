@@ -20,6 +20,7 @@ typedef struct builder {
     VEC(PyObject *) queue; // objects that were made and are filled later, since they lie too deep
                            // for the C stack
     step_list late;        // steps behind all writes
+    step_list later;       // steps behind these, which run code of the program
     map constants;         // constants of code that have an identity
     bool constants_known;
     struct funeral *funeral; // data that the guards about dying objects share, or NULL; the guards

@@ -415,6 +415,15 @@ static int call_held(const running *r, const step *s) {
     return done;
 }
 
+static int call_later(const running *r, const step *s) {
+    PyObject *args = get(r, s->b);
+    Py_ssize_t named = s->object ? PyTuple_GET_SIZE(s->object) : 0;
+    PyObject *result = PyObject_Vectorcall(get(r, s->a), &PyTuple_GET_ITEM(args, 0),
+                                           (size_t)(PyTuple_GET_SIZE(args) - named), s->object);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
 static int write_cell(running *r, const step *s) {
     PyObject *cell = get(r, s->a);
     hold(r, PyCell_GET(cell));
@@ -548,6 +557,8 @@ static int run_step(running *r, const step *s) {
     case STEP_CALL_HELD:
     case STEP_CALL_MAKES:
         return call_held(r, s);
+    case STEP_CALL_LATER:
+        return call_later(r, s);
     case STEP_GRAD_SET:
         return write_gradient(r, a, b);
     case STEP_BYTES_SLICE:
@@ -773,7 +784,7 @@ static bool take_values(running *r, PyObject *values) {
 // No code may run between the first write and the last: the collector is off on the way.
 static int run_writes(running *r) {
     const plan *p = r->p;
-    if (p->writes == p->steps.count)
+    if (p->writes == p->later)
         return 0;
     const step *first = &p->steps.items[p->writes];
     uint32_t from = p->writes + (first->kind == STEP_STATE);
@@ -785,7 +796,7 @@ static int run_writes(running *r) {
     int done = run_steps(r, p->writes, from);
     if (context)
         leave_context(context);
-    if (done == 0 && run_steps(r, from, p->steps.count) < 0) {
+    if (done == 0 && run_steps(r, from, p->later) < 0) {
         if (first->kind == STEP_STATE)
             undo_switches(first->object, PyTuple_GET_SIZE(first->object));
         done = -1;
@@ -801,7 +812,8 @@ static PyObject *run_all(running *r, graph_failure *failure, PyObject *values) {
         return NULL;
     if (!values && p->has_graph && run_graph(r, failure) < 0)
         return NULL;
-    if (run_steps(r, 0, p->writes) < 0 || run_writes(r) < 0)
+    if (run_steps(r, 0, p->writes) < 0 || run_writes(r) < 0 ||
+        run_steps(r, p->later, p->steps.count) < 0)
         return NULL;
     return Py_NewRef(get(r, p->result));
 }

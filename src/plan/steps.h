@@ -40,6 +40,7 @@ struct plan {
     VEC(int) early;   // loads that only the graph needs
     VEC(step) steps;
     uint32_t writes; // the first step that writes
+    uint32_t later;  // the first one behind all writes that runs code of the program
     VEC(operand) operands;
     VEC(PyObject *) constants; // strong
     Py_ssize_t dropped;        // references that the writes drop, at most

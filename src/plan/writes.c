@@ -709,6 +709,13 @@ static status write_call(builder *b, const held_call *c) {
     return write_step(b, s, c->function, 0);
 }
 
+static status write_later(builder *b, const held_call *c) {
+    step s = step_of(STEP_CALL_LATER, -1, OPERAND_NONE, OPERAND_NONE);
+    TRY(rebuild(b, c->function, &s.a));
+    TRY(rebuild(b, c->self, &s.b));
+    return build_step(b, &b->later, s, NULL, c->names);
+}
+
 // --- caches ---
 
 static status write_hit(builder *b, const cache_hit *hit) {
@@ -751,8 +758,10 @@ static status write_record(builder *b, const record *r) {
 
 status writes_build(builder *b) {
     world *w = b->w;
-    for (uint32_t i = 0; i < w->held.calls.count; i++)
-        TRY(write_call(b, &w->held.calls.items[i]));
+    for (uint32_t i = 0; i < w->held.calls.count; i++) {
+        const held_call *c = &w->held.calls.items[i];
+        TRY(c->later ? write_later(b, c) : write_call(b, c));
+    }
     for (uint32_t i = 0; i < w->in.all.count; i++)
         TRY(write_first(b, w->in.all.items[i]));
     for (uint32_t i = 0; i < w->in.names.count; i++) {

@@ -221,7 +221,11 @@ static const rule *rule_of_function(PyObject *function) {
 
 // What the engine itself knows of a callable counts more than sets of ids, and what torch's rows
 // say more than that it is allowed.
-static const rule *mark_rule(world *w, PyObject *callable, const rule *row) {
+static const rule *mark_rule(world *w, const call *c, const rule *row) {
+    PyObject *callable = c->callable;
+    const rule *logs = logging_rule(w, c);
+    if (logs)
+        return logs;
     static const rule substituted = MARKED(substituted), disallowed = MARKED(disallowed);
     bool open = !row || row->weak;
     if (open && has_substitute(w, callable))

@@ -5,6 +5,7 @@
 #include "src/world/world.h"
 
 struct rule;
+struct call;
 
 // Sets the row by which a callable marked by allow_in_graph becomes a node; such a callable is not
 // traced.
@@ -22,6 +23,10 @@ mark_reach mark_disabled(PyObject *function);
 
 // Whether breaks are errors now, as the program itself has set it.
 bool mark_strict(world *w);
+
+// logging.c. The row of a call that only logs and that torch's settings list; NULL: no such call.
+const struct rule *logging_rule(const world *w, const struct call *c);
+extern PyMethodDef logging_methods[]; // ends in an empty row
 
 int marks_setup(void);
 extern PyMethodDef marks_methods[]; // ends in an empty row

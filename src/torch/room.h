@@ -581,6 +581,8 @@ status hook_place(world *w, standin *s);
 // Checks that the program did not look at the dicts that held-back hooks will change; else
 // ST_BREAK.
 status hooks_end(world *w);
+// The trace is done: nothing may have written to a tensor that is logged behind the writes.
+status logging_end(world *w);
 
 // --- Python code behind nodes (bodies.c) ---
 

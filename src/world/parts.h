@@ -116,9 +116,13 @@ typedef struct world_made {
 
 // A call that is held back: function(self) or function(self, argument). Its result fills `made`,
 // which stands for the result inside. `made` is sealed: its content is not known during the trace.
+// A call that is put off is done behind all writes: function(*self), the last ones by `names`.
 typedef struct held_call {
     PyObject *function, *self; // borrowed from the arena
     PyObject *argument, *made; // borrowed from the arena, or NULL
+    PyObject *names;           // borrowed from the arena, or NULL: tuple of keywords
+    bool later;                // it is put off
+    Py_ssize_t nodes;          // of one that is put off: nodes behind these must not write
     uint64_t since;            // when it was held back
 } held_call;
 

@@ -70,7 +70,7 @@ PyObject *world_keep(world *w, PyObject *o) {
 }
 
 status world_hold_call(world *w, held_call c) {
-    PyObject *const parts[] = {c.function, c.self, c.argument, c.made};
+    PyObject *const parts[] = {c.function, c.self, c.argument, c.made, c.names};
     for (size_t i = 0; i < Py_ARRAY_LENGTH(parts); i++)
         if (parts[i] && !world_keep(w, Py_NewRef(parts[i])))
             return ST_ERROR;

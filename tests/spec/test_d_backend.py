@@ -100,7 +100,7 @@ def _allowed(x):
 torch._dynamo.allow_in_graph(_allowed)
 
 
-@missing("A backend that fails for want of a fake is an error, and not a fallback.")
+@both
 def test_D3_a_backend_that_fails_for_want_of_a_fake():
     fast = torch.compile(lambda x: x + 1, backend=_fakes_fail)
     for _ in range(2):
@@ -116,7 +116,7 @@ def test_D3_is_an_error_where_the_user_allowed_a_function():
 # -- D4, D5 --
 
 
-@missing("The setting verify_correctness is ignored.")
+@both
 def test_D4_a_wrong_result_of_a_backend_is_found():
     def wrong(module, examples):
         return lambda *args: [result + 1 for result in module.forward(*args)]
@@ -190,7 +190,7 @@ def test_D6_placeholders_carry_their_source():
     assert names == {"L['x']", "L['self']._parameters['weight']"}
 
 
-@missing("A graph's map of parameters is empty.")
+@both
 def test_D6_the_module_maps_parameters_to_sources():
     backend = Recorder()
     torch.compile(Net(), backend=backend)(value())

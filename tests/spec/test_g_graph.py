@@ -217,7 +217,7 @@ def test_G8_nodes_say_where_they_come_from():
     assert "torch.relu(x) + 1" in relu.meta["stack_trace"]
 
 
-@missing("The user stack of a node lists torch's own frames, too.")
+@both
 def test_G8_the_stack_has_no_frames_of_torch():
     backend = whole(Outer(), value())
     relu = next(node for node in nodes(backend) if node.target is torch.relu)
@@ -235,14 +235,14 @@ def _retraced(mark):
     return whole(module, value())
 
 
-@missing("What a GraphModule's own nodes say is lost when it is traced again.")
+@both
 def test_G8_a_graph_module_keeps_what_its_nodes_say():
     backend = _retraced("first made here")
     (relu, _) = nodes(backend, "call_function")
     assert "first made here" in relu.meta["stack_trace"]
 
 
-@missing("A graph does not map flat names to the program's (dynamo_flat_name_to_original_fqn).")
+@both
 def test_G8_flat_names_are_mapped():
     backend = whole(Net(), value())
     assert "scale" in str(backend.graph.meta["dynamo_flat_name_to_original_fqn"].values())

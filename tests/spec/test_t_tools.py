@@ -190,7 +190,6 @@ def test_T8_a_profile_of_compiling(tmp_path, monkeypatch):
 
 
 # Stock has the setting, but records nothing today.
-@missing("Nothing is recorded of a compile that failed.", stock=False)
 def test_T9_values_read_are_recorded_on_error(tmp_path):
     with config.patch(replay_record_enabled=True, debug_dir_root=str(tmp_path)):
         with pytest.raises(exc.TorchDynamoException) as raised:
