@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from stator._progress import progress
     from stator._record import replay
+    from stator._repro import repro
     from stator._stance import ignore_tools, set_stance, share_layers
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "is_compiling",
     "progress",
     "replay",
+    "repro",
     "reset",
     "set_stance",
     "share_layers",
@@ -66,6 +68,7 @@ _HOMES |= {"allow_in_graph": "_marks", "disable": "_marks", "error_on_graph_brea
 _HOMES |= {"graph_break": "_marks", "is_compiling": "_marks", "skip": "_marks"}
 _HOMES |= {"ignore_tools": "_stance", "set_stance": "_stance", "share_layers": "_stance"}
 _HOMES |= {"progress": "_progress", "replay": "_record"}
+_HOMES |= {"repro": "_repro"}
 
 
 def __getattr__(name: str) -> "Any":

@@ -825,6 +825,12 @@ def lines_of(module: torch.fx.GraphModule) -> dict[int, int | None] | None:
     return getattr(module, "_lineno_map", None)
 
 
+def settings_text() -> str:
+    """The settings of the compilers that are not as by default, as Python."""
+    homes = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+    return "".join(f"{text}\n" for home in homes if (text := get(home).codegen_config().strip()))
+
+
 same = dynamo_utils.same
 clone_input = dynamo_utils.clone_input
 
