@@ -1,7 +1,7 @@
 """Python functions that are traced in the place of torch's own, and do the same."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -87,6 +87,42 @@ def _addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
     if _is_factor(value, self, tensor1, tensor2):
         return self.addcmul_(value * tensor1, tensor2)
     return self.addcmul_(tensor1, tensor2, value=value.item())
+
+
+# Likewise of lists of tensors, where `scalars` is a tensor with a number for each.
+
+
+def _are_factors(scalars: Any, *lists: Any) -> bool:
+    if scalars.dim() != 1 or any(len(tensors) != scalars.shape[0] for tensors in lists):
+        return False
+    rows = zip(scalars.unbind(), *lists, strict=True)
+    return all(_is_factor(value, *tensors) for value, *tensors in rows)
+
+
+def _new_in_lists(function: Callable[..., Any]) -> Callable[..., Any]:
+    def scaled(self: Any, tensors1: Any, tensors2: Any, scalars: Any) -> Any:
+        if _are_factors(scalars, self, tensors1, tensors2):
+            return function(self, torch._foreach_mul(tensors1, scalars.unbind()), tensors2)
+        return _by_values(function, self, tensors1, tensors2, scalars)
+
+    return scaled
+
+
+def _written_in_lists(function: Callable[..., Any], write: Any) -> Callable[..., Any]:
+    """One by one, since a tensor that is written to may be read for the next."""
+
+    def scaled(self: Any, tensors1: Any, tensors2: Any, scalars: Any) -> Any:
+        if not _are_factors(scalars, self, tensors1, tensors2):
+            return _by_values(function, self, tensors1, tensors2, scalars)
+        for tensor, one, other, factor in zip(self, tensors1, tensors2, scalars, strict=True):
+            write(tensor, factor * one, other)
+        return self
+
+    return scaled
+
+
+def _by_values(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
 
 
 # What is asked for is so already, or known; else the method itself is called, and breaks.
@@ -278,6 +314,17 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.TensorBase.addcdiv_, ("scaled", ("addcdiv_", _addcdiv_))),
     (private.TensorBase.addcmul, ("scaled", ("addcmul", _addcmul))),
     (private.TensorBase.addcmul_, ("scaled", ("addcmul_", _addcmul_))),
+    (torch._foreach_addcdiv, ("scaled_lists", _new_in_lists(torch._foreach_addcdiv))),
+    (
+        torch._foreach_addcdiv_,
+        ("scaled_lists", _written_in_lists(torch._foreach_addcdiv_, private.TensorBase.addcdiv_)),
+    ),
+    (torch._foreach_addcmul, ("scaled_lists", _new_in_lists(torch._foreach_addcmul))),
+    (
+        torch._foreach_addcmul_,
+        ("scaled_lists", _written_in_lists(torch._foreach_addcmul_, private.TensorBase.addcmul_)),
+    ),
+    (_by_values, ("refused", "torch's function with a tensor of factors")),
     (private.TensorBase.requires_grad_, ("instead", _requires_grad_)),
     (_set_requires_grad, ("refused", "torch's requires_grad_")),
     (private.TensorBase.type, ("instead", _type)),

@@ -4,6 +4,7 @@
 #include "src/py/signals.h"
 
 #include "src/interp/run.h"
+#include "src/call/handlers.h"
 
 #include "src/torch/levels.h"
 
@@ -996,6 +997,17 @@ static bool is_late_still(const torch_trace *t) {
     return !t->left_inference && state_is_usual();
 }
 
+// Functions that write to the tensors of a list (`_foreach_add_`) give that list itself.
+static PyObject *same_list(const call *a, PyObject *result) {
+    const char *name = name_of(a->callable);
+    PyObject *given = a->given > 0 ? a->args[0] : handler_keyword(a, "self");
+    if (strncmp(name, "_foreach_", strlen("_foreach_")) != 0 || !is_in_place(name) || !given ||
+        !(PyList_Check(result) || PyTuple_Check(result)))
+        return result;
+    Py_DECREF(result);
+    return Py_NewRef(given);
+}
+
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     torch_trace *t = trace_of(w);
@@ -1017,7 +1029,7 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
         t->pending = 0;
     operands_clear(&c.given);
     quiet_end(&q);
-    return result;
+    return result ? same_list(a, result) : NULL;
 }
 
 PyObject *record_operands(world *w, PyObject *target, PyObject *callable, const operands *given) {

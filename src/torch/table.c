@@ -301,6 +301,13 @@ PyObject *call_scaled(world *w, const call *c) {
     return record_call(w, NODE_CALL_METHOD, name, c);
 }
 
+PyObject *call_scaled_lists(world *w, const call *c) {
+    PyObject *scalars = c->given > 3 ? c->args[3] : handler_keyword(c, "scalars");
+    if (scalars && stands_for_tensor(scalars))
+        return call_other(w, c->rule->extra, c);
+    return record_call(w, NODE_CALL_FUNCTION, c->callable, c);
+}
+
 // What to say is a text, or (reason, text) where the kind's usual reason says too little.
 static PyObject *refuse(world *w, const call *c, reason usual) {
     PyObject *said = c->rule->extra;

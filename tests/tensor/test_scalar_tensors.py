@@ -22,6 +22,12 @@ PROGRAMS = {
     "baddbmm": lambda a, b, s: a[None].baddbmm(a[None], b[None], alpha=s, beta=s),
     "_foreach_addcmul": lambda a, b, s: torch._foreach_addcmul([a], [b], [b], value=1 - s)[0],
     "_foreach_addcdiv": lambda a, b, s: torch._foreach_addcdiv([a], [b], [b.exp()], value=s)[0],
+    "factors of lists": lambda a, b, s: torch._foreach_addcdiv(
+        [a, b], [b, a], [b.exp(), a.exp()], torch.stack([s, s * 2])
+    ),
+    "factors of lists that are written to": lambda a, b, s: torch._foreach_addcmul_(
+        [a, b], [b + 1, a], [b.exp(), b + 2], scalars=torch.stack([s, s * 2])
+    ),
     "full": lambda a, b, s: torch.full((2, 3), s),
     "clamp": lambda a, b, s: a.clamp(-s, s),
     "leaky_relu": lambda a, b, s: F.leaky_relu(a, s),
@@ -45,6 +51,27 @@ def test_the_value_is_read_in_each_call(name, backend, fullgraph):
         torch.testing.assert_close(fast(*given), program(*copies))
         torch.testing.assert_close(list(given), copies)
     assert fast.metrics["entries"] == 1
+
+
+FACTORS = {
+    "short floats": (torch.float16, [2.0, 3.0]),
+    "no dimension": (torch.float32, 2.0),
+    "too few": (torch.float32, [2.0]),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_torch_is_asked_for_other_factors_of_lists(name):
+    dtype, numbers = FACTORS[name]
+
+    def program(a, factors):
+        try:
+            return torch._foreach_addcdiv([a, a + 1], [a, a], [a.exp(), a.exp()], factors)
+        except RuntimeError as error:
+            return str(error)
+
+    given = torch.randn(3, dtype=dtype), torch.tensor(numbers, dtype=dtype)
+    assert str(stator.compile(program)(*given)) == str(program(*given))
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

@@ -1028,3 +1028,28 @@ def test_objects_of_other_peoples_c_types_are_traced_once():
     assert weak() is None  # no entry keeps it
     assert fast.metrics["traces"] == traces
     assert fast.metrics["drops"] == []
+
+
+FOREACH_ARGUMENTS = {
+    "copy_": ([torch.ones(3)],), "addcdiv_": ([torch.ones(3)], [torch.ones(3)]),
+    "addcmul_": ([torch.ones(3)], [torch.ones(3)]), "lerp_": ([torch.ones(3)], 0.5),
+    **dict.fromkeys(("add_", "sub_", "mul_", "div_", "clamp_max_", "clamp_min_", "maximum_",
+                     "minimum_", "pow_"), (2.0,)),
+}  # fmt: skip
+
+
+def test_functions_that_write_to_lists_give_the_list_itself():
+    names = [name for name in dir(torch) if name.startswith("_foreach_") and name.endswith("_")]
+    assert len(names) > 30
+    for name in names:
+        function = getattr(torch, name)
+        args = FOREACH_ARGUMENTS.get(name.removeprefix("_foreach_"), ())
+
+        def f(x, kind):
+            given = kind([x])
+            result = function(given, *args)
+            return result is given, type(result), x
+
+        fast = stator.compile(f, backend="eager", fullgraph=True)
+        for kind in (list, tuple):
+            assert_same(fast(torch.ones(3), kind), f(torch.ones(3), kind))
