@@ -136,6 +136,7 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.functions_enabled, ("functions_on", None)),
     (private.functions_all_disabled, ("functions_off", None)),
     (private.handle_function, ("refused", "torch.overrides.handle_torch_function")),
+    *(((private.skip_one_hop, ("skip_hop", None)),) if private.skip_one_hop else ()),
     *((context, ("disable", None)) for context in _DISABLING),
     *((vars(context)["__enter__"], ("disable_enter", which + 1))
       for which, context in enumerate(_DISABLING)),

@@ -210,6 +210,7 @@ def settings() -> dict[str, Any]:
         "Module": torch.nn.Module,
         "set_grad_enabled": private.set_grad_enabled,
         "increment_nesting": torch.autocast_increment_nesting,
+        "skips_one_hop": private.skips_one_hop,
         "decrement_nesting": torch.autocast_decrement_nesting,
         "clear_autocast_cache": torch.clear_autocast_cache,
         "module_call": private.module_call,

@@ -65,6 +65,8 @@ static outcome may_trace(compiler *c, cache *k, PyCodeObject *co, guard_frame *f
         return k->off ? OUTCOME_OFF : OUTCOME_NATIVE;
     if (py_recursion_left(PyThreadState_Get()) < OWN_FRAMES)
         return OUTCOME_NATIVE; // this time
+    if (world_tensors && world_tensors->is_taken())
+        return OUTCOME_NATIVE; // this time
     // Nothing is lost, and nobody need be told; or each entry dies before it is used again.
     int alone = cache_alone(k);
     if ((alone >= c->limit && !has_graphs(k)) || k->made >= MOST_DEATHS * c->limit) {

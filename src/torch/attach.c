@@ -48,6 +48,7 @@ static int take_objects(PyObject *settings) {
         {"Module", &facts.module},
         {"set_grad_enabled", &facts.set_grad},
         {"increment_nesting", &facts.increment},
+        {"skips_one_hop", &facts.skips_one_hop},
         {"decrement_nesting", &facts.decrement},
         {"clear_autocast_cache", &facts.clear_cache},
         {"module_call", &facts.module_call},

@@ -215,9 +215,24 @@ static int asks(world *w, PyObject *o, int depth) {
                : class_asks(w, Py_TYPE(o), false);
 }
 
+// Whether the next call of torch that would ask is to ask nobody, which is said once.
+static bool must_skip(const world *w) {
+    const torch_trace *t = w->torch;
+    return t && t->overrides && t->overrides->skip;
+}
+
+static bool skips(const world *w) {
+    bool skip = must_skip(w);
+    if (skip)
+        ((torch_trace *)w->torch)->overrides->skip = false;
+    return skip;
+}
+
 // As long as no tensor of another class was seen, objects of Python's classes are the only ones.
 static int asks_any(world *w, const call *c) {
     const torch_trace *t = w->torch;
+    if (skips(w))
+        return 0;
     if (t && t->overrides && t->overrides->state != FUNCTIONS_ON)
         return modes_are_on(t->overrides);
     int found = t && modes_are_on(t->overrides);
@@ -510,6 +525,11 @@ bool overrides_answer(world *w, const call *c, PyObject **result) {
     *result = NULL;
     if (!w->torch && facts.mode_count() > 0 && !trace_of(w))
         return true;
+    // Of torch's Python functions the first question is skipped, and those that it calls ask.
+    if (must_skip(w) && PyFunction_Check(c->callable)) {
+        *result = call_composed(w, c);
+        return true;
+    }
     int found = asks_any(w, c);
     if (found <= 0)
         return found < 0;
@@ -544,6 +564,30 @@ PyObject *call_overrides(world *w, const call *c) {
     return found < 0 ? NULL : PyBool_FromLong(found);
 }
 
+status overrides_asked(world *w) {
+    if (!must_skip(w))
+        return ST_OK;
+    return world_break_status(w, REASON_TENSOR_OPERATION, "an operation in redispatch_function");
+}
+
+// torch._C._skip_one_hop_torch_function: calls a function whose first question has the answer that
+// nobody is to be asked. Torch refuses a function that asks nothing.
+PyObject *overrides_skip(world *w, const call *c) {
+    overrides *o = overrides_of(w);
+    PyObject *kwargs = o ? door_open(w, c->args[3]) : NULL;
+    if (!kwargs)
+        return NULL;
+    o->skip = true;
+    PyObject *result = call_star(w, c->args[0], c->args[2], kwargs == Py_None ? NULL : kwargs,
+                                 RUN_NATIVE);
+    if (result && o->skip) {
+        Py_CLEAR(result);
+        world_break(w, REASON_TENSOR_OPERATION, "redispatch_function of one that asks nobody");
+    }
+    o->skip = false;
+    return result;
+}
+
 // --- classes with operators of their own ---
 
 static status check_method(world *w, PyTypeObject *class, special id) {
@@ -569,6 +613,8 @@ status overrides_check(world *w, PyObject *const *operands, int count, special f
 
 int overrides_of_tensor(world *w, const standin *s) {
     const torch_trace *t = w->torch;
+    if (skips(w))
+        return 0;
     if (!t->overrides || t->overrides->state != FUNCTIONS_ON || modes_are_on(t->overrides))
         return modes_are_on(t->overrides);
     return class_asks(w, s->type, true);

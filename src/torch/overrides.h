@@ -19,6 +19,7 @@ typedef struct overrides {
     VEC(PyObject *) entered; // borrowed from the arena: contexts that the program is in, which the
                              // trace entered
     VEC(function_state) outer; // the state around each of these
+    bool skip;                 // nobody is asked of the next call that would ask
     map classes;               // class → whether it has a __torch_function__ that is asked
     PyObject *modes;           // strong: list of the modes that are on, outermost first; or NULL
     VEC(uint64_t) pushed;      // when each of them was entered
@@ -47,6 +48,9 @@ PyObject *overrides_first(world *w, const call *c);
 // Checks that the class of no operand has special methods of its own in the place of torch's, from
 // `first` on; ST_BREAK if one has.
 status overrides_check(world *w, PyObject *const *operands, int count, special first, int methods);
+// Checks that the question which redispatch_function answers does not lie behind this operation, of
+// which the trace asked nobody; ST_BREAK if it does.
+status overrides_asked(world *w);
 // Whether torch would ask the class of this stand-in; 1, 0, -1.
 int overrides_of_tensor(world *w, const standin *s);
 

@@ -42,6 +42,7 @@ typedef struct torch_facts {
     PyObject *compare[6];
     PyObject *set_grad;                            // torch._C._set_grad_enabled
     PyObject *increment, *decrement, *clear_cache; // of autocast: how deep, and its cache
+    PyObject *skips_one_hop; // whether nobody is asked of the next call that would ask; or None
     PyObject *module_call;                         // code of nn.Module._call_impl
     PyObject *state_guard;                         // class
     PyObject *copying;           // frozenset: functions that return their argument, to which later
@@ -664,6 +665,8 @@ status index_allows(world *w, const torch_trace *t);
 // At the end of the trace: ST_BREAK if the mode is not left.
 status index_end(world *w, const torch_trace *t);
 
+// Whether torch asks nobody of the next call of this thread that would ask.
+bool state_skips_hop(void);
 // --- torch's state (state.c) ---
 
 status state_guard_add(world *w, torch_trace *t);

@@ -85,12 +85,17 @@ static bool saves_with_hooks(void) {
     return hooks != Py_None;
 }
 
+// Within redispatch_function: nobody is asked of the next call that would ask.
+bool state_skips_hop(void) {
+    return facts.skips_one_hop != Py_None && ask(facts.skips_one_hop);
+}
+
 static bool state_check(PyObject *unused, void *data) {
     (void)unused;
     state_seen *s = data;
     return same_keys(s->keys) && device_is(s->device) && modes_now() == s->modes &&
            facts.inference() == s->inference && float_mode() == s->floats && !node_hooks() &&
-           ask(s->check) && !(s->whole && (dual_level() || saves_with_hooks()));
+           !state_skips_hop() && ask(s->check) && !(s->whole && (dual_level() || saves_with_hooks()));
 }
 
 static PyObject *state_text(const char *source, void *data) {
@@ -103,6 +108,7 @@ static PyObject *state_reason(const char *source, PyObject *o, void *data) {
     state_seen *s = data;
     const char *own = float_mode() != s->floats           ? "flush_denormal"
                       : node_hooks()                      ? "a node creation hook is on"
+                      : state_skips_hop()                   ? "redispatch_function"
                       : s->whole && dual_level()          ? "forward-mode differentiation"
                       : s->whole && saves_with_hooks()    ? "saved-tensor hooks"
                       : facts.inference() != s->inference ? "inference_mode"
@@ -137,6 +143,8 @@ static status check_modes(world *w, torch_trace *t) {
         return world_break_status(w, REASON_TORCH_STATE, "forward-mode differentiation is on");
     if (node_hooks())
         return world_break_status(w, REASON_TORCH_STATE, "a node creation hook is on");
+    if (state_skips_hop())
+        return world_break_status(w, REASON_TORCH_STATE, "a call of redispatch_function's");
     quiet q;
     quiet_begin(&q);
     PyObject *why = PyObject_CallNoArgs(glue_function("state_refusal"));

@@ -293,6 +293,7 @@ const tensor_ops torch_ops = {
     .outputs = outputs,
     .number = number_node,
     .prepare = prepare,
+    .is_taken = state_skips_hop,
 };
 
 // --- what Python sees ---

@@ -371,6 +371,8 @@ typedef struct tensor_ops {
     // Called before an attribute of an object is read whose class has __getattr__: an attribute that
     // the library makes at its first use is made now.
     status (*prepare)(PyObject *o, PyObject *name);
+    // Whether the thread's next call of the library has to be the program's own.
+    bool (*is_taken)(void);
 } tensor_ops;
 extern const tensor_ops *world_tensors; // NULL until torch is attached
 
