@@ -22,6 +22,7 @@ from stator import (
     _groups,
     _higher,
     _higher_flow,
+    _higher_wrap,
     _instead,
     _levels,
     _overrides,
@@ -154,6 +155,7 @@ def rows() -> list[tuple[Any, str, Row]]:
         *_groups.questions(),
         *_by_itself(_flex.ROWS),
         *_by_itself(_higher_flow.ROWS),
+        *_by_itself(_higher_wrap.ROWS),
     ):
         if function is not None:
             _, path, _ = table.get(id(function), (None, path, None))

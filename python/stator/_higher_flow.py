@@ -303,6 +303,44 @@ def _scan(*args: Any, **kwargs: Any) -> Any:
     return _leave(result)
 
 
+# -- associative_scan --
+
+
+def _associative_scan_op(combine_fn: Any, xs: Any, additional_inputs: Any) -> Any:
+    """What torch's `associative_scan` calls, which is interpreted itself."""
+    if _refused(combine_fn) or additional_inputs:
+        return _for_real(combine_fn)
+    _open(combine_fn, xs)
+    given = [_given(tensor, True) for tensor in (*xs, *xs)]
+    results = tree_flatten(_call_body(combine_fn, given))[0]
+    if not _are_tensors(results):
+        return _for_real(combine_fn)
+    _end_body(combine_fn, tuple(results))
+    _listed()
+    if not _are_alike(results, given[: len(xs)]):
+        return _for_real(combine_fn)
+    needs = _needs(*xs)
+    if _loses_gradients(results, needs) or (not _replayed() and _overlaps(*xs)):
+        return _for_real(combine_fn)
+    made = _results(
+        private.associative_scan_op, ("associative_scan_combine_fn",),
+        ((tuple(results), xs[0].shape[0]),), needs, "<body 0>", list(xs), ("<lifted 0>",),
+    )  # fmt: skip
+    return list(made)
+
+
+_torch_associative_scan = _own_copy(private.associative_scan)
+
+
+def _associative_scan(*args: Any, **kwargs: Any) -> Any:
+    """As `_scan`. A combination that is called on many slices at once has no body."""
+    try:
+        result = _torch_associative_scan(*args, **kwargs)
+    except Exception:
+        return _for_real(args)
+    return _leave(result)
+
+
 OWN_FILE = _cond.__code__.co_filename  # as _higher's
 
 # -- rows --
@@ -327,4 +365,6 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.map, ("higher", ("map", _map))),
     (private.scan, ("higher", ("scan", _scan))),
     (private.scan_op, ("higher", ("scan", _scan_op))),
+    (private.associative_scan, ("higher", ("associative_scan", _associative_scan))),
+    (private.associative_scan_op, ("higher", ("associative_scan", _associative_scan_op))),
 )

@@ -167,14 +167,6 @@ _REFUSED: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 
-# These ask is_compiling() whether their bodies are about to become part of a graph, which they are
-# not: asked by a trace that then breaks in them, they go a way that is meant for no plain run.
-_HIGHER_ORDER = {
-    "torch._higher_order_ops.associative_scan": "associative_scan",
-    "torch._higher_order_ops.strict_mode": "strict_mode",
-}
-_REFUSED |= {home: ((name, "HIGHER_ORDER", ""),) for home, name in _HIGHER_ORDER.items()}
-
 _known: set[str] = set()
 
 

@@ -397,10 +397,11 @@ PyObject *higher_close(world *w, const call *c) {
     torch_trace *t = w->torch;
     applied *r = higher_now(t);
     graph *body = w->scope;
-    if (check_body(w, t, r) != ST_OK ||
-        keep_body(t, r, body, outputs_of(w, body, c->args[0])) != ST_OK)
+    if (check_body(w, t, r) != ST_OK)
         return NULL;
-    move_back(t, r, body);
+    move_back(t, r, body); // what the body wrote to is no result of its own
+    if (keep_body(t, r, body, outputs_of(w, body, c->args[0])) != ST_OK)
+        return NULL;
     world_leave_body(w);
     r->open = false;
     return Py_NewRef(Py_None);

@@ -372,10 +372,30 @@ static PyObject *switched_to(PyObject *o) {
     return PyTuple_GET_ITEM(n->args, 0);
 }
 
+static bool calls(PyObject *o, const char *glue) {
+    node *n = (node *)o;
+    return n->op == NODE_CALL_FUNCTION && n->target == glue_function(glue);
+}
+
+// Autocast around an operator with a body lies around that body alone.
+static status tidy_autocast(PyObject *nodes) {
+    for (Py_ssize_t i = 0; i + 1 < PyList_GET_SIZE(nodes);) {
+        PyObject *enter = PyList_GET_ITEM(nodes, i), *leave = PyList_GET_ITEM(nodes, i + 1);
+        bool empty = calls(enter, "enter_autocast") && calls(leave, "exit_autocast") &&
+                     PyTuple_GET_ITEM(((node *)leave)->args, 0) == enter;
+        if (empty && PyList_SetSlice(nodes, i, i + 2, NULL) < 0)
+            return ST_ERROR;
+        i += !empty;
+    }
+    return ST_OK;
+}
+
 // As Dynamo's cleanup_graph: a switch away and, next to it, the switch back. (Inference mode is
 // such a switch, too: then all stay.)
 status state_tidy(world *w, torch_trace *t) {
     PyObject *nodes = w->graph->nodes;
+    if (t->before)
+        TRY(tidy_autocast(nodes));
     PyObject *grad = t->before && !t->inference ? PyTuple_GET_ITEM(t->before, 0) : NULL;
     for (Py_ssize_t i = 0; grad && i + 1 < PyList_GET_SIZE(nodes);) {
         PyObject *to = switched_to(PyList_GET_ITEM(nodes, i));
