@@ -82,9 +82,7 @@ def _pure_body(function: Any, args: Any) -> Any:
 
 def _strict_mode(callable: Any, operands: Any) -> Any:
     result = _pure_body(callable, operands)
-    return _call(
-        result, private.strict_mode_op, ("strict_mode_body",), "<body 0>", ("<lifted 0>",)
-    )
+    return _call(result, private.strict_mode_op, ("strict_mode_body",), "<body 0>", ("<lifted 0>",))
 
 
 def _hints_wrapper(body_fn: Any, args: Any, kwargs: Any, hints: Any) -> Any:

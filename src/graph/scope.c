@@ -38,6 +38,8 @@ static node *add_placeholder(graph *g, node *n) {
     if (!made)
         return NULL;
     made->meta = n->meta;
+    made->is_number = n->is_number;
+    made->value = n->value;
     int failed = PyDict_SetItem(g->lifted, (PyObject *)n, (PyObject *)made);
     Py_DECREF(made); // the graph's
     return failed < 0 ? NULL : made;

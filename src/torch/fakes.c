@@ -181,7 +181,7 @@ PyObject *fake_of(world *w, node *n) {
     numbers_excuse(w);
     if (n->example != Py_None)
         return n->example;
-    bool input = n->op == NODE_PLACEHOLDER;
+    bool input = n->op == NODE_PLACEHOLDER && n->scope == 0;
     if (!input && n->meta.dims < 0)
         return Py_None; // an operation that gives nothing
     PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(t, NULL, &n->meta);
@@ -325,9 +325,11 @@ status fakes_settle(world *w) {
     if (sizes_has_unbacked(w->graph->sizes) && !t->checking)
         return world_break_status(w, REASON_UNBACKED,
                                   "an operation behind it is not known for all its values");
-    if (t->switched) {
+    if (t->switched || t->bodied) {
         w->stop.wants_history = true;
-        return world_break_status(w, REASON_TORCH_STATE, "it was changed");
+        return world_break_status(w, t->switched ? REASON_TORCH_STATE : REASON_HIGHER_ORDER,
+                                  t->switched ? "it was changed"
+                                              : "of which fakes have no history");
     }
     t->late = false;
     quiet q;
@@ -376,13 +378,13 @@ status fakes_complete(world *w) {
     if (!t->late)
         return ST_OK;
     bool unbacked = sizes_has_unbacked(w->graph->sizes); // torch's fakes cannot run its operations
-    if (facts.check_rules && !unbacked && !t->switched) {
+    if (facts.check_rules && !unbacked && !t->switched && !t->bodied) {
         t->checking = true;
         return fakes_settle(w);
     }
     if (w->terms.replayed || given_is_open(w->graph))
         return ST_OK; // fakes of symbolic sizes are made when the graph is handed over
-    if (t->wrote)
+    if (t->wrote || t->bodied)
         return fakes_settle(w);
     quiet q;
     quiet_begin(&q);

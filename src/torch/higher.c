@@ -11,7 +11,7 @@
 #include "src/torch/higher.h"
 #include "src/torch/overrides.h"
 
-enum { CHECK_EFFECTS = 1, INDEXES = 2 };
+enum { CHECK_EFFECTS = 1, INDEXES = 2, OPEN_SIZES = 4 };
 
 typedef struct higher {
     const char *name;
@@ -83,6 +83,14 @@ static status enter_call(world *w, torch_trace *t, const higher *row) {
     return ST_OK;
 }
 
+// Where sizes may be left open, fakes without history do for operators that ask little of them.
+static bool stays_late(const world *w, torch_trace *t, const higher *row) {
+    bool open = w->numbers.sizes || w->terms.symbolic || w->terms.symbolic_all;
+    bool late = t->late && open && (row->checks & OPEN_SIZES) && !t->looks.count;
+    t->bodied = t->bodied || late;
+    return late;
+}
+
 PyObject *higher_begin(world *w, const call *c) {
     torch_trace *t = trace_of(w);
     const higher *row = operator_by_name(PyTuple_GET_ITEM(c->rule->extra, 0));
@@ -93,7 +101,7 @@ PyObject *higher_begin(world *w, const call *c) {
     if ((row->checks & INDEXES) && index_begin(w, t) != ST_OK)
         return NULL;
     // What is lifted into a body has a fake, and the program may ask about shared memory.
-    if (fakes_settle(w) != ST_OK || enter_call(w, t, row) != ST_OK)
+    if ((!stays_late(w, t, row) && fakes_settle(w) != ST_OK) || enter_call(w, t, row) != ST_OK)
         return NULL;
     return call_other(w, PyTuple_GET_ITEM(c->rule->extra, 1), c);
 }
@@ -196,6 +204,8 @@ PyObject *higher_others(world *w, const call *c) {
     PyObject *n;
     Py_ssize_t at = 0;
     int found = 0;
+    if (fakes_settle(w) != ST_OK)
+        return NULL;
     quiet q;
     quiet_begin(&q);
     while (found == 0 && PyDict_Next(body->lifted, &at, &n, NULL))
@@ -397,7 +407,8 @@ PyObject *higher_close(world *w, const call *c) {
     torch_trace *t = w->torch;
     applied *r = higher_now(t);
     graph *body = w->scope;
-    if (check_body(w, t, r) != ST_OK)
+    if (check_body(w, t, r) != ST_OK ||
+        ((body->effects & EFFECT_WRITES) && fakes_settle(w) != ST_OK))
         return NULL;
     move_back(t, r, body); // what the body wrote to is no result of its own
     if (keep_body(t, r, body, outputs_of(w, body, c->args[0])) != ST_OK)
@@ -613,6 +624,7 @@ static status point_to(world *w, torch_trace *t, node *whole, PyObject *outputs)
             Py_XDECREF(n);
             return ST_ERROR;
         }
+        n->meta = s->node->meta;
         Py_SETREF(s->node, n);
         Py_CLEAR(s->earlier);
     }

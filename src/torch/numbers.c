@@ -124,7 +124,9 @@ static node *node_of_number(world *w, torch_trace *t, number n) {
     uint64_t *known = map_get(&t->numbers, map_key(n.e));
     if (known)
         return (node *)(uintptr_t)*known;
+    t->outer_numbers++; // a computed number is one of the outermost graph, and so is what it is of
     node *made = new_operation(w, n);
+    t->outer_numbers--;
     if (!made)
         return NULL;
     made->is_number = true;
@@ -134,14 +136,21 @@ static node *node_of_number(world *w, torch_trace *t, number n) {
     return kept ? made : NULL;
 }
 
+// A body takes numbers from the graph around it, all but those that only the graph knows: their
+// nodes may lie in a body that has ended.
+static bool lifts_number(const torch_trace *t, number n) {
+    return t->late && !number_is_unbacked(n);
+}
+
 PyObject *number_argument(world *w, number n) {
     torch_trace *t = trace_of(w);
     if (!t)
         return NULL;
     if (n.e)
         n = number_current(w->graph->sizes, n);
-    // A body takes only tensors from the graph around it: numbers in a body are settled.
-    node *made = n.e && w->scope == w->graph ? node_of_number(w, t, n) : NULL;
+    node *made =
+        n.e && (w->scope == w->graph || lifts_number(t, n)) ? node_of_number(w, t, n) : NULL;
+    made = made && w->scope != w->graph && !t->outer_numbers ? graph_lift(w->scope, made) : made;
     if (made)
         return Py_NewRef(made);
     if (PyErr_Occurred() || w->stop.broken)

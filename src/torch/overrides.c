@@ -578,8 +578,8 @@ PyObject *overrides_skip(world *w, const call *c) {
     if (!kwargs)
         return NULL;
     o->skip = true;
-    PyObject *result = call_star(w, c->args[0], c->args[2], kwargs == Py_None ? NULL : kwargs,
-                                 RUN_NATIVE);
+    PyObject *result =
+        call_star(w, c->args[0], c->args[2], kwargs == Py_None ? NULL : kwargs, RUN_NATIVE);
     if (result && o->skip) {
         Py_CLEAR(result);
         world_break(w, REASON_TENSOR_OPERATION, "redispatch_function of one that asks nobody");

@@ -1016,7 +1016,8 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     PyObject *result = NULL;
     quiet q;
     quiet_begin(&q);
-    bool fine = t && overrides_asked(w) == ST_OK && (is_late_still(t) || fakes_settle(w) == ST_OK) &&
+    bool fine = t && overrides_asked(w) == ST_OK &&
+                (is_late_still(t) || fakes_settle(w) == ST_OK) &&
                 operands_of(w, a, &c.given) == ST_OK && composites_enter(w, &c.given) == ST_OK;
     if (t)
         t->pending &= EFFECT_UNKNOWN; // the caller's word

@@ -42,9 +42,9 @@ typedef struct torch_facts {
     PyObject *compare[6];
     PyObject *set_grad;                            // torch._C._set_grad_enabled
     PyObject *increment, *decrement, *clear_cache; // of autocast: how deep, and its cache
-    PyObject *skips_one_hop; // whether nobody is asked of the next call that would ask; or None
-    PyObject *module_call;                         // code of nn.Module._call_impl
-    PyObject *state_guard;                         // class
+    PyObject *skips_one_hop;     // whether nobody is asked of the next call that would ask; or None
+    PyObject *module_call;       // code of nn.Module._call_impl
+    PyObject *state_guard;       // class
     PyObject *copying;           // frozenset: functions that return their argument, to which later
                                  // uses refer (some return a copy when AOTAutograd traces them)
     PyObject *get_default_dtype; // of torch
@@ -228,6 +228,8 @@ typedef struct torch_trace {
     bool late;                   // fakes are made only where they are needed, see fakes.c
     VEC(late_call) calls;        // operations so far, while `late`
     bool switched;               // torch's state has changed since, other than grad mode
+    int outer_numbers;           // nodes of numbers are being made, all in the outermost graph
+    bool bodied;                 // a body was recorded while `late`: what is in it has no fakes
     bool left_inference;         // the program was in inference mode, and is not any more
     map owners;                  // node → standin
     map standins;                // fake → standin

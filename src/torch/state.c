@@ -95,7 +95,8 @@ static bool state_check(PyObject *unused, void *data) {
     state_seen *s = data;
     return same_keys(s->keys) && device_is(s->device) && modes_now() == s->modes &&
            facts.inference() == s->inference && float_mode() == s->floats && !node_hooks() &&
-           !state_skips_hop() && ask(s->check) && !(s->whole && (dual_level() || saves_with_hooks()));
+           !state_skips_hop() && ask(s->check) &&
+           !(s->whole && (dual_level() || saves_with_hooks()));
 }
 
 static PyObject *state_text(const char *source, void *data) {
@@ -108,7 +109,7 @@ static PyObject *state_reason(const char *source, PyObject *o, void *data) {
     state_seen *s = data;
     const char *own = float_mode() != s->floats           ? "flush_denormal"
                       : node_hooks()                      ? "a node creation hook is on"
-                      : state_skips_hop()                   ? "redispatch_function"
+                      : state_skips_hop()                 ? "redispatch_function"
                       : s->whole && dual_level()          ? "forward-mode differentiation"
                       : s->whole && saves_with_hooks()    ? "saved-tensor hooks"
                       : facts.inference() != s->inference ? "inference_mode"

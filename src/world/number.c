@@ -51,7 +51,8 @@ unsigned world_named(const world *w, const source *s, PyObject *values) {
 sizes *world_sizes(world *w) {
     if (!w->numbers.sizes) {
         w->numbers.sizes = sizes_new();
-        w->graph->sizes = w->scope->sizes = w->numbers.sizes;
+        for (graph *g = w->scope; g; g = g->outer)
+            g->sizes = w->numbers.sizes;
     }
     return w->numbers.sizes;
 }
