@@ -197,7 +197,8 @@ class _Builder:
         codes = [e.code for e in self._entries[:1]] + [d.code for d in self._drops[:1]]
         for file in (code.co_filename for code in codes if code is not None):
             folder, name = os.path.split(file)
-            whole = name and folder and "torch" not in folder.split(os.sep)
+            ours = file.startswith(_words.HERE)  # the demo's; the rest of Stator is no user's
+            whole = name and folder and "torch" not in folder.split(os.sep) and not ours
             if _words.is_library(file):
                 self._homes.add(folder + os.sep if whole else file)
 
