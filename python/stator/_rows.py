@@ -55,7 +55,8 @@ METHODS: Rows = (
     ("hook", "leaf", "register_post_accumulate_grad_hook"),
     ("hook", False, "retain_grad"),
     ("detach", "{}", "detach_"),
-    ("value", ("NUMPY", "Tensor.{}"), "numpy __array__"),
+    ("to_array", ("NUMPY", "Tensor.{}"), "numpy"),
+    ("value", ("NUMPY", "Tensor.{}"), "__array__"),
     ("value", _VALUE, """
         data_ptr __array_wrap__ __dlpack__ __contains__ __dlpack_device__ __format__ __repr__
         __hash__ __dir__ const_data_ptr _use_count is_set_to _is_view is_shared is_pinned
@@ -112,8 +113,7 @@ UNLIKE_FAKES = """
 # it does.
 FUNCTIONS: Rows = (
     ("operation", None, """
-        torch.as_tensor torch.asarray torch.dsmm torch.hsmm torch.saddmm torch.spmm
-        torch.tensor
+        torch.dsmm torch.hsmm torch.saddmm torch.spmm
      """),  # without an operator of their name
     ("operation", None, """
         torch._choose_qparams_per_tensor torch._debug_has_internal_overlap
@@ -182,7 +182,9 @@ FUNCTIONS: Rows = (
     ("derived", ("BACKWARD", "{}"), "torch.autograd.grad"),
     ("refused", ("BACKWARD", "{}"), "torch.autograd.backward"),
     ("refused", ("SAVE", "{}"), "torch.save torch.load"),
-    ("refused", ("NUMPY", "{}"), "torch.from_numpy"),
+    ("of_array", ("NUMPY", "{}"), "torch.from_numpy"),
+    ("of_array", None, "torch.as_tensor torch.asarray"),
+    ("of_array", True, "torch.tensor"),
     ("refused", "{}", """
         torch.Tensor torch._C.TensorBase torch.frombuffer torch.from_dlpack
         torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence

@@ -129,6 +129,13 @@ def _device_words() -> list[tuple[torch.device, str]]:
 # -- what is attached --
 
 
+def _arrays_table() -> dict[str, Any]:
+    """Asked once the program has met an array: nothing here imports numpy before."""
+    from stator import _arrays
+
+    return _arrays.table()
+
+
 def _glue() -> dict[str, Any]:
     """What the engine calls or compares with, by name."""
     functions = (
@@ -149,6 +156,7 @@ def _glue() -> dict[str, Any]:
     return {
         **{function.__name__: function for function in functions},
         "Settle": _fakes.Settle,
+        "arrays": _arrays_table,
         "len": len,
         "handle_torch_function": private.handle_function,
         "own_files": tuple(m.OWN_FILE for m in (_higher, _higher_flow, _higher_wrap, _flex)),

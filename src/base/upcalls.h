@@ -29,6 +29,9 @@ extern PyObject *(*source_read_tensor)(PyObject *tensor, PyObject *name);
 // false if the object is no tensor that can be read so. Without it SIZE and STRIDE are not there.
 extern bool (*source_read_sizes)(PyObject *tensor, int64_t *dims, const int64_t **sizes,
                                  const int64_t **strides);
+// The same: a tensor over the memory of an array of numpy's, for ARRAY sources. New reference, or NULL
+// without an exception.
+extern PyObject *(*source_read_array)(PyObject *array);
 // The C function that gives the item of torch's stack of modes at a place; borrowed, or NULL.
 extern PyObject *source_stack;
 

@@ -10,6 +10,8 @@
 
 #include "src/guard/value.h"
 
+#include "src/world/number.h"
+
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 #include "src/call/native.h"
@@ -81,6 +83,43 @@ static bool is_number_type(PyObject *o) {
     return PyType_Check(o) && (o == (PyObject *)&PyLong_Type || o == (PyObject *)&PyFloat_Type ||
                                o == (PyObject *)&PyBool_Type || o == (PyObject *)&PyComplex_Type ||
                                value_bits_of((PyTypeObject *)o) || o == (PyObject *)known.array);
+}
+
+PyTypeObject *numpy_array_type(void) {
+    return known.met ? known.array : NULL;
+}
+
+bool numpy_is_dtype(PyObject *o) {
+    return is_dtype(o) || (known.met && is_number_type(o) && o != (PyObject *)known.array);
+}
+
+// Whether a value is an array of the graph's, or holds one: 1, 0, -1.
+static int has_traced(world *w, PyObject *o, int depth);
+
+static int any_traced(world *w, PyObject *const *items, Py_ssize_t count, int depth) {
+    int found = 0;
+    for (Py_ssize_t i = 0; found == 0 && i < count; i++)
+        found = has_traced(w, items[i], depth);
+    return found;
+}
+
+static int has_traced(world *w, PyObject *o, int depth) {
+    number n;
+    int open = is_lazy(o) ? door_number(w, o, &n) : 0;
+    if (open != 0)
+        return open < 0 ? -1 : 0;
+    if (!(o = door_open(w, o)))
+        return -1;
+    if (world_tensors->is_array_standin(o))
+        return 1;
+    bool holds = (PyTuple_CheckExact(o) || PyList_CheckExact(o)) && depth > 0;
+    return holds ? any_traced(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), depth - 1)
+                 : 0;
+}
+
+static int is_traced(world *w, const call *c) {
+    enum { DEPTH = 10 };
+    return world_tensors ? any_traced(w, c->args, (Py_ssize_t)call_count(c), DEPTH) : 0;
 }
 
 static PyObject *argument(world *w, PyObject *o, int depth);
@@ -190,6 +229,9 @@ static PyObject *call_careful(world *w, const call *c, PyObject *const *items) {
 }
 
 static PyObject *handle_function(world *w, const call *c) {
+    int traced = is_traced(w, c);
+    if (traced)
+        return traced < 0 ? NULL : world_tensors->call_array(w, c);
     if (has_out(c))
         return world_break(w, REASON_ARRAY, "%s with out=", c->rule->path);
     size_t count = call_count(c);
@@ -199,8 +241,19 @@ static PyObject *handle_function(world *w, const call *c) {
     return result;
 }
 
+// Has an answer for arrays of the graph's alone.
+static PyObject *handle_traced(world *w, const call *c) {
+    int traced = is_traced(w, c);
+    if (traced)
+        return traced < 0 ? NULL : world_tensors->call_array(w, c);
+    return world_break(w, REASON_ARRAY, "%s", c->rule->path);
+}
+
 // A ufunc takes its outputs by position, too, behind its inputs (nin).
 static PyObject *handle_ufunc(world *w, const call *c) {
+    int traced = is_traced(w, c);
+    if (traced)
+        return traced < 0 ? NULL : world_tensors->call_array(w, c);
     PyObject *inputs = PyObject_GetAttrString(c->callable, "nin");
     size_t most = inputs ? PyLong_AsSize_t(inputs) : 0;
     Py_XDECREF(inputs);
@@ -419,6 +472,16 @@ static status add_numbers(PyObject *module) {
     return ST_OK;
 }
 
+// The module itself, or a type or a module in it, which numpy imports at its first use. New reference,
+// or NULL.
+static PyObject *owner_of(PyObject *module, const char *name) {
+    if (!name || !*name)
+        return Py_NewRef(module);
+    PyObject *owner = PyObject_GetAttrString(module, name);
+    PyErr_Clear();
+    return owner;
+}
+
 static status add_callables(PyObject *module) {
     static const struct {
         const char *type, *prefix, *names;
@@ -426,14 +489,16 @@ static status add_callables(PyObject *module) {
     } lines[] = {
 #define UFUNCS(names) {NULL, "", names, handle_ufunc},
 #define FUNCTIONS(names) {NULL, "", names, handle_function},
+#define TRACED(owner, names) {#owner, "", names, handle_traced},
 #define METHODS(type, names) {#type, #type ".", names, handle_function},
 #define FIELDS(type, names) {#type, #type ".", names, handle_field},
 #include "src/call/numpy.def"
     };
     for (size_t i = 0; i < Py_ARRAY_LENGTH(lines); i++) {
-        PyObject *owner = lines[i].type ? member(module, lines[i].type) : module;
+        PyObject *owner = owner_of(module, lines[i].type);
         if (owner)
             TRY(add_rows(owner, lines[i].prefix, lines[i].names, lines[i].handler));
+        Py_XDECREF(owner);
     }
     return ST_OK;
 }

@@ -9,6 +9,11 @@
 // that is known. Nothing here imports numpy.
 status numpy_meet(void);
 
+// The class of arrays; NULL while no numpy is known.
+PyTypeObject *numpy_array_type(void);
+// Whether an opened value is a dtype, or a class that stands for one (np.float32, float).
+bool numpy_is_dtype(PyObject *o);
+
 // Whether an opened value is a number or an array of numpy's.
 bool numpy_is_operand(PyObject *o);
 // The same, or one of its dtypes: what numpy_compare takes.

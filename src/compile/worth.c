@@ -81,7 +81,7 @@ static bool value_holds(PyObject *dict, int depth, int *left) {
 static bool holds_tensor(PyObject *o, int depth, int *left) {
     if (!o || --*left < 0)
         return false;
-    if (world_tensors->is_tensor(o) || world_tensors->is_model(o))
+    if (world_tensors->is_tensor(o) || world_tensors->is_model(o) || world_tensors->is_array(o))
         return true;
     if (depth == 0)
         return false;

@@ -273,6 +273,15 @@ static PyObject *stack_item(PyObject *getter, Py_ssize_t index, PyObject **kept)
     return result;
 }
 
+static PyObject *array_tensor(PyObject *array, PyObject **kept) {
+    bool collecting = raw_gc_off();
+    PyObject *tensor = source_read_array ? source_read_array(array) : NULL;
+    PyObject *result = tensor ? keep(tensor, kept) : NULL;
+    PyErr_Clear();
+    raw_gc_restore(collecting);
+    return result;
+}
+
 PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
                            PyObject **kept, memo *m) {
     if (kind == SOURCE_FIXED)
@@ -323,6 +332,8 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
     case SOURCE_FIELD:
     case SOURCE_TENSOR_GRAD:
         return read_making(kind, parent, key, kept);
+    case SOURCE_ARRAY:
+        return array_tensor(parent, kept);
     case SOURCE_STACK:
         return stack_item(parent, index, kept);
     case SOURCE_SIZE:

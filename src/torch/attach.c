@@ -209,7 +209,9 @@ static int attach_all(PyObject *settings) {
     if (!fields || table_add_fields(fields) < 0)
         return -1;
     attach_rules(settings);
-    return standin_setup() < 0 || table_fill(rows) < 0 ? -1 : check_behaviour(settings);
+    return standin_setup() < 0 || arrays_setup() < 0 || table_fill(rows) < 0
+               ? -1
+               : check_behaviour(settings);
 }
 
 // torch_attach(settings): once; torch stays attached.
@@ -226,10 +228,12 @@ PyObject *attach(PyObject *module, PyObject *settings) {
     world_own_files = Py_XNewRef(PyDict_GetItemString(facts.glue, "own_files"));
     source_read_tensor = input_attribute;
     source_read_sizes = input_sizes;
+    source_read_array = arrays_tensor;
     source_stack = glue_function("mode_at");
     raw_key_type(facts.device);
     special_add_slots(types_slots);
     world_tensors = &torch_ops;
     standin_add_kind(&tensor_kind);
+    standin_add_kind(&array_kind);
     Py_RETURN_NONE;
 }

@@ -657,6 +657,8 @@ static PyObject *head_of(world *w, const source *root, const source *below) {
 }
 
 PyObject *input_name(world *w, const source *s) {
+    if (s->kind == SOURCE_ARRAY) // the array is the program's, not the tensor
+        s = s->parent;
     PyObject *text = source_text(s);
     const source *root = s, *below = NULL;
     for (; text && root->parent && root->parent != w->in.function; root = root->parent)

@@ -86,6 +86,7 @@ typedef struct torch_facts {
 extern torch_facts facts;
 extern const tensor_ops torch_ops;
 extern const standin_kind tensor_kind;
+extern const standin_kind array_kind;
 
 // --- torch's C types (types.c) ---
 
@@ -598,6 +599,16 @@ status body_enters_class(world *w, PyTypeObject *class);
 // The trace has not read or written what such code writes; else the trace is done again, and breaks
 // before it.
 status bodies_end(world *w);
+
+// --- arrays of numpy's (arrays.c) ---
+
+int arrays_setup(void);
+bool is_array_standin(PyObject *o);
+bool arrays_are(PyObject *o); // an array that is no stand-in
+PyObject *arrays_open(world *w, source *s, PyObject *array);
+PyObject *arrays_call(world *w, const call *c);
+// A tensor over the memory of an array; new reference, or NULL without an exception.
+PyObject *arrays_tensor(PyObject *array);
 
 // --- tensors whose class has __torch_dispatch__ (composite.c) ---
 

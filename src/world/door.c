@@ -429,6 +429,18 @@ static PyObject *open_object(world *w, source *s, PyObject *o, bool pinned) {
     return open_by_identity(w, s, o, pinned);
 }
 
+// No graph can hold some arrays (of texts, of objects, with steps back): any use of one breaks.
+static PyObject *open_array(world *w, source *s, PyObject *o, bool pinned) {
+    PyObject *inside = world_tensors->open_array(w, s, o);
+    if (!inside && (PyErr_Occurred() || w->stop.broken))
+        return NULL;
+    if (!inside)
+        return open_object(w, s, o, pinned);
+    record *r = record_new(w, RECORD_TENSOR, s, o, inside);
+    Py_DECREF(inside);
+    return inside_of(r);
+}
+
 static PyObject *open_callable(world *w, source *s, PyObject *o, bool pinned, bool *other) {
     PyTypeObject *t = Py_TYPE(o);
     if (t == &PyFunction_Type)
@@ -455,6 +467,8 @@ static PyObject *open_fresh(world *w, source *s, PyObject *o, bool pinned) {
         return open_value(w, s, o) == ST_OK ? o : NULL;
     if (world_tensors && world_tensors->is_tensor(o))
         return open_tensor(w, s, o);
+    if (world_tensors && world_tensors->is_array(o))
+        return open_array(w, s, o, pinned);
     PyObject *callable = open_callable(w, s, o, pinned, &other);
     if (!other)
         return callable;

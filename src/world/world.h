@@ -356,6 +356,13 @@ typedef struct tensor_ops {
     bool (*is_model)(PyObject *o);  // a torch.nn.Module, or a class of them
     // Guards a tensor and makes its stand-in; new reference.
     PyObject *(*open)(world *w, source *s, PyObject *tensor);
+    // Whether an object is an array of numpy's; and the same as `open` for one. NULL without an
+    // exception or a break: no graph can hold this array.
+    bool (*is_array)(PyObject *o);
+    PyObject *(*open_array)(world *w, source *s, PyObject *array);
+    // A function of numpy's is called with a stand-in for an array among its arguments.
+    bool (*is_array_standin)(PyObject *o);
+    PyObject *(*call_array)(world *w, const struct call *c);
     void (*sever)(world *w); // the trace ends
     // Called at the end of the trace, before the plan is made: puts torch's state back, and sets
     // `switches` if the program would have left the state changed.

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
-from tests.spec.helpers import Recorder, both, missing
+from tests.spec.helpers import Recorder, both
 
 
 def array():
@@ -49,7 +49,7 @@ def test_N1_results_are_numpys(name):
     compare(PROGRAMS[name])
 
 
-@missing("Arrays are not traced: each use of numpy breaks.")
+@both
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_N1_arrays_are_traced_as_tensors(name):
     assert len(compare(PROGRAMS[name], fullgraph=True).graphs) == 1
@@ -89,7 +89,7 @@ def test_N2_results_are_numpys(name):
     compare(MORE[name])
 
 
-@missing("Methods, attributes and operators of arrays break.")
+@both
 @pytest.mark.parametrize("name", MORE)
 def test_N2_methods_attributes_and_operators_are_traced(name):
     assert len(compare(MORE[name], fullgraph=True).graphs) == 1

@@ -309,6 +309,7 @@ CASES = {
     "TENSOR_GRAD": [(Plain, None, 0, GONE, [])],
     "SIZE": [(Plain, None, 0, GONE, [])],  # of tensors: tests/numbers
     "STACK": [(Plain, None, 0, GONE, [])],  # of torch's modes: tests/tensor
+    "ARRAY": [(Plain, None, 0, GONE, [])],  # of NumPy: tests/tensor
     "GRAPH": [(Plain, None, 0, GONE, [])],  # in no register, ever
     "STRIDE": [(Plain, None, 0, GONE, [])],
     "SLICE_FIELD": [
