@@ -1,4 +1,4 @@
-"""NumPy's functions as functions of tensors: what a graph calls where the program called NumPy.
+"""NumPy's functions as functions of tensors.
 
 A graph holds an array as a tensor over the same memory. The dtype of a result is always asked of
 NumPy itself (`resolve_dtypes`, `result_type`). A function that cannot give NumPy's answer raises:
@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from stator._rows import words
-
 _NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64",
           "complex64", "complex128")  # fmt: skip
-_TO_NUMPY = {getattr(torch, name): np.dtype(name) for name in _NAMES}
-_TO_TORCH = {dtype: own for own, dtype in _TO_NUMPY.items()}
+TO_NUMPY = {getattr(torch, name): np.dtype(name) for name in _NAMES}
+TO_TORCH = {dtype: own for own, dtype in TO_NUMPY.items()}
 
 Tensor = torch.Tensor
 Function = Callable[..., Tensor]
@@ -43,14 +41,14 @@ def _own(dtype: Any) -> torch.dtype:
     """The torch dtype of whatever a program gives NumPy for a dtype."""
     if isinstance(dtype, torch.dtype):
         return dtype
-    found: torch.dtype | None = _TO_TORCH.get(np.dtype(dtype))
+    found: torch.dtype | None = TO_TORCH.get(np.dtype(dtype))
     if found is None:
         raise Unlike
     return found
 
 
 def _numpys(dtype: Any) -> np.dtype[Any]:
-    return _TO_NUMPY[dtype] if isinstance(dtype, torch.dtype) else np.dtype(dtype)
+    return TO_NUMPY[dtype] if isinstance(dtype, torch.dtype) else np.dtype(dtype)
 
 
 def _is_number(x: object) -> bool:
@@ -60,7 +58,7 @@ def _is_number(x: object) -> bool:
 def _kind(x: Any) -> Any:
     """What decides a dtype: that of a tensor, or the class of a Python number."""
     if isinstance(x, Tensor):
-        return _TO_NUMPY[x.dtype]
+        return TO_NUMPY[x.dtype]
     if isinstance(x, bool):
         return np.dtype(bool)
     if isinstance(x, (int, torch.SymInt)):
@@ -167,7 +165,7 @@ def _floats(function: Function) -> Function:
     return run
 
 
-_ELEMENTWISE: dict[str, Function] = {
+ELEMENTWISE: dict[str, Function] = {
     "add": torch.add, "subtract": torch.sub, "multiply": torch.mul, "divide": torch.true_divide,
     "negative": torch.neg, "positive": torch.clone, "absolute": torch.abs, "fabs": torch.abs,
     "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "arcsin": torch.asin,
@@ -228,31 +226,24 @@ def _run_ufunc(name: str, ufunc: np.ufunc, function: Function, args: tuple[Any, 
     return _fresh(result.to(loops[-1]), *args)
 
 
-def _named(function: Function, name: str) -> Function:
-    function.__name__ = function.__qualname__ = f"wrapped_{name}"
-    function.__module__ = __name__
-    globals()[function.__name__] = function  # where a printed graph looks for it
-    return function
-
-
-def _make_ufunc(name: str, ufunc: np.ufunc, function: Function) -> Function:
+def make_ufunc(name: str, ufunc: np.ufunc, function: Function) -> Function:
     def wrapped(*args: Any) -> Tensor:
         refuse_if(len(args) != ufunc.nin)
         return _run_ufunc(name, ufunc, function, args)
 
-    return _named(wrapped, name)
+    return wrapped
 
 
-def _make_in_place(name: str, function: Function) -> Function:
+def in_place(function: Function) -> Function:
     """`a += b`: the result must have the shape of `a`, and a dtype of its kind."""
 
     def wrapped(a: Tensor, b: Any) -> Tensor:
         result = function(a, b)
         refuse_if(result.shape != a.shape)
-        refuse_if(not np.can_cast(_TO_NUMPY[result.dtype], _TO_NUMPY[a.dtype], "same_kind"))
+        refuse_if(not np.can_cast(TO_NUMPY[result.dtype], TO_NUMPY[a.dtype], "same_kind"))
         return a.copy_(result)
 
-    return _named(wrapped, f"i{name}_")
+    return wrapped
 
 
 # --- axes ---
@@ -297,14 +288,14 @@ def _float_dtype(a: Tensor, dtype: Any) -> torch.dtype:
     return a.dtype if inexact else torch.float64
 
 
-def _sum(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None,
+def sum_of(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None,
          keepdims: bool = False) -> Tensor:  # fmt: skip
     refuse_if(out is not None)
     a, axes = _fresh(_convert(a, _sum_dtype(a, dtype)), a), _reduced(a, axis)
     return a.sum(axes, keepdim=keepdims) if axes else a
 
 
-def _prod(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None,
+def prod(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None,
           keepdims: bool = False) -> Tensor:  # fmt: skip
     refuse_if(out is not None)
     a, axes = _fresh(_convert(a, _sum_dtype(a, dtype)), a), _reduced(a, axis)
@@ -313,7 +304,7 @@ def _prod(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None,
     return a
 
 
-def _mean(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None,
+def mean(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None,
           keepdims: bool = False) -> Tensor:  # fmt: skip
     refuse_if(out is not None)
     own = _float_dtype(a, dtype)
@@ -332,12 +323,12 @@ def _spread(function: Function, a: Tensor, axis: Any, dtype: Any, out: None, ddo
     return function(a.to(own), axes, correction=ddof, keepdim=keepdims)
 
 
-def _var(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
+def var(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
          keepdims: bool = False) -> Tensor:  # fmt: skip
     return _spread(torch.var, a, axis, dtype, out, ddof, keepdims)
 
 
-def _std(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
+def std(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
          keepdims: bool = False) -> Tensor:  # fmt: skip
     return _spread(torch.std, a, axis, dtype, out, ddof, keepdims)
 
@@ -348,17 +339,17 @@ def _most(function: Function, a: Tensor, axis: Any, out: None, keepdims: bool) -
     return function(a, axes, keepdim=keepdims) if axes else a.clone()
 
 
-def _max(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def max_of(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
     return _most(torch.amax, a, axis, out, keepdims)
 
 
-def _min(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def min_of(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
     return _most(torch.amin, a, axis, out, keepdims)
 
 
-def _ptp(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def ptp(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
     refuse_if(a.dtype is torch.bool)
-    return _max(a, axis, out, keepdims) - _min(a, axis, out, keepdims)
+    return max_of(a, axis, out, keepdims) - min_of(a, axis, out, keepdims)
 
 
 def _place(function: Function, a: Tensor, axis: Any, out: None, keepdims: bool) -> Tensor:
@@ -371,11 +362,11 @@ def _place(function: Function, a: Tensor, axis: Any, out: None, keepdims: bool) 
     return function(a, dim, keepdim=keepdims)
 
 
-def _argmax(a: Tensor, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Tensor:
+def argmax(a: Tensor, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Tensor:
     return _place(torch.argmax, a, axis, out, keepdims)
 
 
-def _argmin(a: Tensor, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Tensor:
+def argmin(a: Tensor, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Tensor:
     return _place(torch.argmin, a, axis, out, keepdims)
 
 
@@ -386,11 +377,11 @@ def _truths(function: Function, a: Tensor, axis: Any, out: None, keepdims: bool)
     return function(truth, axes, keepdim=keepdims) if axes else truth
 
 
-def _any(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def any_of(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
     return _truths(torch.any, a, axis, out, keepdims)
 
 
-def _all(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def all_of(a: Tensor, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
     return _truths(torch.all, a, axis, out, keepdims)
 
 
@@ -403,11 +394,11 @@ def _running(function: Function, a: Tensor, axis: Any, dtype: Any, out: None) ->
     return function(a, _axis(axis, a.dim()))
 
 
-def _cumsum(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+def cumsum(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
     return _running(torch.cumsum, a, axis, dtype, out)
 
 
-def _cumprod(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
+def cumprod(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None) -> Tensor:
     return _running(torch.cumprod, a, axis, dtype, out)
 
 
@@ -419,40 +410,40 @@ def _shape(shape: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(one) if isinstance(one, (tuple, list)) else (one,)
 
 
-def _reshape(a: Tensor, *shape: Any, order: str = "C") -> Tensor:
+def reshape(a: Tensor, *shape: Any, order: str = "C") -> Tensor:
     refuse_if(order != "C" or not shape)
     return _view(a.reshape(_shape(shape)), a)
 
 
-def _reshape_to(a: Tensor, shape: Any, order: str = "C") -> Tensor:
-    return _reshape(a, shape, order=order)
+def reshape_to(a: Tensor, shape: Any, order: str = "C") -> Tensor:
+    return reshape(a, shape, order=order)
 
 
-def _ravel(a: Tensor, order: str = "C") -> Tensor:
+def ravel(a: Tensor, order: str = "C") -> Tensor:
     refuse_if(order != "C")
     return a.contiguous().view(-1)
 
 
-def _flatten(a: Tensor, order: str = "C") -> Tensor:
+def flatten(a: Tensor, order: str = "C") -> Tensor:
     refuse_if(order != "C")
     return a.clone(memory_format=torch.contiguous_format).view(-1)
 
 
-def _transpose(a: Tensor, *axes: Any) -> Tensor:
+def transpose(a: Tensor, *axes: Any) -> Tensor:
     if not axes or axes == (None,):
         return a.permute(tuple(range(a.dim() - 1, -1, -1)))
     return a.permute(_axes(_shape(axes), a.dim()))
 
 
-def _swapaxes(a: Tensor, first: Any, second: Any) -> Tensor:
+def swapaxes(a: Tensor, first: Any, second: Any) -> Tensor:
     return a.transpose(_axis(first, a.dim()), _axis(second, a.dim()))
 
 
-def _moveaxis(a: Tensor, source: Any, destination: Any) -> Tensor:
+def moveaxis(a: Tensor, source: Any, destination: Any) -> Tensor:
     return a.movedim(_axes(source, a.dim()), _axes(destination, a.dim()))
 
 
-def _squeeze(a: Tensor, axis: Any = None) -> Tensor:
+def squeeze(a: Tensor, axis: Any = None) -> Tensor:
     if axis is None:
         return _view(a.squeeze(), a)
     axes = _axes(axis, a.dim())
@@ -460,7 +451,7 @@ def _squeeze(a: Tensor, axis: Any = None) -> Tensor:
     return _view(a.squeeze(axes), a)
 
 
-def _expand_dims(a: Tensor, axis: Any) -> Tensor:
+def expand_dims(a: Tensor, axis: Any) -> Tensor:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     dims = a.dim() + len(axes)
     for one in sorted(_axes(tuple(axes), dims)):
@@ -479,7 +470,7 @@ _at_least_1d: Function = torch.atleast_1d
 _at_least_2d: Function = torch.atleast_2d
 
 
-def _concatenate(arrays: Sequence[Any], axis: Any = 0) -> Tensor:
+def concatenate(arrays: Sequence[Any], axis: Any = 0) -> Tensor:
     items = _alike(arrays)
     if axis is None:
         return torch.cat([x.reshape(-1) for x in items])
@@ -487,32 +478,32 @@ def _concatenate(arrays: Sequence[Any], axis: Any = 0) -> Tensor:
     return torch.cat(items, _axis(axis, items[0].dim()))
 
 
-def _stack(arrays: Sequence[Any], axis: Any = 0) -> Tensor:
+def stack(arrays: Sequence[Any], axis: Any = 0) -> Tensor:
     items = _alike(arrays)
     return torch.stack(items, _axis(axis, items[0].dim() + 1))
 
 
-def _vstack(arrays: Sequence[Any]) -> Tensor:
+def vstack(arrays: Sequence[Any]) -> Tensor:
     return torch.cat([_at_least_2d(x) for x in _alike(arrays)])
 
 
-def _hstack(arrays: Sequence[Any]) -> Tensor:
+def hstack(arrays: Sequence[Any]) -> Tensor:
     items = [_at_least_1d(x) for x in _alike(arrays)]
     return torch.cat(items, 0 if items[0].dim() == 1 else 1)
 
 
-def _roll(a: Tensor, shift: Any, axis: Any = None) -> Tensor:
+def roll(a: Tensor, shift: Any, axis: Any = None) -> Tensor:
     _plainly(a)
     refuse_if(not isinstance(shift, int))
     return a.roll(shift) if axis is None else a.roll(shift, _axis(axis, a.dim()))
 
 
-def _tile(a: Tensor, reps: Any) -> Tensor:
+def tile(a: Tensor, reps: Any) -> Tensor:
     _plainly(a)
     return _fresh(torch.tile(a, _shape((reps,))), a)
 
 
-def _repeat(a: Tensor, repeats: Any, axis: Any = None) -> Tensor:
+def repeat_of(a: Tensor, repeats: Any, axis: Any = None) -> Tensor:
     refuse_if(not isinstance(repeats, int) or repeats < 0)
     _plainly(a)
     if axis is None:
@@ -526,21 +517,21 @@ def _triangle(function: Function, a: Tensor, k: int) -> Tensor:
     return function(a, k)
 
 
-def _tril(a: Tensor, k: int = 0) -> Tensor:
+def tril(a: Tensor, k: int = 0) -> Tensor:
     return _triangle(torch.tril, a, k)
 
 
-def _triu(a: Tensor, k: int = 0) -> Tensor:
+def triu(a: Tensor, k: int = 0) -> Tensor:
     return _triangle(torch.triu, a, k)
 
 
-def _diff(a: Tensor, n: int = 1, axis: Any = -1) -> Tensor:
+def diff(a: Tensor, n: int = 1, axis: Any = -1) -> Tensor:
     refuse_if(n != 1 or a.dtype is torch.bool)
     _plainly(a)
     return torch.diff(a, dim=_axis(axis, a.dim()))
 
 
-def _sort(a: Tensor, axis: Any = -1) -> Tensor:
+def sort(a: Tensor, axis: Any = -1) -> Tensor:
     refuse_if(a.is_complex() or axis is None)
     _plainly(a)
     return a.sort(_axis(axis, a.dim())).values
@@ -554,19 +545,19 @@ def _like(make: Function, a: Tensor, dtype: Any) -> Tensor:
     return make(a, dtype=a.dtype if dtype is None else _own(dtype))
 
 
-def _zeros_like(a: Tensor, dtype: Any = None) -> Tensor:
+def zeros_like(a: Tensor, dtype: Any = None) -> Tensor:
     return _like(torch.zeros_like, a, dtype)
 
 
-def _ones_like(a: Tensor, dtype: Any = None) -> Tensor:
+def ones_like(a: Tensor, dtype: Any = None) -> Tensor:
     return _like(torch.ones_like, a, dtype)
 
 
-def _empty_like(a: Tensor, dtype: Any = None) -> Tensor:
+def empty_like(a: Tensor, dtype: Any = None) -> Tensor:
     return _like(torch.empty_like, a, dtype)
 
 
-def _full_like(a: Tensor, fill_value: Any, dtype: Any = None) -> Tensor:
+def full_like(a: Tensor, fill_value: Any, dtype: Any = None) -> Tensor:
     _plainly(a)
     own = a.dtype if dtype is None else _own(dtype)
     refuse_if(not _is_number(fill_value) or (own in _INTEGERS and not isinstance(fill_value, int)))
@@ -574,28 +565,28 @@ def _full_like(a: Tensor, fill_value: Any, dtype: Any = None) -> Tensor:
     return torch.full_like(a, fill_value, dtype=own)
 
 
-def _astype(a: Tensor, dtype: Any, *, copy: bool = True) -> Tensor:
+def astype(a: Tensor, dtype: Any, *, copy: bool = True) -> Tensor:
     result = _convert(a, _own(dtype))
     return _fresh(result, a) if copy else result
 
 
-def _copy(a: Tensor, order: str = "C") -> Tensor:
+def copy(a: Tensor, order: str = "C") -> Tensor:
     refuse_if(order not in ("C", "K"))
     return a.clone(memory_format=torch.contiguous_format if order == "C" else torch.preserve_format)
 
 
-def _copy_as_it_lies(a: Tensor, order: str = "K") -> Tensor:
-    return _copy(a, order)
+def copy_as_it_lies(a: Tensor, order: str = "K") -> Tensor:
+    return copy(a, order)
 
 
-def _asarray(a: Any, dtype: Any = None) -> Tensor:
+def asarray(a: Any, dtype: Any = None) -> Tensor:
     """The argument itself, where there is nothing to do."""
     if isinstance(a, Tensor):
         return a if dtype is None else _convert(a, _own(dtype))
-    return _array(a, dtype)
+    return array(a, dtype)
 
 
-def _array(a: Any, dtype: Any = None) -> Tensor:
+def array(a: Any, dtype: Any = None) -> Tensor:
     own = None if dtype is None else _own(dtype)
     if isinstance(a, Tensor):
         return _fresh(a if own is None else _convert(a, own), a)
@@ -605,7 +596,7 @@ def _array(a: Any, dtype: Any = None) -> Tensor:
     return torch.stack([_convert(x, joint) for x in items])
 
 
-def _round(a: Tensor, decimals: Any = 0, out: None = None) -> Tensor:
+def round_of(a: Tensor, decimals: Any = 0, out: None = None) -> Tensor:
     refuse_if(decimals != 0 or out is not None or a.is_complex() or a.dtype is torch.bool)
     return _fresh(torch.round(a) if a.dtype.is_floating_point else a, a)
 
@@ -618,7 +609,7 @@ def constant(values: list[Any], dtype: torch.dtype, shape: tuple[int, ...]) -> T
 # --- several arrays ---
 
 
-def _where(condition: Any, *choices: Any) -> Tensor:
+def where(condition: Any, *choices: Any) -> Tensor:
     refuse_if(len(choices) != 2 or not isinstance(condition, Tensor))
     _plainly(condition, *choices)
     own = _joint(*choices)
@@ -626,33 +617,33 @@ def _where(condition: Any, *choices: Any) -> Tensor:
     return torch.where(condition != 0, x, y)
 
 
-def _clip(a: Tensor, low: Any = None, high: Any = None) -> Tensor:
+def clip(a: Tensor, low: Any = None, high: Any = None) -> Tensor:
     refuse_if(low is None and high is None)
     if low is not None:
         a = _run_ufunc("maximum", np.maximum, torch.maximum, (a, low))
     return a if high is None else _run_ufunc("minimum", np.minimum, torch.minimum, (a, high))
 
 
-def _matmul(a: Any, b: Any) -> Tensor:
+def matmul(a: Any, b: Any) -> Tensor:
     refuse_if(not isinstance(a, Tensor) or not isinstance(b, Tensor))
     own = _joint(a, b)
     refuse_if(own is torch.bool or a.dim() == 0 or b.dim() == 0)
     return torch.matmul(a.to(own), b.to(own)).contiguous()
 
 
-def _dot(a: Any, b: Any) -> Tensor:
+def dot(a: Any, b: Any) -> Tensor:
     refuse_if(not isinstance(a, Tensor) or not isinstance(b, Tensor) or b.dim() > 2)
-    return _matmul(a, b)
+    return matmul(a, b)
 
 
-def _outer(a: Any, b: Any) -> Tensor:
+def outer(a: Any, b: Any) -> Tensor:
     refuse_if(not isinstance(a, Tensor) or not isinstance(b, Tensor))
     own = _joint(a, b)
     refuse_if(own is torch.bool)
     return torch.outer(a.to(own).reshape(-1), b.to(own).reshape(-1))
 
 
-def _einsum(subscripts: Any, *operands: Any) -> Tensor:
+def einsum(subscripts: Any, *operands: Any) -> Tensor:
     refuse_if(not isinstance(subscripts, str) or len(operands) < 2)  # one: NumPy gives a view
     own = _joint(*operands)
     refuse_if(own is torch.bool)
@@ -673,35 +664,35 @@ def _inexact(a: Tensor) -> Tensor:
     return a.to(own)
 
 
-def _norm(x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+def norm(x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     refuse_if(ord is not None)
     axes = _reduced(x, axis)
     refuse_if(len(axes) > 2 and axis is not None)
     return _vector_norm(_inexact(x), dim=axes, keepdim=keepdims)
 
 
-def _inv(a: Tensor) -> Tensor:
+def inv(a: Tensor) -> Tensor:
     return _torch_inv(_inexact(a)).contiguous()
 
 
-def _det(a: Tensor) -> Tensor:
+def det(a: Tensor) -> Tensor:
     return _torch_det(_inexact(a))
 
 
-def _solve(a: Tensor, b: Tensor) -> Tensor:
+def solve(a: Tensor, b: Tensor) -> Tensor:
     refuse_if(not isinstance(a, Tensor) or not isinstance(b, Tensor) or a.dim() != 2)
     own = _joint(_inexact(a), _inexact(b))
     return _torch_solve(a.to(own), b.to(own)).contiguous()
 
 
-def _make_fft(name: str) -> Function:
+def make_fft(name: str) -> Function:
     function: Function = getattr(torch.fft, name)
 
     def wrapped(a: Tensor, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
         _plainly(a)
         return function(_inexact(a), n, _axis(axis, a.dim()), norm).contiguous()
 
-    return _named(wrapped, f"fft_{name}")
+    return wrapped
 
 
 # --- subscripts ---
@@ -739,7 +730,7 @@ def _key(key: Any) -> tuple[Any, ...]:
     return items
 
 
-def wrapped_getitem(a: Tensor, key: Any) -> Tensor:
+def getitem(a: Tensor, key: Any) -> Tensor:
     items = _key(key)
     refuse_if(any(isinstance(item, Tensor) and item.dtype is torch.bool for item in items))
     if any(isinstance(item, Tensor) for item in items):
@@ -750,7 +741,7 @@ def wrapped_getitem(a: Tensor, key: Any) -> Tensor:
     return _view(result, a)
 
 
-def wrapped_setitem_(a: Tensor, key: Any, value: Any) -> None:
+def setitem(a: Tensor, key: Any, value: Any) -> None:
     """The value may lie in the memory that is written to."""
     if isinstance(value, Tensor):
         value = _convert(value, a.dtype).clone()
@@ -762,132 +753,5 @@ def wrapped_setitem_(a: Tensor, key: Any, value: Any) -> None:
     a[_key(key)] = value
 
 
-def wrapped_fill_(a: Tensor, value: Any) -> None:
-    wrapped_setitem_(a, Ellipsis, value)
-
-
-# --- the table ---
-
-# What a 0-d result is: a number of NumPy's, or an array.
-NUMBER, ARRAY = True, False
-
-_REDUCTIONS: dict[str, Function] = {
-    "sum": _sum, "prod": _prod, "mean": _mean, "std": _std, "var": _var, "max": _max, "min": _min,
-    "amax": _max, "amin": _min, "argmax": _argmax, "argmin": _argmin, "any": _any, "all": _all,
-    "cumsum": _cumsum, "cumprod": _cumprod, "ptp": _ptp,
-}  # fmt: skip
-_FUNCTIONS: dict[str, tuple[Function, bool]] = {
-    "reshape": (_reshape_to, ARRAY), "ravel": (_ravel, ARRAY), "transpose": (_transpose, ARRAY),
-    "swapaxes": (_swapaxes, ARRAY), "moveaxis": (_moveaxis, ARRAY), "squeeze": (_squeeze, ARRAY),
-    "expand_dims": (_expand_dims, ARRAY), "concatenate": (_concatenate, ARRAY),
-    "stack": (_stack, ARRAY), "vstack": (_vstack, ARRAY), "hstack": (_hstack, ARRAY),
-    "roll": (_roll, ARRAY), "tile": (_tile, ARRAY), "repeat": (_repeat, ARRAY),
-    "tril": (_tril, ARRAY), "triu": (_triu, ARRAY), "diff": (_diff, ARRAY), "sort": (_sort, ARRAY),
-    "zeros_like": (_zeros_like, ARRAY), "ones_like": (_ones_like, ARRAY),
-    "empty_like": (_empty_like, ARRAY), "full_like": (_full_like, ARRAY),
-    "copy": (_copy_as_it_lies, ARRAY), "array": (_array, ARRAY), "asarray": (_asarray, ARRAY),
-    "round": (_round, NUMBER), "around": (_round, NUMBER), "where": (_where, ARRAY),
-    "clip": (_clip, NUMBER), "matmul": (_matmul, NUMBER), "dot": (_dot, NUMBER),
-    "outer": (_outer, ARRAY), "einsum": (_einsum, NUMBER),
-}  # fmt: skip
-_METHODS: dict[str, tuple[Function, bool]] = {
-    "reshape": (_reshape, ARRAY), "ravel": (_ravel, ARRAY), "flatten": (_flatten, ARRAY),
-    "transpose": (_transpose, ARRAY), "swapaxes": (_swapaxes, ARRAY), "squeeze": (_squeeze, ARRAY),
-    "astype": (_astype, ARRAY), "copy": (_copy, ARRAY), "round": (_round, NUMBER),
-    "clip": (_clip, NUMBER), "dot": (_dot, NUMBER), "repeat": (_repeat, ARRAY),
-}  # fmt: skip
-_LINALG: dict[str, Function] = {"norm": _norm, "inv": _inv, "det": _det, "solve": _solve}
-_FFT = ("fft", "ifft", "rfft", "irfft")
-# By CPython's numbers of binary operators.
-_BINARY = ("add", "bitwise_and", "floor_divide", "left_shift", "matmul", "multiply", "remainder",
-           "bitwise_or", "power", "right_shift", "subtract", "divide", "bitwise_xor")  # fmt: skip
-_COMPARE = ("less", "less_equal", "equal", "not_equal", "greater", "greater_equal")
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
-
-_BUILTIN = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
-_IN_TWO_FORMS = words("add and floordiv lshift matmul mul mod or pow rshift sub truediv xor")
-_IN_ONE_FORM = words("eq ne lt le gt ge neg pos abs invert getitem setitem")
-_METHODS_OF_OPERATORS = (
-    *(f"__{i}{name}__" for name in _IN_TWO_FORMS for i in ("", "i")),
-    *(f"__{name}__" for name in _IN_ONE_FORM),
-)
-_errors = np._core.umath._get_extobj_dict  # type: ignore[attr-defined]
-
-Row = tuple[Callable[..., Any], bool]
-
-
-def parts(value: Any) -> tuple[list[Any], torch.dtype, tuple[int, ...]]:
-    """The arguments of `constant` for a number or a small array of NumPy's."""
-    refuse_if(value.size > _MOST_ITEMS)
-    return value.reshape(-1).tolist(), _TO_TORCH[value.dtype], value.shape
-
-
-_MOST_ITEMS = 4096
-
-
-def _add_functions(rows: dict[Any, Row], found: dict[str, Row]) -> None:
-    for name, function in _ELEMENTWISE.items():
-        ufunc = getattr(np, name)
-        found[name] = rows[ufunc] = (_make_ufunc(name, ufunc, function), NUMBER)
-    for name, reduction in _REDUCTIONS.items():
-        rows[getattr(np, name)] = (reduction, NUMBER)
-    for name, row in _FUNCTIONS.items():
-        found[name] = rows[getattr(np, name)] = row
-    for name, function in _LINALG.items():
-        rows[getattr(np.linalg, name)] = (function, NUMBER)
-    for name in _FFT:
-        rows[getattr(np.fft, name)] = (_make_fft(name), ARRAY)
-
-
-def _add_methods(rows: dict[Any, Row]) -> None:
-    reductions = {name: (function, NUMBER) for name, function in _REDUCTIONS.items()}
-    for kind in (np.ndarray, np.generic):
-        for name, row in (reductions | _METHODS).items():
-            if name in vars(kind):
-                # a copy of a number is a number
-                rows[vars(kind)[name]] = row if kind is np.ndarray else (row[0], NUMBER)
-    rows[vars(np.ndarray)["fill"]] = (wrapped_fill_, ARRAY)
-
-
-def _name_all() -> None:
-    for table in (_REDUCTIONS, _LINALG):
-        for name, function in table.items():
-            _named(function, name)
-    for rows in (_FUNCTIONS, _METHODS):
-        for name, (function, _) in rows.items():
-            if function.__module__ == __name__:
-                _named(function, name)
-
-
-def table() -> dict[str, Any]:
-    """What the engine has to know of arrays."""
-    rows: dict[Any, Row] = {}
-    found: dict[str, Row] = {}
-    _name_all()
-    _add_functions(rows, found)
-    _add_methods(rows)
-    sample, fixed = np.zeros((2, 3), np.float32), np.zeros(3, np.int64)
-    fixed.setflags(write=False)
-    return {
-        "rows": rows,
-        "binary": [found[name] for name in _BINARY],
-        "in_place": [(_make_in_place(name, found[name][0]), ARRAY) for name in _BINARY],
-        "compare": [found[name] for name in _COMPARE],
-        "unary": {name: found[ufunc] for name, ufunc in _UNARY.items()},
-        "getitem": (wrapped_getitem, NUMBER),
-        "setitem": (wrapped_setitem_, ARRAY),
-        "transpose": (_transpose, ARRAY),
-        "constant": (constant, ARRAY),
-        "dtypes": _TO_NUMPY,
-        "real_dtypes": {own: dtype for own, dtype in _TO_NUMPY.items() if not own.is_complex},
-        "classes": {own: dtype.type for own, dtype in _TO_NUMPY.items()},
-        "itemsizes": {dtype: dtype.itemsize for dtype in _TO_TORCH},
-        "operators": {name: getattr(operator, name) for name in _METHODS_OF_OPERATORS},
-        "parts": parts,
-        "errors": _errors,
-        "to_torch": _TO_TORCH | {dtype.type: own for own, dtype in _TO_NUMPY.items()} | _BUILTIN,
-        "samples": (sample, sample.ctypes.data, fixed, fixed.ctypes.data),
-        "numpy": Tensor.numpy,
-        "from_numpy": torch.from_numpy,
-        "clone": torch.clone,
-    }
+def fill(a: Tensor, value: Any) -> None:
+    setitem(a, Ellipsis, value)

@@ -131,9 +131,9 @@ def _device_words() -> list[tuple[torch.device, str]]:
 
 def _arrays_table() -> dict[str, Any]:
     """Asked once the program has met an array: nothing here imports numpy before."""
-    from stator import _arrays
+    from stator import _array_rows
 
-    return _arrays.table()
+    return _array_rows.table()
 
 
 def _glue() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 // Arrays of numpy's as tensors of the graph. A stand-in for an array, or for a number that numpy
 // computed of arrays, holds the stand-in of a tensor over the same memory. What the program does to it
-// becomes a call of a function of stator._arrays, which gives numpy's answer or refuses; then the
+// becomes a call of a function of stator._array_rows, which gives numpy's answer or refuses; then the
 // trace breaks, and numpy runs.
 #include "src/py/operators.h"
 
@@ -42,7 +42,7 @@ typedef struct raw_array {
 
 enum { FLAG_ALIGNED = 0x100, FLAG_WRITEABLE = 0x400 };
 
-static PyObject *known; // strong: the dict that stator._arrays.table() gives; NULL: none yet
+static PyObject *known; // strong: the dict that stator._array_rows.table() gives; NULL: none yet
 
 static PyObject *entry(const char *name) { // borrowed
     return PyDict_GetItemString(known, name);
@@ -211,7 +211,7 @@ PyObject *arrays_open(world *w, source *s, PyObject *o) {
 
 // --- arguments ---
 
-// A call on its way to a function of stator._arrays.
+// A call on its way to a function of stator._array_rows.
 typedef struct passing {
     world *w;
     VEC(array *) seen; // borrowed: the arrays among its arguments

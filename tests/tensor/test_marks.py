@@ -504,7 +504,7 @@ REASONS = {
     "TENSOR_TRUTH": _truth,
     "ITEM": lambda x: x + x.sum().item(),
     "TOLIST": lambda x: x + x.tolist()[0],
-    "NUMPY": lambda x: (x, x.detach().numpy())[0],
+    "NUMPY": lambda x: (x, x.detach().numpy(force=True))[0],
     "DATA_SHAPE": lambda x: x.nonzero() + 1,
     "BACKWARD": lambda x: (x, x.sum().backward())[0],
 }

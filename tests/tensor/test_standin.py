@@ -103,7 +103,7 @@ STOPPED = {
         lambda x: repr(x),
         lambda x: x.data_ptr(),
     ],
-    "NUMPY": [lambda x: x.numpy()],
+    "NUMPY": [lambda x: x.numpy(force=True), lambda x: x.__array__()],
     "TENSOR_ERROR": [lambda x: x @ x],
     "BACKWARD": [lambda x: x.sum().backward()],
     "TENSOR_OPERATION": [
