@@ -220,6 +220,13 @@ def are_shared(mode: _Mode, fakes: list[Any]) -> bool:
     return any(not mode.stator_shared.isdisjoint(_storages(tensor)) for tensor in tensors)
 
 
+def in_one_storage(one: Any, other: Any) -> bool:
+    """Whether two fakes with history share memory; what is no fake may."""
+    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+        return True
+    return not set(_storages(one)).isdisjoint(_storages(other))
+
+
 def fake_like(
     mode: _Mode, sizes: Any, strides: Any, dtype: Any, device: Any, requires_grad: bool
 ) -> Any:
@@ -307,5 +314,5 @@ def key_bits(tensor: torch.Tensor) -> int:
 
 # What the engine calls by name.
 GLUE = (make_mode, is_known, is_written, fake_of, fake_like, hooked, forget_writes, were_written,
-        note_shared, are_shared, run, refusal, takes_gradient, key_bits, holds_fakes,
-        composite_refusal)  # fmt: skip
+        note_shared, are_shared, in_one_storage, run, refusal, takes_gradient, key_bits,
+        holds_fakes, composite_refusal)  # fmt: skip

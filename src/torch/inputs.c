@@ -1008,10 +1008,15 @@ bool inputs_overlap(const torch_trace *t) {
     return t->group && t->group->matters && (t->group->overlaps || composites_written(t));
 }
 
+bool input_is_shared(const torch_trace *t, const standin *s) {
+    return t->group && t->group->matters && s->guard &&
+           t->group->each.items[s->guard->index].shared;
+}
+
 void inputs_settle_shared(world *w, const torch_trace *t) {
-    for (uint32_t i = 0; t->group && t->group->matters && i < t->all.count; i++) {
+    for (uint32_t i = 0; i < t->all.count; i++) {
         const standin *s = (standin *)t->all.items[i];
-        if (s->guard && t->group->each.items[s->guard->index].shared)
+        if (input_is_shared(t, s))
             meta_settle(w->graph->sizes, &s->input->meta);
     }
 }

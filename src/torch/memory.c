@@ -83,3 +83,30 @@ bool memory_is_written(const torch_trace *t, const standin *input) {
     }
     return written;
 }
+
+// --- outputs ---
+
+// 1, 0, -1. Of the memory of some results only fakes with history know.
+static int lies_in(const torch_trace *t, const node *n, const standin *input) {
+    const standin *s = owner_of(t, n), *root = s ? s->memory : NULL;
+    if (root || t->late)
+        return !root || root == input;
+    PyObject *answer = PyObject_CallFunctionObjArgs(glue_function("in_one_storage"), n->example,
+                                                    input->input->example, NULL);
+    Py_XDECREF(answer);
+    return answer ? answer == Py_True : -1;
+}
+
+int memory_escapes(world *w, node *const *outputs, uint32_t count) {
+    const torch_trace *t = w->torch;
+    int found = 0;
+    quiet q;
+    quiet_begin(&q);
+    for (uint32_t i = 0; t && i < t->all.count; i++) {
+        const standin *s = (standin *)t->all.items[i];
+        for (uint32_t k = 0; found == 0 && input_is_shared(t, s) && k < count; k++)
+            found = lies_in(t, outputs[k], s);
+    }
+    quiet_end(&q);
+    return found;
+}

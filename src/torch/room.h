@@ -369,6 +369,8 @@ bool inputs_overlap(const torch_trace *t);
 // The sizes of inputs that share memory which is written to are settled: AOTAutograd makes such
 // inputs from one tensor, whose sizes are no symbols of the graph's.
 void inputs_settle_shared(world *w, const torch_trace *t);
+// Whether an input shares its storage with another one, and one of the inputs is written to.
+bool input_is_shared(const torch_trace *t, const standin *s);
 // Whether the operations so far change sizes, strides or requires_grad of an input: its guard does
 // not pass once they have run.
 bool inputs_changed(const world *w);
@@ -402,6 +404,9 @@ int memory_write(torch_trace *t, const node *n);
 void memory_needs_grad(torch_trace *t, const node *n);
 // Whether an input's memory was written to while fakes are late.
 bool memory_is_written(const torch_trace *t, const standin *input);
+// Whether one of the outputs lies in the memory of an input for which input_is_shared. -1 with an
+// exception.
+int memory_escapes(world *w, node *const *outputs, uint32_t count);
 
 // --- metas of tensors, and fakes (fakes.c) ---
 

@@ -160,8 +160,18 @@ static status end(world *w) {
 
 // --- what the world asks ---
 
+// AOTAutograd makes inputs that share a storage, if one of them is written to, from one tensor. It
+// makes outputs that are views of an input from that tensor, too, as if the tensor were the input.
+static status replay_views(world *w, node *const *nodes, uint32_t count) {
+    int escapes = w->terms.replayed ? 0 : memory_escapes(w, nodes, count);
+    if (escapes > 0)
+        w->graph->literal = true;
+    return escapes < 0 ? ST_ERROR : ST_OK;
+}
+
 static status outputs(world *w, node *const *nodes, uint32_t count) {
     TRY(levels_outputs(w, nodes, count));
+    TRY(replay_views(w, nodes, count));
     return function_outputs(w, nodes, count);
 }
 

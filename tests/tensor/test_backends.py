@@ -312,3 +312,33 @@ def test_backend_that_fails_in_the_middle_leaves_no_state():
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="in the middle"):
         stator.compile(f, backend=backend)(torch.ones(3))
     assert torch.is_grad_enabled()
+
+
+VIEWS = {
+    "row": lambda x: x[2],
+    "transposed": lambda x: x.t(),
+    "part": lambda x: x[1:, 1:],
+    "expanded": lambda x: x[2].expand(2, 4),
+    "diagonal": lambda x: x.diagonal(),
+    "as_strided": lambda x: x.as_strided((2, 2), (1, 1), 1),
+    "by an operation without a rule": lambda x: x.unfold(0, 2, 1).movedim(0, 1),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_outputs_that_are_views_of_inputs_which_share_a_storage(dynamic):
+    """AOTAutograd makes these of the wrong tensor, if an input is written to."""
+    for view in VIEWS.values():
+
+        def f(x, y):
+            result = view(x)
+            y[2:] = 7
+            return result
+
+        def make():
+            x = torch.arange(24.0).view(6, 4)
+            return x, x.view(-1)[:6]
+
+        result = stator.compile(f, backend="aot_eager", dynamic=dynamic)(*make())
+        assert torch.equal(result, f(*make()))
+        assert result.stride() == f(*make()).stride()
