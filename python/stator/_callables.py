@@ -135,7 +135,8 @@ def _by_itself(table: tuple[tuple[Any, Row], ...]) -> Iterator[Named]:
 
 
 def rows() -> list[tuple[Any, str, Row]]:
-    """Every callable of torch that the engine knows, where it lies, and its row: the last one."""
+    """Every callable of torch that the engine knows, where it lies, and its row: the last one.
+    Those in modules that are not imported yet come later."""
     table: dict[int, tuple[Any, str, Row]] = {}
     for path, function, row in (
         *_functions(),
@@ -148,12 +149,13 @@ def rows() -> list[tuple[Any, str, Row]]:
         *_by_itself(_state.ROWS),
         *_by_itself(_instead.ROWS),
         *_instead.NAMED,
+        *_by_itself(tuple(_instead.later_rows())),
         *_by_itself(_function.ROWS),
         *_by_itself(_overrides.ROWS),
         *_by_itself(_higher.ROWS),
         *_by_itself(_groups.rows()),
         *_groups.questions(),
-        *_by_itself(_flex.ROWS),
+        *_by_itself(_flex.rows()),
         *_by_itself(_higher_flow.ROWS),
         *_by_itself(_higher_wrap.ROWS),
     ):
@@ -185,7 +187,8 @@ def attributes() -> dict[str, tuple[Any, Any]]:
     """A tensor's attributes: the descriptor, and what becomes of it or is called in its place."""
     known: dict[str, Any] = {name: how for how, names in _rows.ATTRIBUTES for name in words(names)}
     found = {}
-    for name, how in {**known, **private.attribute_calls}.items():
+    views = private.view_calls if private.has(private.DYNAMO) else {}
+    for name, how in {**known, **private.attribute_calls, **views}.items():
         descriptor = private.find(f"torch.Tensor.{name}")
         if descriptor is not None:
             found[name] = descriptor, how

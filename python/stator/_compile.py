@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import types
 import warnings
@@ -17,9 +18,15 @@ __all__ = ["Context", "Unsupported", "compile", "install", "reset", "uninstall"]
 
 def _attach() -> None:
     if "torch" in sys.modules and not _engine.torch_attached():
-        from stator import _versions
+        collects = gc.isenabled()
+        gc.disable()  # a collection of all that torch's import has made would take longer
+        try:
+            from stator import _versions
 
-        _versions.attach()
+            _versions.attach()
+        finally:
+            if collects:
+                gc.enable()
 
 
 def _resolve(backend: str | Callable[..., Any]) -> Callable[..., Any] | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from stator import _versions
 from stator._versions import private
 
 
@@ -51,6 +52,7 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
 
     def __init__(self, late: bool, shape_env: Any = None) -> None:
+        _versions.check_fakes({function.__name__: function for function in GLUE})
         super().__init__(shape_env)
         self.stator_late = late  # fakes are made for one operation each
         self.stator_inputs: set[int] = set()  # storages, which live as long as the inputs' fakes

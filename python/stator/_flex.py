@@ -55,7 +55,7 @@ def _results(
 ) -> Any:  # fmt: skip
     """What the operator gives on fakes. It does not call its functions there."""
     with torch.no_grad():
-        *results, most = private.flex_operator(
+        *results, most = _flex_operator(
             query, key, value, score, block_mask, scale, options, of_score, of_mask
         )
     given = [tensor for tensor in (query, key, value, *of_score) if tensor.requires_grad]
@@ -96,9 +96,9 @@ def _operator(
         return _higher._for_real(score_mod)
     mask_mod = block_mask[-1]
     _trace_body(score_mod, query, {"requires_grad": query.requires_grad})
-    _trace_body(private.flex_no_mask if mask_mod is None else mask_mod, query)
+    _trace_body(_no_mask if mask_mod is None else mask_mod, query)
     return _higher._new(
-        private.flex_operator, ("score_mod", "mask_fn"), _results, query, key, value, "<body 0>",
+        _flex_operator, ("score_mod", "mask_fn"), _results, query, key, value, "<body 0>",
         (*block_mask[:-1], "<body 1>"), scale, options, ("<lifted 0>",), ("<lifted 1>",),
     )  # fmt: skip
 
@@ -113,7 +113,10 @@ def _copy(function: Any) -> Any:
     return made
 
 
-_flex_attention = _copy(private.flex_attention)
+# Torch's own, once the program has imported them.
+_flex_attention: Any = None
+_flex_operator: Any = None
+_no_mask: Any = None
 
 
 def _whole(*args: Any, **kwargs: Any) -> Any:
@@ -129,7 +132,16 @@ def _whole(*args: Any, **kwargs: Any) -> Any:
 
 OWN_FILE = _whole.__code__.co_filename
 
-ROWS: tuple[tuple[Any, Row], ...] = (
-    (private.flex_attention, ("higher", ("flex_attention_call", _whole))),
-    (private.flex_operator, ("higher", ("flex_attention", _operator))),
-)
+
+def rows() -> tuple[tuple[Any, Row], ...]:
+    """None as long as nobody has imported flex_attention."""
+    global _flex_attention, _flex_operator, _no_mask
+    if not private.has(private.FLEX):
+        return ()
+    function, _flex_operator, _no_mask = private.flex_parts()
+    if _flex_attention is None:
+        _flex_attention = _copy(function)
+    return (
+        (function, ("higher", ("flex_attention_call", _whole))),
+        (_flex_operator, ("higher", ("flex_attention", _operator))),
+    )

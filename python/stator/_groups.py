@@ -1,7 +1,6 @@
 """Rows of what programs do with `torch.distributed`: questions about process groups, placements,
 and functions of tensors that also take a mesh and placements."""
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +13,11 @@ from stator._versions import private
 def rows() -> tuple[tuple[Any, Row], ...]:
     if not torch.distributed.is_available():
         return ()
+    by_name: tuple[Any, Row] = (private.resolve_process_group, ("group_by_name", None))
+    if not private.has(private.DTENSOR):
+        return (by_name,)
     return (
-        (private.resolve_process_group, ("group_by_name", None)),
+        by_name,
         *((cls, ("placement", None)) for cls in private.placements()),
         *((function, ("bound", None)) for function in private.functions_of_meshes()),
     )
@@ -31,9 +33,7 @@ def questions() -> Iterator[tuple[str, Any, Row]]:
 def held_manner(o: Any) -> str | frozenset[str] | None:
     """How an object that a tensor holds is guarded, where the engine could not tell: "same",
     "equal", or all but these attributes."""
-    if "torch.distributed.tensor" not in sys.modules:
-        return None
-    return private.held_manner(o)
+    return private.held_manner(o) if private.has(private.DTENSOR) else None
 
 
 def bound(function: Any, args: list[Any], names: tuple[str, ...]) -> Any:

@@ -301,10 +301,6 @@ def _call_region_with(function: Any) -> Any:
 ROWS: tuple[tuple[Any, Row], ...] = (
     (private.fx_traceback.annotate, ("instead", _annotate)),
     (private.TensorBase.tolist, ("listed", _tolist)),
-    (private.expect_true, ("expected", None)),
-    (private.guard_or_false, ("presumed", False)),
-    (private.guard_or_true, ("presumed", True)),
-    (private.statically_known_true, ("known", None)),
     *_RANGES,
     (_enter_range, ("state", "torch.profiler.record_function, and a profiler is on")),
     (_exit_range, ("state", "torch.profiler.record_function, entered before")),
@@ -333,9 +329,7 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (_new_of, ("refused", "torch's new")),
     (private.group_tensors, ("instead", _group_tensors)),
     (_group_by_torch, ("refused", "torch's group_tensors")),
-    (private.mark_static, ("instead", _mark_static)),
     (private.check_is_size, ("instead", _check_is_size)),
-    (private.guard_size_oblivious, ("instead", _guard_size_oblivious)),
     (private.is_fx_tracing, ("instead", _is_fx_tracing)),
     (private.call_region, ("instead", _call_region)),
     (_call_region_with, ("refused", ("HIGHER_ORDER", "a nested region with options"))),
@@ -347,3 +341,15 @@ ROWS: tuple[tuple[Any, Row], ...] = (
 NAMED: tuple[Named, ...] = (
     ("torch._C.ScriptFunction.__call__.__func__", private.call_script, ("instead", _script)),
 )
+
+
+def later_rows() -> Iterator[tuple[Any, Row]]:
+    """Of functions in modules that torch imports when somebody asks."""
+    if private.has(private.SHAPES):
+        yield private.expect_true, ("expected", None)
+        yield private.guard_or_false, ("presumed", False)
+        yield private.guard_or_true, ("presumed", True)
+        yield private.statically_known_true, ("known", None)
+        yield private.guard_size_oblivious, ("instead", _guard_size_oblivious)
+    if private.has(private.DYNAMO):
+        yield private.mark_static, ("instead", _mark_static)

@@ -180,14 +180,20 @@ def _refuse(module: str) -> None:
             _engine.refuse(found, f"{module}.{path}", reason, why)
 
 
+def add_later() -> None:
+    """Tells the engine about parts of torch; a function of `_torch`, once torch is attached."""
+
+
 def register() -> None:
-    """Tells the engine about modules that were imported since it was last told."""
+    """Tells the engine about modules that were imported since it was last told. Called before each
+    trace: code that a trace has to import ends it."""
     for module in _REFUSED:
         if module not in _known and module in sys.modules:
             _refuse(module)
     if "torch._dynamo" in sys.modules and "ids" not in _known:
         _known.add("ids")
         _register_torch()
+    add_later()
 
 
 def _register_torch() -> None:

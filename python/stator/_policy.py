@@ -15,7 +15,7 @@ import weakref
 from types import CodeType
 from typing import Any
 
-from stator import _dims, _marks, _progress, _stance, _words
+from stator import _dims, _engine, _marks, _progress, _stance, _words
 
 log = logging.getLogger("stator")
 
@@ -98,11 +98,13 @@ _THEIRS = {"TENSOR_ERROR": "TorchRuntimeError", "UNBACKED": "UserError"}
 
 
 def unsupported(text: str, reason: str = "", stack: Stack = None) -> Exception:
-    """The error for a break; also an instance of torch's class if torch's Dynamo is loaded."""
+    """The error for a break; also an instance of torch's class if torch is there."""
     text = _words.break_error(text, reason, stack)
-    exc = sys.modules.get("torch._dynamo.exc")
-    if exc is None:
+    if not _engine.torch_attached():
         return Unsupported(text)
+    from stator._versions import private
+
+    exc = private.exc
     theirs = getattr(exc, _THEIRS.get(reason, "Unsupported"))
     if theirs not in _joined:
         bases = (Unsupported, theirs)
@@ -115,10 +117,11 @@ def unsupported(text: str, reason: str = "", stack: Stack = None) -> Exception:
     return error
 
 
-def _told_to_users(dynamo: Any) -> tuple[type, ...]:
-    """Errors that say what is wrong with the program: they leave as they are."""
-    shapes = sys.modules["torch.fx.experimental.symbolic_shapes"]
-    return dynamo.exc.TorchDynamoException, shapes.ConstraintViolationError
+def _told_to_users() -> tuple[type, ...]:
+    """Errors that say what is wrong with the program, or with torch: they leave as they are."""
+    from stator._versions import Unusable, private
+
+    return private.exc.TorchDynamoException, private.ConstraintViolationError, Unusable
 
 
 def _where(code: CodeType) -> str:
@@ -202,6 +205,7 @@ class Policy:
     # reset; an error goes to the caller.
     def miss(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool | None:
         _ended.why = None
+        _marks.register()
         if self._left(code, offset) or other_tracer():
             return False
         self._note(code, reasons)
@@ -270,16 +274,17 @@ class Policy:
     # The engine or the backend failed, and nothing was done yet: true runs the call uncompiled.
     def failed(self, code: CodeType, offset: int, error: Exception, where: str) -> bool:
         _progress.failed(code, offset, type(error).__name__)
-        dynamo = sys.modules.get("torch._dynamo")
-        if dynamo is None:
+        if not _engine.torch_attached():
             return False
-        if dynamo.config.suppress_errors:
+        from stator._versions import private
+
+        if private.config.suppress_errors:
             self._warn_failed(code, error, where)
             return True
-        if where == "backend" or isinstance(error, _told_to_users(dynamo)):
+        if where == "backend" or isinstance(error, _told_to_users()):
             return False
         text = f"{type(error).__name__}: {error}\n\nwhile Stator compiled {_where(code)}"
-        raise dynamo.exc.InternalTorchDynamoError(text) from error
+        raise private.exc.InternalTorchDynamoError(text) from error
 
     def _warn_failed(self, code: CodeType, error: Exception, where: str) -> None:
         what = "The backend" if where == "backend" else "Stator"

@@ -1,29 +1,30 @@
 """All that Stator takes from torch and that is not public, and all that differs between versions.
 
-No other file of this package names a private part of torch. (The tables of `_rows.py` and
-`_settings.py` list torch's callables as texts, which `find` looks up here.) Differences are found
-by looking at torch, not at its version. What is missing without a default here is an ImportError or
-an AttributeError, which `_versions` turns into a message about versions that work.
+No other file of this package names a private part of torch, but `_private_shapes.py` and
+`_private_dynamo.py`, whose names are found here, too: these files are imported when somebody asks.
+(The tables of `_rows.py` and `_settings.py` list torch's callables as texts, which `find` looks up
+here.) Differences are found by looking at torch, not at its version. What is missing without a
+default here is an ImportError or an AttributeError, which `_versions` turns into a message about
+versions that work.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import logging
 import math
 import operator
 import os
+import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sympy  # type: ignore[import-untyped]
 import torch
-import torch._dynamo  # before any table: importing it replaces some of torch's functions
 import torch.fx
 import torch.fx.traceback
-import torch.nn.attention.flex_attention  # torch itself imports it only when somebody asks
 import torch.overrides
 import torch.utils._python_dispatch
 from torch import _TorchCompileInductorWrapper, _TorchCompileWrapper
@@ -32,29 +33,6 @@ from torch._C import DispatchKeySet as DispatchKeySet
 from torch._C import TensorBase as TensorBase
 from torch._C._dynamo.guards import GlobalStateGuard as GlobalStateGuard
 from torch._dispatch.python import enable_python_dispatcher
-from torch._dynamo import config as config
-from torch._dynamo import decorators, eval_frame, external_utils, trace_rules
-from torch._dynamo import exc as exc
-from torch._dynamo import utils as dynamo_utils
-from torch._dynamo.callback import CallbackTrigger as CallbackTrigger
-from torch._dynamo.callback import callback_handler as callback_handler
-from torch._dynamo.convert_frame import compile_lock as compile_lock
-from torch._dynamo.decorators import mark_static as mark_static
-from torch._dynamo.eval_frame import OptimizedModule as OptimizedModule
-from torch._dynamo.eval_frame import cached_backends as cached_backends
-from torch._dynamo.eval_frame import check_if_dynamo_supported as check_if_dynamo_supported
-from torch._dynamo.eval_frame import get_compiler_fn as get_compiler_fn
-from torch._dynamo.eval_frame import innermost_fn as innermost_fn
-from torch._dynamo.output_graph import GraphCompileReason as GraphCompileReason
-from torch._dynamo.source import AttrSource as AttrSource
-from torch._dynamo.source import FloatTensorSource as FloatTensorSource
-from torch._dynamo.source import LocalSource as LocalSource
-from torch._dynamo.source import TensorProperty as TensorProperty
-from torch._dynamo.source import TensorPropertySource as TensorPropertySource
-from torch._dynamo.symbolic_convert import TensorifyState as TensorifyState
-from torch._dynamo.types import GuardFail as GuardFail
-from torch._dynamo.variables import PolyfilledFunctionVariable
-from torch._functorch import config as functorch_config
 from torch._guards import CompileContext as CompileContext
 from torch._guards import CompileId as CompileId
 from torch._guards import GuardSource as GuardSource
@@ -81,33 +59,84 @@ from torch.fx import _symbolic_trace as fx_trace
 from torch.fx._lazy_graph_module import _make_graph_module
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing as is_fx_symbolic_tracing
 from torch.fx._symbolic_trace import is_fx_tracing as is_fx_tracing
-from torch.fx.experimental.symbolic_shapes import (
-    ConstraintViolationError as ConstraintViolationError,
-)
-from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
-from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
-from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
-from torch.fx.experimental.symbolic_shapes import (
-    compute_unbacked_bindings as compute_unbacked_bindings,
-)
-from torch.fx.experimental.symbolic_shapes import guard_size_oblivious as guard_size_oblivious
 from torch.nn.modules import module as _module
 from torch.utils._device import DeviceContext as DeviceContext
 from torch.utils._device import _device_constructors
-from torch.utils._sympy.symbol import SymT, symbol_is_type
 from torch.utils.hooks import RemovableHandle as RemovableHandle
+
+if TYPE_CHECKING:
+    from stator._private_dynamo import *  # noqa: F403
+    from stator._private_shapes import *  # noqa: F403
+    from stator._private_shapes import ShapeEnv
 
 log = logging.getLogger("stator.torch")
 
 _C: Any = torch._C
 
+# -- what takes long to import --
+
+_LATER_FILES = ("_private_shapes", "_private_dynamo")
+
+
+def __getattr__(name: str) -> Any:
+    """Names of the files that are imported when somebody asks."""
+    for file in _LATER_FILES if not name.startswith("__") else ():
+        home = _import_later(file)
+        if hasattr(home, name):
+            return globals().setdefault(name, getattr(home, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _import_later(file: str) -> Any:
+    try:
+        return importlib.import_module(f"stator.{file}")
+    except (ImportError, AttributeError) as error:
+        from stator._versions import Unusable
+
+        raise Unusable(error) from error
+
+
+def import_all() -> None:
+    for file in _LATER_FILES:
+        _import_later(file)
+
+
+DYNAMO = "torch._dynamo"
+SHAPES = "torch.fx.experimental.symbolic_shapes"
+FLEX = "torch.nn.attention.flex_attention"
+DTENSOR = "torch.distributed.tensor"
+_LATER_MODULES = (DYNAMO, SHAPES, FLEX, DTENSOR, "torch.onnx", "torch._inductor")
+
+
+def has(module: str) -> bool:
+    """Whether the program, or torch itself, has imported a module that torch does not import from
+    the start."""
+    return module in sys.modules
+
+
+def later_modules() -> tuple[bool, ...]:
+    """Which of them are there."""
+    return tuple(has(module) for module in _LATER_MODULES)
+
+
+# What variables begin with that torch._dynamo.config reads when it is imported.
+_SETTINGS = ("TORCHDYNAMO_", "TORCH_DYNAMO_", "TORCH_COMPILE")
+
+
+def is_set_by_environment() -> bool:
+    """Whether variables of the environment say something to torch._dynamo."""
+    return any(name.startswith(_SETTINGS) for name in os.environ)
+
+
 # -- looking up by name --
 
 
 def find(path: str) -> Any:
-    """The object at a dotted path ("torch.…"), or None, with a line in the log."""
-    found: Any = torch
-    for name in path.split(".")[1:]:
+    """The object at a dotted path ("torch.…"), or None, with a line in the log. No module is
+    imported for it, which torch's own `__getattr__` would do."""
+    first, *names = path.split(".")[1:]
+    found: Any = vars(torch).get(first)
+    for name in names:
         found = getattr(found, name, None)
     if found is None:
         missing(path)
@@ -242,10 +271,6 @@ def set_default_device(state: tuple[Any, Any]) -> None:
 
 dispatch_keys = get("torch._C._dispatch_keys")
 is_functorch_wrapped = get("torch._C._functorch.is_functorch_wrapped_tensor")
-expect_true = find("torch.fx.experimental.symbolic_shapes.expect_true")
-guard_or_false = find("torch.fx.experimental.symbolic_shapes.guard_or_false")
-guard_or_true = find("torch.fx.experimental.symbolic_shapes.guard_or_true")
-statically_known_true = find("torch.fx.experimental.symbolic_shapes.statically_known_true")
 check = get("torch._check")
 check_is_size = get("torch._check_is_size")
 assert_scalar = get("torch.ops.aten._assert_scalar.default")
@@ -256,12 +281,13 @@ group_tensors = find("torch._C._group_tensors_by_device_and_dtype")
 module_call = get("torch.nn.Module._call_impl").__code__
 module_globals: dict[str, Any] = vars(_module)
 has_global_hook: Callable[[], bool] = _module._has_any_global_hook
-# In which the hooks for all modules leave a wrapper alone; older versions do not ask.
-in_optimized_module: Callable[[], contextlib.AbstractContextManager[Any]] = getattr(
-    eval_frame, "_set_in_optimized_module", contextlib.nullcontext
-)
-wrap_inline = external_utils.wrap_inline
-is_skipped: Callable[[Any], bool] = trace_rules.check
+
+
+def global_hook_names() -> tuple[str, ...]:
+    """The dicts that `has_global_hook` looks at."""
+    return _module._has_any_global_hook.__code__.co_names
+
+
 ScriptModule = get("torch.jit._script.RecursiveScriptModule")
 # None where torch's own tests are imported, which put a function of theirs in its place.
 call_script = getattr(get("torch._C.ScriptFunction.__call__"), "__func__", None)
@@ -290,6 +316,13 @@ def is_composite(tensor: torch.Tensor) -> bool:
 def has_own_sizes(tensor: torch.Tensor) -> bool:
     """Whether its class is asked for its sizes, or these are symbols."""
     return bool(tensor._has_symbolic_sizes_strides) or tensor.layout is not torch.strided
+
+
+def flex_parts() -> tuple[Any, Any, Any]:
+    """flex_attention, the operator, and the mask that masks nothing."""
+    home = "torch.nn.attention.flex_attention"
+    operator = get("torch.ops.higher_order.flex_attention")
+    return get(f"{home}.flex_attention"), operator, get(f"{home}.noop_mask")
 
 
 def questions_of_groups() -> dict[str, Any]:
@@ -335,29 +368,6 @@ resolve_process_group = (
 )
 
 
-def split_module() -> Any:
-    """The DistributedDataParallel that runs its module now, if its graphs are split; or None."""
-    if not torch.distributed.is_available():
-        return None
-    parallel: Any = torch.nn.parallel.DistributedDataParallel
-    module = parallel._get_active_ddp_module()
-    split = module is not None and dynamo_utils.get_optimize_ddp_mode() == "ddp_optimizer"
-    return module if split else None
-
-
-def split_by_buckets(backend: Callable[..., Any]) -> Callable[..., Any]:
-    """The backend, or torch's optimizer around it, which gives the backend one graph for each
-    bucket of gradients."""
-    module = split_module()
-    if module is None:
-        return backend
-    from torch._dynamo.backends.distributed import DDPOptimizer
-
-    most = module.bucket_bytes_cap
-    first = min(most, get("torch.distributed._DEFAULT_FIRST_BUCKET_BYTES"))
-    return DDPOptimizer(most, backend, first).compile_fn
-
-
 # Where C functions are that make tensors, by what they are called in texts.
 operations = {
     path: (home, get(home))
@@ -375,7 +385,6 @@ attention = _C._nn.scaled_dot_product_attention
 # Attributes of tensors that Dynamo records as a call of something: name → what is called.
 attribute_calls: dict[str, Any] = {
     "data": get("torch._C._autograd._get_data_attr"),
-    **getattr(torch._dynamo.variables.tensor, "_VIEW_ATTR_TO_ATEN_OP", {}),  # views, since 2.15
 }
 
 
@@ -419,7 +428,6 @@ no_fake_errors = (
     get("torch._subclasses.fake_tensor.UnsupportedFakeTensorException"),
     get("torch._subclasses.fake_tensor.UnsupportedOperatorException"),
 )
-WrapperBackend = get("torch._dynamo.output_graph.WrapperBackend")
 # What an operation raises on fakes that cannot tell its result; or on any tensors.
 fake_errors = (*data_dependent, RuntimeError, NotImplementedError, TypeError, ValueError)
 fake_log = logging.getLogger("torch._subclasses.fake_tensor")
@@ -429,23 +437,12 @@ fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 _FORGETFUL: dict[str, Any] = {"export": True}
 
 
-def is_unbacked_symbol(found: Any) -> bool:
-    return symbol_is_type(found, (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT))
-
-
 def is_fresh_number(made: Any) -> bool:
     """Whether it is a symbol, or for a bool whether a symbol is 1."""
     expr = made.node.expr
     truth = isinstance(made, torch.SymBool)
     return bool(expr.args and expr.args[0].is_Symbol and expr.args[1] == 1
                 if truth else expr.is_Symbol)  # fmt: skip
-
-
-def shape_env(scalars: bool, shapes: bool) -> ShapeEnv:
-    """Whether the numbers of tensors, and sizes that depend on values, are symbols in it."""
-    return ShapeEnv(
-        tracked_fakes=[], allow_scalar_outputs=scalars, allow_dynamic_output_shape_ops=shapes
-    )
 
 
 def forgetful_mode(**settings: Any) -> FakeTensorMode:
@@ -499,7 +496,6 @@ range_notes: tuple[str, ...] | None = tuple(_noted) if _known else None
 # -- graphs and backends --
 
 make_graph_module = _make_graph_module
-backend_names: Callable[[], list[str]] = functools.partial(torch._dynamo.list_backends, ())
 compile_wrappers: tuple[Any, Any] = (_TorchCompileInductorWrapper, _TorchCompileWrapper)
 _aoti_wrapper = find("torch._TorchCompileAOTInductorWrapper")
 
@@ -517,12 +513,6 @@ def backend_with(
     if name is not None and not named:
         raise NotImplementedError("torch.compile has no parameter name in this version of torch")
     return kind(mode, options, dynamic, name) if named else kind(mode, options, dynamic)
-
-
-def default_backend() -> Any:
-    """What torch.compiler.set_default_backend has set."""
-    get_default = find("torch._dynamo.backends.registry.get_default_backend")
-    return "inductor" if get_default is None else get_default()
 
 
 def compile_session() -> contextlib.AbstractContextManager[Any]:
@@ -552,12 +542,6 @@ math_functions: dict[str, Any] = {
         "sin", "sinh", "tan", "tanh",
     )
 }  # fmt: skip
-sympy_eq: Callable[[Any, Any], Any] = sympy.Eq
-
-
-def to_sympy(number: Any) -> Any:
-    """The expression of a SymInt, or a plain number as one."""
-    return number.node.expr if isinstance(number, torch.SymInt) else sympy.Integer(number)
 
 
 def is_known_zero(number: Any) -> bool:
@@ -584,6 +568,8 @@ def overlap_sources(guard: Any) -> list[Source]:
 
 def backward_at_once() -> contextlib.AbstractContextManager[Any]:
     """In which backends compile a backward pass with its forward pass, not when it first runs."""
+    from torch._functorch import config as functorch_config
+
     patched: Any = functorch_config.patch(force_non_lazy_backward_lowering=True)
     return patched  # type: ignore[no-any-return]
 
@@ -591,23 +577,6 @@ def backward_at_once() -> contextlib.AbstractContextManager[Any]:
 # In which operations made of others are taken apart in Python, where sizes may be symbols. (In C++
 # some take them for plain numbers.)
 decomposing = enable_python_dispatcher
-
-
-def forced_floats() -> set[str]:
-    """The symbols of floats that a backend could not take, by name: it asks for another trace."""
-    return set(TensorifyState.force_specializations)
-
-
-def take_forced_floats() -> set[str]:
-    found = forced_floats()
-    TensorifyState.clear()
-    return found
-
-
-def put_forced_floats(names: set[str]) -> None:
-    TensorifyState.clear()
-    for name in names:
-        TensorifyState.specialize(name)
 
 
 @contextlib.contextmanager
@@ -619,36 +588,6 @@ def remembering(mode: FakeTensorMode) -> Iterator[None]:
         yield
     finally:
         converter.export = before
-
-
-# -- marks --
-
-allowed_ids: Callable[[], set[int]] = trace_rules._allowed_callable_ids
-disallowed_ids: Callable[[], set[int]] = trace_rules._disallowed_callable_ids
-substituted_ids: Callable[[], set[int]] = trace_rules._polyfilled_function_ids
-optimize = torch._dynamo.optimize
-disable = torch._dynamo.disable
-allow_in_graph = torch._dynamo.allow_in_graph
-skip_wrapper = decorators._nonrecursive_disable_wrapper_code
-disable_wrapper = eval_frame.DisableContext()(lambda: None).__code__
-strict_breaks = vars(dynamo_utils), "_error_on_graph_break"
-get_strict_breaks = dynamo_utils._get_error_on_graph_break
-set_strict_breaks = dynamo_utils._set_error_on_graph_break
-
-
-def logging_functions() -> tuple[Any, Any]:
-    """Those whose calls are left out, and those whose calls may come late."""
-    name = "ignore_logging_functions"
-    if not hasattr(config, name):
-        name = "ignore_logger_methods"  # before 2.13
-    return getattr(config, name), config.reorderable_logging_functions
-
-
-def substitute(function: Any) -> Any:
-    """What `torch.compiler.substitute_in_graph` was given for a function, by others than torch."""
-    wrapped = PolyfilledFunctionVariable._get_polyfill_handlers().get(function)
-    found = getattr(wrapped, "__torch_dynamo_polyfill__", None)
-    return None if getattr(found, "__module__", "torch.").startswith("torch.") else found
 
 
 def number_functions() -> dict[str, Any]:
@@ -760,62 +699,12 @@ def fake_of_operator(
     return operator.python_key_table[FakeTensorMode](mode, *args, **kwargs)
 
 
-flex_attention = get("torch.nn.attention.flex_attention.flex_attention")
-flex_operator = get("torch.ops.higher_order.flex_attention")
-flex_no_mask = get("torch.nn.attention.flex_attention.noop_mask")
-IndexMode = get("torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex")
-
 # -- logs, traces and metrics of compiles --
 
 trace_log = get("torch._logging._internal.trace_log")
 trace_structured = get("torch._logging.trace_structured")
 structured_stack = get("torch._logging.structured.from_traceback")
-compilation_time_metrics: dict[str, list[float]] = dynamo_utils.compilation_time_metrics
-known_metrics: Callable[[], Any] = lambda: dynamo_utils._compilation_metrics  # noqa: E731
-_Metrics = dynamo_utils.CompilationMetrics
-_metric_names = frozenset(_Metrics.__dataclass_fields__)
-_plain_metrics = all(hasattr(_Metrics, name) for name in _metric_names)
-_chromium_events = find("torch._dynamo.utils.get_chromium_event_logger")
-_metrics_context = find("torch._dynamo.utils.get_metrics_context")
-setup_debug_folder = dynamo_utils.setup_compile_debug
-debug_folder: Callable[[], str] = dynamo_utils.get_debug_dir
-_bytecode_hooks = find("torch._dynamo.convert_frame._bytecode_hooks")
-
-
-def bytecode_hooks() -> Any:
-    return _bytecode_hooks
-
-
 Guard = get("torch._guards.Guard")
-
-
-def guards_of(rows: list[tuple[str, str | None, int]]) -> Any:
-    """The guards of an entry as torch's objects: each says in words what must hold. They are for
-    reading, none of them can be built."""
-
-    def no_builder(number: int, builder: Any, guard: Any) -> None:
-        raise NotImplementedError("guards of Stator are checked in C, and cannot be built anew")
-
-    made = GuardsSet()
-    for i, (text, _, _) in enumerate(rows):
-        guard = Guard(LocalSource(text), functools.partial(no_builder, i))
-        guard.code_list = [text]
-        made.add(guard, skip=0)
-    return made
-
-
-def make_metrics(metrics: dict[str, Any]) -> Any:
-    """torch's record of a compile, of what this version knows."""
-    known = {key: value for key, value in metrics.items() if key in _metric_names}
-    if not _plain_metrics:
-        return _Metrics(**known)
-    made = _Metrics.__new__(_Metrics)  # to set a hundred defaults takes longer than a short trace
-    made.__dict__.update(known)
-    return made
-
-
-def chromium_events() -> Any:
-    return None if _chromium_events is None else _chromium_events()
 
 
 def copied(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -839,10 +728,6 @@ def settings_text() -> str:
     """The settings of the compilers that are not as by default, as Python."""
     homes = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
     return "".join(f"{text}\n" for home in homes if (text := get(home).codegen_config().strip()))
-
-
-same = dynamo_utils.same
-clone_input = dynamo_utils.clone_input
 
 
 def hint(number: Any) -> Any:
@@ -871,39 +756,6 @@ def run_on_fakes(module: torch.fx.GraphModule, inputs: list[Any]) -> None:
         Prop(module, mode).propagate_dont_convert_inputs(*inputs)
 
 
-@contextlib.contextmanager
-def noting_metrics(into: dict[str, Any]) -> Iterator[None]:
-    """What a backend notes about itself within, for the metrics of the compile, goes to `into`."""
-    context = None if _metrics_context is None else _metrics_context()
-    if context is None or context.in_progress() or not hasattr(context, "_on_exit"):
-        yield
-        return
-    before = context._on_exit
-    context._on_exit = lambda start, end, metrics, *error: into.update(metrics)
-    try:
-        with context:
-            yield
-    finally:
-        context._on_exit = before
-
-
-# -- what `install` puts its own functions in the place of --
-
-# Found by torch as globals of a module when they are called.
-PATCHED = {
-    "optimize": (eval_frame, "_optimize"),
-    "optimize_assert": (eval_frame, "_optimize_assert"),
-    "reset": (torch._dynamo, "_reset_guarded_backend_cache"),
-    "set_stance": (decorators, "_set_stance"),
-    "skip_code": (decorators, "skip_code"),
-    "guard_failures": (dynamo_utils, "guard_failures"),
-    "replay": (torch._dynamo, "replay"),
-}
-for _home, _name in PATCHED.values():
-    getattr(_home, _name)  # else an error that says so
-if find("torch._C._dynamo.eval_frame.set_guard_complete_hook") is not None:
-    PATCHED["guard_collectives"] = torch._C._dynamo.eval_frame, "set_guard_complete_hook"
-
 # Whether an operator with bodies (torch.cond and its like) compiles itself: torch's own tracer does
 # that, perhaps on fakes and under modes. Versions before 2.13 do not tell.
 compiles_itself: Callable[[], bool] = find("torch._higher_order_ops.utils._in_hop_compile") or (
@@ -912,21 +764,6 @@ compiles_itself: Callable[[], bool] = find("torch._higher_order_ops.utils._in_ho
 
 # What such an operator compiles itself by. Nothing in it is the program's.
 compiles_operator: Any = find("torch._higher_order_ops.utils._hop_compile_and_call")
-
-# Settings of torch._dynamo.config that Stator obeys.
-for _name in ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_int",
-              "specialize_float", "disable", "error_on_nested_fx_trace",
-              "error_on_recompile", "recompile_limit",
-              "accumulated_recompile_limit", "fail_on_recompile_limit_hit",
-              "raise_on_ctx_manager_usage"):  # fmt: skip
-    getattr(config, _name)
-
-NullDecorator = eval_frame._NullDecorator
-counters = dynamo_utils.counters
-
-
-def stance() -> Any:
-    return eval_frame._stance
 
 
 def inductor_keeps_calls(options: dict[str, Any]) -> bool:

@@ -5,6 +5,8 @@ a ShapeEnv. This module makes one for each graph that goes to a backend. This ca
 the backend's questions, and the answers become conditions for guards.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 import re

@@ -6,6 +6,7 @@ import operator
 import os
 import sys
 import sysconfig
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from stator import (
     _higher_flow,
     _higher_wrap,
     _levels,
+    _marks,
     _overrides,
     _policy,
     _state,
@@ -166,7 +168,6 @@ def _glue() -> dict[str, Any]:
         "transforms_home": private.transforms_home,
         "mode_at": private.function_mode_at,
         "DeviceContext": private.DeviceContext,
-        "IndexMode": private.IndexMode,
         "index": _flex.index,
         "index_as_mode": _flex.index_as_mode,
         "constructors": set(private.device_constructors()),
@@ -193,6 +194,37 @@ def _glue() -> dict[str, Any]:
             "not_": operator.not_,
         },
     }
+
+
+# The engine keeps these dicts, and looks into them by name.
+_known_glue: dict[str, Any] = {}
+_attributes: dict[str, Any] = {}
+_known_callables: set[int] = set()  # of which the engine has rows, and which it keeps
+
+
+def _give_rows(give: Callable[[list[tuple[Any, str, Any]]], None]) -> None:
+    """Gives the engine the rows that it does not have."""
+    found = [row for row in _callables.rows() if id(row[0]) not in _known_callables]
+    give(found)
+    _known_callables.update(id(row[0]) for row in found)
+
+
+_parts: tuple[bool, ...] = ()
+
+
+def _look_again() -> None:
+    global _parts
+    _parts = private.later_modules()
+    _attributes.update(_callables.attributes())
+    if private.has(private.DYNAMO):
+        _known_glue["IndexMode"] = private.IndexMode
+
+
+def add_later() -> None:
+    """Tells the engine about parts of torch that were imported since it was last told."""
+    if private.later_modules() != _parts:
+        _look_again()
+        _give_rows(_engine.torch_add)
 
 
 def settings() -> dict[str, Any]:
@@ -226,9 +258,9 @@ def settings() -> dict[str, Any]:
         "clear_autocast_cache": torch.clear_autocast_cache,
         "module_call": private.module_call,
         "fields": _callables.fields(),
-        "glue": _glue(),
+        "glue": _known_glue,
         "data_dependent": private.data_dependent,
-        "attributes": _callables.attributes(),
+        "attributes": _attributes,
         "getitem": operator.getitem,
         "setitem": operator.setitem,
         "select": torch.select,
@@ -259,7 +291,6 @@ def settings() -> dict[str, Any]:
         "device_words": _device_words(),
         "key_words": [(_bits(name), word) for name, word in _KEY_WORDS],
         "rules": _callables.rules(),
-        "rows": _callables.rows(),
         "binary": [getattr(operator, name) for name in _callables.BINARY],
         "compare": [getattr(operator, name) for name in _callables.COMPARE],
     }
@@ -276,9 +307,18 @@ def _libraries() -> tuple[str, ...]:
 
 
 def attach() -> None:
-    """Makes torch known to the engine; from then on tensors are traced."""
+    """Makes torch known to the engine; from then on tensors are traced.
+
+    Torch imports torch._dynamo and sympy when somebody asks, which takes a second. So does Stator:
+    their functions have rows once they are there, and fakes, which need them, are checked when the
+    first one is made."""
     if not _engine.torch_attached():
+        if private.is_set_by_environment():
+            private.import_all()
         with _versions.usual_state():
-            _engine.torch_attach(settings())
+            _known_glue.update(_glue())
+            _look_again()
+            _give_rows(lambda rows: _engine.torch_attach({**settings(), "rows": rows}))
         _policy.other_tracer = _state.other_tracer
+        _marks.add_later = add_later
         _engine.set_library(_libraries())

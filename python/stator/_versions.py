@@ -14,9 +14,18 @@ from typing import Any
 
 import torch
 
-from stator import _engine
+from stator import _engine, _marks
 
-__all__ = ["NEWEST", "OLDEST", "Unusable", "attach", "check", "private", "usual_state"]
+__all__ = [
+    "NEWEST",
+    "OLDEST",
+    "Unusable",
+    "attach",
+    "check",
+    "check_fakes",
+    "private",
+    "usual_state",
+]
 
 # Tested with these, and all in between. The extra in pyproject.toml and README.md say the same.
 OLDEST = (2, 11)
@@ -186,19 +195,44 @@ def _moves_alike(before: tuple[Any, Any], after: tuple[Any, Any]) -> bool:
     return same and all(a ^ b == c ^ d for a, b, c, d in bits)
 
 
-_BEHAVIOUR = (
+_Behaviour = tuple[Callable[[dict[str, Any]], Iterator[str]], ...]
+
+_BEHAVIOUR: _Behaviour = _standins_are_met, _state_is_seen
+_OF_FAKES: _Behaviour = (
     _fakes_know_no_values,
     _fakes_are_like_tensors,
     _writes_and_draws_are_seen,
-    _standins_are_met,
-    _state_is_seen,
 )
 
 
 def check(glue: dict[str, Any]) -> None:
     """Whether torch behaves as is relied on; the engine asks before it turns tensors on."""
+    _check(_BEHAVIOUR, glue)
+
+
+_fakes_are_known = False
+
+
+def check_fakes(glue: dict[str, Any]) -> None:
+    """Whether torch's fakes behave as is relied on; asked before the first one is made, which may
+    be in the midst of a trace. Importing what fakes need takes longer than most traces."""
+    global _fakes_are_known
+    if _fakes_are_known:
+        return
+    _fakes_are_known = True  # the checks make fakes, too
+    try:
+        private.import_all()
+        _marks.register()
+        with usual_state():
+            _check(_OF_FAKES, glue)
+    except BaseException:
+        _fakes_are_known = False
+        raise
+
+
+def _check(parts: _Behaviour, glue: dict[str, Any]) -> None:
     wrong: list[str] = []
-    for part in _BEHAVIOUR:
+    for part in parts:
         try:
             wrong += part(glue)
         except Exception as error:
@@ -220,6 +254,7 @@ def usual_state() -> Iterator[None]:
         with (
             private.no_dispatch_modes(),
             private.EnableTorchFunction(),
+            private.without_levels() if private.level_depth() else contextlib.nullcontext(),
             torch.inference_mode(False),
             torch.enable_grad(),
             torch.autocast("cpu", enabled=False),

@@ -35,7 +35,7 @@ static PyObject *made_on_fakes(world *w, torch_trace *t, PyObject *function, con
     }
     PyObject *kwargs = args ? faked_keywords(w, c) : NULL;
     if (kwargs)
-        result = run_fakes(t, function, args, kwargs);
+        result = run_fakes(w, t, function, args, kwargs);
     if (kwargs && !result && !w->stop.broken)
         fake_failed(w, function);
     Py_XDECREF(args);

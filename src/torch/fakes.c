@@ -8,9 +8,12 @@
 
 #include "src/torch/room.h"
 
-status fakes_mode(torch_trace *t) {
+// The first mode of a process checks torch's fakes: if that fails, the error is the user's.
+status fakes_mode(world *w, torch_trace *t) {
     if (!t->mode)
         t->mode = PyObject_CallOneArg(glue_function("make_mode"), t->late ? Py_True : Py_False);
+    if (!t->mode)
+        w->stop.interrupted = true;
     return t->mode ? ST_OK : ST_ERROR;
 }
 
@@ -131,7 +134,7 @@ static status know(torch_trace *t, node *n, PyObject *fake) {
 
 static PyObject *fake_of_tensor(world *w, torch_trace *t, PyObject *tensor) {
     PyObject *args[] = {NULL, tensor};
-    if (fakes_mode(t) != ST_OK)
+    if (fakes_mode(w, t) != ST_OK)
         return NULL;
     args[0] = t->mode;
     PyObject *fake = PyObject_Vectorcall(glue_function("fake_of"), args, 2, NULL);
@@ -159,8 +162,8 @@ static PyObject *fake_of_input(world *w, torch_trace *t, node *n) {
     return owner ? fake_of_tensor(w, t, ((standin *)(uintptr_t)*owner)->outside) : NULL;
 }
 
-static PyObject *fake_like(torch_trace *t, sizes *known, const meta *m) {
-    if (fakes_mode(t) != ST_OK)
+static PyObject *fake_like(world *w, torch_trace *t, sizes *known, const meta *m) {
+    if (fakes_mode(w, t) != ST_OK)
         return NULL;
     PyObject *sizes = size_tuple(known, m->sizes, m->dims);
     PyObject *strides = size_tuple(known, m->strides, m->dims);
@@ -184,7 +187,7 @@ PyObject *fake_of(world *w, node *n) {
     bool input = n->op == NODE_PLACEHOLDER && n->scope == 0;
     if (!input && n->meta.dims < 0)
         return Py_None; // an operation that gives nothing
-    PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(t, NULL, &n->meta);
+    PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(w, t, NULL, &n->meta);
     if (fake && know(t, n, fake) != ST_OK)
         Py_CLEAR(fake);
     Py_XDECREF(fake); // the node's
@@ -270,7 +273,7 @@ static status run_again(world *w, torch_trace *t, const late_call *call) {
     PyObject *kwargs = args && call->n->kwargs ? fakes_in(w, call->n->kwargs) : NULL;
     PyObject *result = NULL;
     if (args && (kwargs || !call->n->kwargs))
-        result = run_fakes(t, call->callable, args, kwargs);
+        result = run_fakes(w, t, call->callable, args, kwargs);
     if (args && !result && !w->stop.broken)
         fake_failed(w, call->n->target);
     status done = result ? know(t, call->n, result) : w->stop.broken ? ST_BREAK : ST_ERROR;
@@ -310,7 +313,7 @@ static status settle(world *w, torch_trace *t) {
     map_clear(&t->standins);
     for (uint32_t i = 0; i < t->calls.count; i++)
         Py_SETREF(t->calls.items[i].n->example, Py_NewRef(Py_None));
-    TRY(fakes_mode(t));
+    TRY(fakes_mode(w, t));
     if (PyObject_SetAttrString(t->mode, "stator_late", Py_False) < 0)
         return ST_ERROR;
     TRY(make_inputs(w));

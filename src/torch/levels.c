@@ -119,7 +119,7 @@ static status prepare(world *w, torch_trace *t) {
     if (!class)
         return ST_ERROR;
     TRY(fakes_settle(w));
-    TRY(fakes_mode(t));
+    TRY(fakes_mode(w, t));
     TRY(state_save(t));
     if (!l->before && !(l->before = call_glue("levels_now", NULL)))
         return ST_ERROR;

@@ -120,8 +120,9 @@ void fake_failed(world *w, PyObject *target) {
     Py_DECREF(exception);
 }
 
-PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs) {
-    if (fakes_mode(t) != ST_OK)
+PyObject *run_fakes(world *w, torch_trace *t, PyObject *callable, PyObject *args,
+                    PyObject *kwargs) {
+    if (fakes_mode(w, t) != ST_OK)
         return NULL;
     PyObject *all[] = {t->mode, callable, args, kwargs ? kwargs : Py_None};
     return PyObject_Vectorcall(glue_function("run"), all, 4, NULL);
@@ -131,7 +132,7 @@ static PyObject *run_operands(world *w, torch_trace *t, PyObject *callable, cons
     PyObject *args = fakes_in(w, r->args), *result = NULL;
     PyObject *kwargs = args && r->kwargs ? fakes_in(w, r->kwargs) : NULL;
     if (args && (kwargs || !r->kwargs))
-        result = run_fakes(t, callable, args, kwargs);
+        result = run_fakes(w, t, callable, args, kwargs);
     Py_XDECREF(args);
     Py_XDECREF(kwargs);
     return result;

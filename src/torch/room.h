@@ -73,6 +73,7 @@ typedef struct torch_facts {
     bool (*inference)(void);
     bool (*grad_enabled)(void);
     int64_t (*mode_count)(void);
+    void *const *(*tracing_state)(void); // a std::shared_ptr: empty if torch.jit does not trace
     bool (*no_node_hooks)(void);
     int32_t (*get_dim)(void *, int64_t *);
     int32_t (*get_sizes)(void *, int64_t **);
@@ -423,7 +424,7 @@ PyObject *size_tuple(sizes *known, const size *items, int count);
 // Strides as the program sees them (new tuple), sizes (new torch.Size). Open numbers stay open.
 PyObject *strides_object(world *w, const size *items, int count);
 PyObject *sizes_object(world *w, const size *items, int count);
-status fakes_mode(torch_trace *t); // makes the FakeTensorMode, if there is none yet
+status fakes_mode(world *w, torch_trace *t); // makes the FakeTensorMode, if there is none yet
 // The fake of a node, made now if there is none yet; borrowed. NULL with a break or an exception.
 PyObject *fake_of(world *w, node *n);
 // To be called for each new node: fakes_settle may have to run it again.
@@ -528,7 +529,7 @@ int flag_of(PyObject *o, const char *name);
 // An operation on fakes raised: makes the exception a break, or leaves one that must leave the
 // trace.
 void fake_failed(world *w, PyObject *target);
-PyObject *run_fakes(torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs);
+PyObject *run_fakes(world *w, torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs);
 
 // Runs the callable on fakes and records a node whose target is `target`. New reference.
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *c);
@@ -557,6 +558,7 @@ status record_modules(world *w, node *n);
 // --- callables and attributes (table.c, attrs.c) ---
 
 int table_fill(PyObject *rows);
+int table_add(PyObject *rows); // to a table that was filled
 // Calls another function with the same arguments: Python, which is interpreted.
 PyObject *call_other(world *w, PyObject *function, const call *c);
 int table_add_fields(PyObject *descriptors);

@@ -77,6 +77,10 @@ static bool dual_level(void) {
     return on;
 }
 
+bool torch_is_traced(void) {
+    return *facts.tracing_state() != NULL;
+}
+
 static bool saves_with_hooks(void) {
     PyObject *hooks = PyObject_CallOneArg(glue_function("top_saved_hooks"), Py_False);
     if (!hooks)

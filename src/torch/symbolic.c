@@ -173,17 +173,19 @@ void symbolic_clear(symbolic *s) {
     vec_free(&s->checks);
 }
 
-static PyObject *new_runner(const world *w) {
+static PyObject *new_runner(world *w) {
     enum { REPLAYED = 4 };
     PyObject *captures = PyLong_FromLong(w->terms.captures | (w->terms.replayed ? REPLAYED : 0));
     PyObject *runner =
         captures ? PyObject_CallOneArg(glue_function("make_runner"), captures) : NULL;
     Py_XDECREF(captures);
+    if (!runner)
+        w->stop.interrupted = true; // as where fakes_mode fails
     return runner;
 }
 
-static PyObject *ask(const world *w, torch_trace *t, PyObject *callable, PyObject *args,
-                     PyObject *kwargs, PyObject *nodes) {
+static PyObject *ask(world *w, torch_trace *t, PyObject *callable, PyObject *args, PyObject *kwargs,
+                     PyObject *nodes) {
     if (!t->runner)
         t->runner = new_runner(w);
     PyObject *numbers = t->runner ? given_numbers(&t->given, NULL, text_of) : NULL;

@@ -73,12 +73,15 @@ static int add_row(PyObject *callable, const char *path, PyObject *value) {
 static int add_others(void);
 
 int table_fill(PyObject *rows) {
+    // The engine's own rows come first, and may be stood in front of.
+    return rules_setup() < 0 || table_add(rows) < 0 ? -1 : add_others();
+}
+
+int table_add(PyObject *rows) {
     if (!PyList_Check(rows)) {
         PyErr_SetString(PyExc_TypeError, "the table of torch's callables is a list");
         return -1;
     }
-    if (rules_setup() < 0) // these come first, and may be stood in front of
-        return -1;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
         PyObject *callable, *path, *value;
         if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OUO", &callable, &path, &value) ||
@@ -86,7 +89,7 @@ int table_fill(PyObject *rows) {
             add_row(callable, PyUnicode_AsUTF8(Py_NewRef(path)), value) < 0)
             return -1;
     }
-    return add_others();
+    return 0;
 }
 
 // Fields of torch's own immutable types (dtype, device, finfo …) are read natively.

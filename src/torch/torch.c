@@ -317,6 +317,13 @@ static PyObject *attached(PyObject *module, PyObject *unused) {
     return PyBool_FromLong(world_tensors != NULL);
 }
 
+static PyObject *add(PyObject *module, PyObject *rows) {
+    (void)module;
+    if (table_add(rows) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *tensor_facts(PyObject *module, PyObject *tensor) {
     (void)module;
     if (world_tensors && is_tensor(tensor))
@@ -377,6 +384,8 @@ static PyObject *state_now(PyObject *module, PyObject *unused) {
 PyMethodDef torch_methods[] = {
     {"torch_attach", attach, METH_O,
      "torch_attach(settings): makes torch known, as stator._torch describes it."},
+    {"torch_add", add, METH_O,
+     "torch_add(rows): further callables of torch's, as they are in the settings of torch_attach."},
     {"torch_attached", attached, METH_NOARGS, "Whether torch is known."},
     {"torch_facts", tensor_facts, METH_O,
      "What a tensor's guard sees: keys, sizes, strides, dtype, device type and index, "

@@ -7,3 +7,6 @@
 // Uses nothing of torch: the engine runs without it.
 int torch_setup(PyObject *module);
 extern PyMethodDef torch_methods[];
+
+// Whether torch.jit traces what this thread runs. Torch must be attached.
+bool torch_is_traced(void);

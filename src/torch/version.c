@@ -39,6 +39,7 @@ static int find_symbols(void *c10, void *cpu) {
         {c10, "_ZN3c1013InferenceMode10is_enabledEv", &facts.inference, true},
         {cpu, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", &facts.mode_count, true},
         {cpu, "_ZN2at4impl17NodeCreationHooks5emptyEv", &facts.no_node_hooks, false}, // since 2.14
+        {cpu, "_ZN5torch3jit6tracer15getTracingStateEv", &facts.tracing_state, true},
         {cpu, "aoti_torch_get_dim", &facts.get_dim, true},
         {cpu, "aoti_torch_get_sizes", &facts.get_sizes, true},
         {cpu, "aoti_torch_get_strides", &facts.get_strides, true},
