@@ -22,6 +22,7 @@
 #include "src/torch/torch.h"
 
 #include "src/compile/compiled.h"
+#include "src/compile/module.h"
 #include "src/compile/watch.h"
 
 #include "src/hook/hook.h"
@@ -48,6 +49,7 @@ static const struct room {
     {.methods = logging_methods},
     {.add = torch_setup, .methods = torch_methods},
     {.add = compile_setup, .methods = compile_methods},
+    {.add = module_setup, .methods = module_methods},
     {.methods = watch_methods},
     {.setup = hook_setup, .methods = hook_methods},
 };

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.nn import Module
 
-from stator import _compile, _origins
+from stator import _compile, _engine, _origins
 from stator._versions import private
 
 OptimizedModule = private.OptimizedModule
@@ -54,8 +54,13 @@ def _is_plain(module: Module) -> bool:
 
 
 def _call_forward(module: Module, wrap_callable: Callable[[Any], Any]) -> Any:
+    return _forwarding(module, wrap_callable)[0]
+
+
+def _forwarding(module: Module, wrap_callable: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
     """As in Dynamo, where nothing comes in between, `forward` itself is the compiled function: its
-    parameters are the names of the graph's inputs."""
+    parameters are the names of the graph's inputs. What to call; what that calls if nothing comes
+    in between, and the function that it is compiled of."""
     whole = wrap_callable(_whole_call)
     forward = getattr(type(module), "forward", None)
     compiled = wrap_callable(forward) if type(forward) is types.FunctionType else None
@@ -72,7 +77,7 @@ def _call_forward(module: Module, wrap_callable: Callable[[Any], Any]) -> Any:
             return compiled(module, *args, **kwargs)
         return whole(module, *args, **kwargs)
 
-    return call
+    return call, compiled, forward
 
 
 def _call_hooked(module: Module, wrap_callable: Callable[[Any], Any]) -> Any:
@@ -128,12 +133,18 @@ class CompiledModule(OptimizedModule):
             isinstance(module.forward, types.MethodType) and private.is_skipped(module.forward)
         ):
             self.forward = self.dynamo_ctx(private.wrap_inline(module))
+            behind: tuple[Any, ...] = None, None, None
         else:
-            self.forward = _call_forward(module, wrap_callable)
+            self.forward, compiled, forward = _forwarding(module, wrap_callable)
+            behind = module, compiled, forward
+        if behind[0] is None or behind[1] is not None:
+            self.__dict__["_stator_shortcut"] = _engine.shortcut(self.forward, *behind)
         if hasattr(module, "_initialize_hook"):
             self._forward = self.forward
             self.forward = self._call_lazy_check
 
+    # What the class's slot does where the shortcut does not fit (src/compile/module.c); and what a
+    # trace reads.
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (
             OptimizedModule.__call__ is not _their_call
@@ -154,13 +165,36 @@ class CompiledModule(OptimizedModule):
     def _get_backward_pre_hooks(self) -> Any:
         return _without_global_hooks(Module._get_backward_pre_hooks)(self)
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        state.pop("_stator_shortcut", None)
+        return state
+
+
+_OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+_own_call = CompiledModule.__call__
+
+
+def _call_in_c() -> None:
+    """Calls of wrappers begin in C. Python takes that back when somebody sets the class's
+    `__call__`."""
+    if _call is None or _call_impl is None or CompiledModule.__call__ is not _own_call:
+        return
+    _engine.call_modules(
+        CompiledModule,
+        OptimizedModule,
+        _their_call,
+        _call,
+        _call_impl,
+        _hooks,
+        _OWN_HOOKS,
+        private.global_hook_names(),
+    )
+
 
 def _has_own_hooks(module: Module) -> bool:
-    own = module.__dict__
-    return bool(
-        own["_forward_hooks"] or own["_forward_pre_hooks"]
-        or own["_backward_hooks"] or own["_backward_pre_hooks"]
-    )  # fmt: skip
+    return any(module.__dict__[name] for name in _OWN_HOOKS)
 
 
 def innermost(module: Module) -> Module:
@@ -179,6 +213,7 @@ def wrap(module: Module, context: Callable[[Any], Any]) -> OptimizedModule:
             "directly: compile the module that they were made from"
         )
     _origins.note(module)
+    _call_in_c()
     made = CompiledModule(module, context)  # type: ignore[arg-type]
     made._torchdynamo_orig_callable = module.forward
     made._torchdynamo_wrapper_id = id(made)
