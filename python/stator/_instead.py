@@ -102,7 +102,7 @@ def _are_factors(scalars: Any, *lists: Any) -> bool:
 def _new_in_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     def scaled(self: Any, tensors1: Any, tensors2: Any, scalars: Any) -> Any:
         if _are_factors(scalars, self, tensors1, tensors2):
-            return function(self, torch._foreach_mul(tensors1, scalars.unbind()), tensors2)
+            return function(self, private.foreach_mul(tensors1, scalars.unbind()), tensors2)
         return _by_values(function, self, tensors1, tensors2, scalars)
 
     return scaled
@@ -310,15 +310,15 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.TensorBase.addcdiv_, ("scaled", ("addcdiv_", _addcdiv_))),
     (private.TensorBase.addcmul, ("scaled", ("addcmul", _addcmul))),
     (private.TensorBase.addcmul_, ("scaled", ("addcmul_", _addcmul_))),
-    (torch._foreach_addcdiv, ("scaled_lists", _new_in_lists(torch._foreach_addcdiv))),
+    (private.foreach_addcdiv, ("scaled_lists", _new_in_lists(private.foreach_addcdiv))),
     (
-        torch._foreach_addcdiv_,
-        ("scaled_lists", _written_in_lists(torch._foreach_addcdiv_, private.TensorBase.addcdiv_)),
+        private.foreach_addcdiv_,
+        ("scaled_lists", _written_in_lists(private.foreach_addcdiv_, private.TensorBase.addcdiv_)),
     ),
-    (torch._foreach_addcmul, ("scaled_lists", _new_in_lists(torch._foreach_addcmul))),
+    (private.foreach_addcmul, ("scaled_lists", _new_in_lists(private.foreach_addcmul))),
     (
-        torch._foreach_addcmul_,
-        ("scaled_lists", _written_in_lists(torch._foreach_addcmul_, private.TensorBase.addcmul_)),
+        private.foreach_addcmul_,
+        ("scaled_lists", _written_in_lists(private.foreach_addcmul_, private.TensorBase.addcmul_)),
     ),
     (_by_values, ("refused", "torch's function with a tensor of factors")),
     (private.TensorBase.requires_grad_, ("instead", _requires_grad_)),
