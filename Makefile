@@ -34,7 +34,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Neither builds nor tests depend on what a user's shell says about Python, or about colours.
 unexport $(filter-out PYTHON,$(filter PYTHON% PYTEST%,$(.VARIABLES))) NO_COLOR FORCE_COLOR
 
-.PHONY: help demo bench test test-full test-all test-asan test-debug fuzz mutants regen check lint format clean
+.PHONY: help demo bench wheels test test-full test-all test-asan test-debug fuzz mutants regen check lint format clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
@@ -92,6 +92,9 @@ demo: $(VENV)/.stator ## a model compiled by Stator, next to torch's own Dynamo
 
 bench: $(VENV)/.stator ## times against CPython's own eval, as ratios
 	$(PY) bench/run.py $(ARGS)
+
+wheels: $(VENV)/.tools ## an sdist, and wheels for all supported Pythons, each tried out: build/dist
+	$(PY) tools/wheels.py $(ARGS)
 
 test: $(VENV)/.stator $(TEST)/.built ## the tests, less the long ones
 	$(PYTEST) $(ARGS)

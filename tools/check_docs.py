@@ -1,10 +1,10 @@
 """Checks that files and functions which the docs name exist.
 
-In README.md and docs/, a text in backquotes that reads as a path or as a file's name must be one of
-the tree's; the end of a path is enough (`decode.c`). One that reads as a name with an underscore
-(`trace_call`, `plan_run()`) must be a word of the tree's code, not only of its comments. Names of
-other projects are written with their module, as in `torch.compiler.is_compiling`. Links between
-pages must lead to a page.
+In the pages of the root and of docs/, a text in backquotes that reads as a path or as a file's name
+must be one of the tree's; the end of a path is enough (`decode.c`). One that reads as a name with
+an underscore (`trace_call`, `plan_run()`) must be a word of the tree's code, not only of its
+comments. Names of other projects are written with their module, as in
+`torch.compiler.is_compiling`. Links between pages must lead to a page.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> int:
     files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = [name for name in files.splitlines() if (ROOT / name).exists()]
     words = code_words(names)
-    pages = [n for n in names if n == "README.md" or re.fullmatch(r"docs/\w+\.md", n)]
+    pages = [n for n in names if re.fullmatch(r"([A-Z]+|docs/\w+)\.md", n)]
     problems = [problem for page in pages for problem in check_page(page, names, words)]
     print(*problems, sep="\n", end="\n" if problems else "")
     return 1 if problems else 0

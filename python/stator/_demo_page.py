@@ -13,6 +13,14 @@ COLORS = {"eager": "#8a94a0", "dynamo": "#d9822b", "stator": "#2f6fde"}
 _WIDTH, _BAR, _LABEL = 620, 26, 150
 
 
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{1000 * seconds:.0f} ms" if seconds >= 0.1 else f"{1000 * seconds:.1f} ms"
+
+
 def _text(x: float, y: float, text: str, more: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{html.escape(text)}</text>'
 
@@ -81,8 +89,11 @@ text { fill: #1d2126; font: 19px system-ui, sans-serif; } .soft { fill: #5b6570;
 """
 
 
+_TOP = 'preserveAspectRatio="xMinYMin"'
+
+
 def _placed(chart: str, x: int, y: int, height: int) -> str:
-    return chart.replace("<svg ", f'<svg x="{x}" y="{y}" width="620" height="{height}" ', 1)
+    return chart.replace("<svg ", f'<svg x="{x}" y="{y}" width="620" height="{height}" {_TOP} ', 1)
 
 
 def picture(trainings: list[Training], backend: str, machine: str) -> str:
@@ -104,8 +115,8 @@ def picture(trainings: list[Training], backend: str, machine: str) -> str:
 
 
 def charts(trainings: list[Training]) -> Iterator[str]:
-    first = [(t.name, t.who, t.first or 0, f"{t.first or 0:.2f} s") for t in trainings]
-    later = [(t.name, t.who, t.step or 0, f"{1000 * (t.step or 0):.1f} ms") for t in trainings]
+    first = [(t.name, t.who, t.first or 0, duration(t.first)) for t in trainings]
+    later = [(t.name, t.who, t.step or 0, duration(t.step)) for t in trainings]
     yield bars("Time to the first step: the compiler's work is in it", first)
     yield bars("Time for each later step", later)
     yield curves("Loss: the lines lie on each other", trainings)

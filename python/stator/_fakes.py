@@ -43,6 +43,12 @@ def is_known(operation: Any) -> bool:
     return packet._qualified_op_name.partition("::")[0] in _KNOWN_NAMESPACES
 
 
+def is_refused(operation: Any) -> bool:
+    """Whether the program wants only operations in graphs that say they are made for that
+    (`only_allow_pt2_compliant_ops`), and this one does not."""
+    return bool(private.config.only_allow_pt2_compliant_ops) and not private.is_compliant(operation)
+
+
 class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
     """Notes what cannot be run twice, as bits: the engine takes them after each operation."""
 
@@ -315,6 +321,6 @@ def key_bits(tensor: torch.Tensor) -> int:
 
 
 # What the engine calls by name.
-GLUE = (make_mode, is_known, is_written, fake_of, fake_like, hooked, forget_writes, were_written,
-        note_shared, are_shared, in_one_storage, run, refusal, takes_gradient, key_bits,
-        holds_fakes, composite_refusal)  # fmt: skip
+GLUE = (make_mode, is_known, is_refused, is_written, fake_of, fake_like, hooked, forget_writes,
+        were_written, note_shared, are_shared, in_one_storage, run, refusal, takes_gradient,
+        key_bits, holds_fakes, composite_refusal)  # fmt: skip

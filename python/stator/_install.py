@@ -135,11 +135,10 @@ class TorchPolicy(_policy.Policy):
                     "torch._dynamo.config.error_on_nested_fx_trace."
                 )
             return False
-        if (
-            _policy.other_tracer()
-            or self._left(code, offset)
-            or not _stance.may_compile(code, reasons)
-        ):
+        if _policy.other_tracer():
+            self._say_transform(code)
+            return False
+        if self._left(code, offset) or not _stance.may_compile(code, reasons):
             return False
         if reasons:
             self._recompiles(code, reasons)
@@ -152,6 +151,15 @@ class TorchPolicy(_policy.Policy):
         _logs.started(compile, functools.partial(_describe, code, reasons))
         self._say_unheeded()
         return True
+
+    def _say_transform(self, code: CodeType) -> None:
+        transform = private.live_transform()
+        if transform is None:
+            return
+        why = f"it is called within torch.func.{transform}, where Stator compiles nothing"
+        _skip(code, why)
+        if self.fullgraph and not self.replayed:
+            raise _policy.unsupported(f"{code.co_qualname} is not compiled: {why}")
 
     def _say_unheeded(self) -> None:
         """What people asked for that a compile does not do."""

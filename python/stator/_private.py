@@ -628,6 +628,19 @@ def definition_of(op: Any) -> Any:
     return OPDEFS.get(op._schema.name)
 
 
+def is_compliant(operation: Any) -> bool:
+    """Whether an overload, or each one of a packet, has the tag."""
+    if isinstance(operation, OpOverloadPacket):
+        return all(is_compliant(getattr(operation, name)) for name in overloads_of(operation))
+    return torch.Tag.pt2_compliant_tag in operation.tags
+
+
+def live_transform() -> str | None:
+    """The function transform that is on now, by name; None: none is."""
+    level = peek_interpreter_stack()
+    return None if level is None else str(level.key().name).lower()
+
+
 def overloads_of(packet: Any) -> list[str]:
     return list(packet.overloads())
 

@@ -119,11 +119,10 @@ def _cells(training: Training, trainings: list[Training]) -> tuple[str, ...]:
     def number(value: float | None, form: str) -> str:
         return "" if value is None else form.format(value)
 
-    milliseconds = None if training.step is None else 1000 * training.step
     return (
         training.name,
-        number(training.first, "{:.2f} s"),
-        number(milliseconds, "{:.1f} ms"),
+        _demo_page.duration(training.first),
+        _demo_page.duration(training.step),
         number(training.graphs or None, "{}"),
         number(training.guards or None, "{}"),
         number(training.losses[-1] if training.losses else None, "{:.4f}"),
@@ -235,7 +234,7 @@ def machine() -> str:
         found = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
     date = time.strftime("%Y-%m-%d")
     versions = f"CPython {platform.python_version()}, torch {torch.__version__}"
-    return f"{found[0] if found else name}, one thread; {versions}; {date}"
+    return f"{found[0] if found else name}, time of one processor; {versions}; {date}"
 
 
 def _write(path: str, text: str) -> None:

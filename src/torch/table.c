@@ -356,14 +356,14 @@ PyObject *call_state(world *w, const call *c) {
 
 // --- rows that the glue does not give ---
 
-// 1, 0, -1.
-static int is_torchs_own(PyObject *operation) {
+// What a function of the glue says of an operation: 1, 0, -1.
+static int ask_of(PyObject *operation, const char *function) {
     quiet q;
     quiet_begin(&q);
-    PyObject *known = PyObject_CallOneArg(glue_function("is_known"), operation);
+    PyObject *answer = PyObject_CallOneArg(glue_function(function), operation);
     quiet_end(&q);
-    Py_XDECREF(known);
-    return known ? known == Py_True : -1;
+    Py_XDECREF(answer);
+    return answer ? answer == Py_True : -1;
 }
 
 static PyObject *call_unseen(world *w, const call *c, bool known, bool faked) {
@@ -380,8 +380,12 @@ static PyObject *call_overload(world *w, const call *c) {
     PyObject *answer;
     if (overrides_answer(w, c, &answer))
         return answer;
-    int known = trace_of(w) ? is_torchs_own(c->callable) : -1;
-    return known < 0 ? NULL : call_unseen(w, c, known, false);
+    int known = trace_of(w) ? ask_of(c->callable, "is_known") : -1;
+    int refused = known == 0 ? ask_of(c->callable, "is_refused") : 0;
+    if (refused > 0)
+        return world_break(w, REASON_DISALLOWED, "%S, which has no tag pt2_compliant_tag",
+                           c->callable);
+    return known < 0 || refused < 0 ? NULL : call_unseen(w, c, known, false);
 }
 
 // What a user wants in the graph.

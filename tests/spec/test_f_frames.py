@@ -531,7 +531,7 @@ def test_F15_in_a_live_transform_the_result_is_right(transform):
     assert_same(transform(fast)(value(2, 2)), transform(program)(value(2, 2)))
 
 
-@missing("The reason does not say which transform is on.")
+@both
 def test_F15_the_reason_names_the_transform():
     fast = torch.compile(lambda x: x.sin(), backend="aot_eager", fullgraph=True)
     with pytest.raises(exc.Unsupported, match=r"vmap"):

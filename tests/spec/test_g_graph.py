@@ -379,7 +379,7 @@ def test_G10_an_operator_can_be_first_named_in_a_trace(library):
     assert len(whole(lambda x: torch.ops.stator_spec.fresh(x), value()).operations) == 1
 
 
-@missing("The setting only_allow_pt2_compliant_ops is ignored.")
+@both
 def test_G10_operators_that_are_not_compliant_can_be_refused(library):
     overload = torch.ops.stator_spec.untagged.default
     with config.patch(only_allow_pt2_compliant_ops=True), pytest.raises(exc.Unsupported):

@@ -26,7 +26,7 @@ def trainings():
 
 def test_rows_of_the_table():
     rows = [demo._cells(each, trainings()) for each in trainings()]
-    assert rows[1] == ("torch.compile", "3.00 s", "300.0 ms", "1", "20", "1.0000", "equal", "")
+    assert rows[1] == ("torch.compile", "3.00 s", "300 ms", "1", "20", "1.0000", "equal", "")
     assert [row[0] for row in rows] == ["eager", "torch.compile", "Stator"]
 
 
