@@ -169,6 +169,12 @@ class TorchPolicy(_policy.Policy):
                 "bytecode. What a call runs is in the `bytecode` log, and in stator.explain.",
                 stacklevel=_words.users_level(),
             )
+        if getattr(private.config, "compiled_autograd", False):
+            _dims.say_once(
+                "compiled_autograd",
+                "torch._dynamo.config.compiled_autograd has no effect: backward passes run as the "
+                "backend has made them, or operation by operation.",
+            )
 
     def _nothing_compiled(self, code: CodeType, why: str) -> None:
         if self.fullgraph and _stance.name == "default":

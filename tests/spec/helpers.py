@@ -26,6 +26,11 @@ except ImportError:  # the lines about instructions and exceptions need none
 both = pytest.mark.parametrize("engine", ["stator", "stock"], indirect=True)
 
 
+def decided(reason: str, stock: bool = True) -> pytest.MarkDecorator:
+    """What Stator does not do, by a decision that docs/install.md explains under the line's id."""
+    return missing(reason, stock)
+
+
 def missing(reason: str, stock: bool = True) -> pytest.MarkDecorator:
     """An expected failure of Stator. Whoever makes it work is told, and takes the mark away.
 

@@ -10,7 +10,7 @@ from torch._dynamo import config, exc
 from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensor, UnsupportedFakeTensorException
 
-from tests.spec.helpers import Recorder, assert_same, both, breaks, check, logged, missing, value
+from tests.spec.helpers import Recorder, assert_same, both, breaks, check, decided, logged, value
 
 # -- D1, D2 --
 
@@ -265,7 +265,7 @@ def test_D9_nested_inputs_are_flat():
     assert [type(example) for example in backend.examples[0]] == [torch.Tensor] * 2
 
 
-@missing("The setting compiled_autograd has no effect.")
+@decided("The setting compiled_autograd has no effect.")
 def test_D9_the_backward_pass_is_captured():
     with config.patch(compiled_autograd=True):
         x = value().requires_grad_()
@@ -282,7 +282,7 @@ def _adds_items(inputs):
     return inputs[0] + inputs[1]
 
 
-@missing("A list that its owner gives away is not one input, which the graph could empty.")
+@decided("A list that its owner gives away is not one input, which the graph could empty.")
 def test_D9_a_list_that_is_given_away_is_one_input():
     program = torch.fx.symbolic_trace(_adds_items)
     program.meta["locals_to_steal"] = ["inputs"]
@@ -309,7 +309,7 @@ def test_D10_saved_tensor_hooks_see_what_they_would():
     assert_same(run(torch.compile(_saved, backend="eager")), run(_saved))
 
 
-@missing("Nothing is compiled while saved tensor hooks are on.")
+@decided("Nothing is compiled while saved tensor hooks are on.")
 def test_D10_and_compiling_goes_on():
     backend = Recorder()
     with torch.autograd.graph.save_on_cpu():

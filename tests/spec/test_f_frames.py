@@ -18,7 +18,7 @@ from torch._dynamo.utils import counters
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 import stator
-from tests.spec.helpers import Recorder, assert_same, both, breaks, check, logged, missing, value
+from tests.spec.helpers import Recorder, assert_same, both, breaks, check, decided, logged, value
 
 
 @torch.compiler.disable(recursive=False)
@@ -284,12 +284,12 @@ def _compiled_in(function, end):
     return len(backend.graphs)
 
 
-@missing("What a compiled coroutine calls is not compiled.", stock=False)
+@decided("What a compiled coroutine calls is not compiled.", stock=False)
 def test_F7_what_a_coroutine_calls_is_compiled():
     assert _compiled_in(_awaits, _finish) == 1
 
 
-@missing("What a compiled generator calls is not compiled.", stock=False)
+@decided("What a compiled generator calls is not compiled.", stock=False)
 def test_F7_what_a_generator_calls_is_compiled():
     assert _compiled_in(_yields, list) >= 1
 

@@ -13,7 +13,7 @@ import torch._dynamo
 import torch.utils.checkpoint
 from torch._dynamo import config, exc
 
-from tests.spec.helpers import Recorder, assert_same, both, breaks, check, missing, value
+from tests.spec.helpers import Recorder, assert_same, both, breaks, check, decided, value
 
 
 def nodes(backend, op=None):
@@ -401,7 +401,7 @@ def test_G11_a_parameter_made_in_the_function():
     got.sum().backward()
 
 
-@missing(
+@decided(
     "A Parameter made in the function breaks; stock's newer versions break as well.", stock=False
 )
 def test_G11_is_in_the_graph():
@@ -425,7 +425,7 @@ def test_G12_hooks_on_intermediate_tensors(backend):
     assert_same(*grads)
 
 
-@missing("A hook on an intermediate tensor breaks with backends that compile the backward pass.")
+@decided("A hook on an intermediate tensor breaks with backends that compile the backward pass.")
 def test_G12_without_a_break_where_the_backward_pass_is_compiled():
     x = value().requires_grad_()
     with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):

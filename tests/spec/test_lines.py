@@ -64,5 +64,16 @@ def test_expected_failures_are_strict_and_have_a_reason():
     for file, node in written():
         for mark in map(ast.unparse, node.decorator_list):
             assert "xfail" not in mark, f"{file}: {node.name}: use helpers.missing"
-            if mark.startswith("missing"):
-                assert re.match(r"missing\(['\"](\S+ ){3}", mark), f"{mark} says too little"
+            if mark.startswith(("missing", "decided")):
+                assert re.match(r"\w+\(['\"](\S+ ){3}", mark), f"{mark} says too little"
+
+
+def test_decisions_are_explained():
+    page = (HERE.parents[1] / "docs" / "install.md").read_text()
+    explained = set(re.findall(r"^\| ([A-Z]\d+) \|", page, re.MULTILINE))
+    marked = {
+        line_of(node.name)
+        for _, node in written()
+        if any(ast.unparse(mark).startswith("decided") for mark in node.decorator_list)
+    }
+    assert marked == explained

@@ -15,7 +15,7 @@ from torch._dynamo import config
 from torch.overrides import TorchFunctionMode
 
 import stator
-from tests.spec.helpers import Recorder, assert_same, both, check, logged, missing, value
+from tests.spec.helpers import Recorder, assert_same, both, check, decided, logged, value
 
 
 @contextlib.contextmanager
@@ -305,7 +305,7 @@ def test_U10_guards_are_handed_out():
     assert len(seen) == 1 and seen[0] > 0
 
 
-@missing("A guard_filter_fn is ignored.")
+@decided("A guard_filter_fn is ignored.")
 def test_U10_guards_can_be_filtered():
     fast = torch.compile(
         _reads_number,
