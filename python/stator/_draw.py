@@ -39,6 +39,8 @@ class Line:
     guards: list[tuple[int, str]] = dataclasses.field(default_factory=list)  # entry, text
     marks: list[Mark] = dataclasses.field(default_factory=list)
     starts: list[int] = dataclasses.field(default_factory=list)  # entries that go on here
+    # entries that were made because others did not fit, by a guard of this line; and why
+    remade: list[tuple[int, str]] = dataclasses.field(default_factory=list)
 
     def mark(self, why: Break, dropped: bool) -> Mark:
         for mark in self.marks:
@@ -50,7 +52,7 @@ class Line:
 
     @property
     def bare(self) -> bool:
-        return not (self.graphs or self.guards or self.marks or self.starts)
+        return not (self.graphs or self.guards or self.marks or self.starts or self.remade)
 
 
 @dataclasses.dataclass
@@ -283,6 +285,12 @@ class _Builder:
             if found is not None:
                 found[1].guards.append((entry.number, text))
 
+    def _add_reasons(self, entry: Entry) -> None:
+        for reason in entry.because:
+            found = reason.file and reason.line and self._find(reason.file, reason.line)
+            if found:
+                found[1].remade.append((entry.number, reason.text))
+
     def build(self) -> Drawing:
         for entry in self._entries:
             self._add_entry(entry)
@@ -292,6 +300,7 @@ class _Builder:
             self._add_break(why, None)
         for entry in self._entries:
             self._add_guards(entry)
+            self._add_reasons(entry)
         graphs = [entry.number for entry in self._entries if entry.operations]
         shades = {number: i for i, number in enumerate(graphs)}
         sections = list(self._sections.values())
@@ -417,6 +426,10 @@ def because(entry: Entry) -> list[str]:
         + (f" ({location(reason.file, reason.line, entry)})" if reason.file and reason.line else "")
         for reason in entry.because
     ]
+
+
+def remade(entry: int, why: str) -> str:
+    return f"entry {entry} was made because of {why}"
 
 
 def times(stages: dict[str, float]) -> str:

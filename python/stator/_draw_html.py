@@ -48,6 +48,8 @@ summary { cursor: pointer; } summary:focus-visible, a:focus-visible { outline: 2
 .gap { color: var(--soft); padding: 0 0 0 11.9rem; background: var(--wash); }
 .break { background: var(--alarm-wash); border-left: 4px solid var(--alarm);
   padding: .45rem .8rem .5rem 11.65rem; font: 14px/1.5 system-ui, sans-serif; }
+.remade { color: var(--soft); padding: .2rem .8rem .3rem 11.65rem; background: var(--wash);
+  font: 14px/1.5 system-ui, sans-serif; }
 .break ol { margin: .2rem 0 0; padding-left: 1.5rem; overflow-wrap: anywhere; }
 summary { font-size: 13px; }
 .chip { display: inline-block; min-width: 1.35rem; padding: 0 .3rem; border-radius: 4px;
@@ -61,7 +63,7 @@ summary { font-size: 13px; }
 .entry td.at { white-space: nowrap; }
 pre { margin: .2rem 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 @media (max-width: 44rem) { .line { grid-template-columns: 3.6rem 2.8rem minmax(0, 1fr); }
-  .break { padding-left: .8rem; }
+  .break, .remade { padding-left: .8rem; }
   .line > details { grid-column: 3; } .gap { padding-left: 6.4rem; } }
 @media print { .line > .text, .chip { print-color-adjust: exact; } }
 """
@@ -160,6 +162,8 @@ class _Page:
         yield "</div>\n"
         for mark in line.marks:
             yield from self._break(mark)
+        for number, why in line.remade:
+            yield f'<div class="remade">{_text(_draw.remade(number, why))}</div>\n'
 
     def _section(self, section: Section) -> Iterator[str]:
         yield f'<section><h2>{_text(section.name)} <span class="soft path">'
@@ -201,6 +205,10 @@ class _Page:
         for reason in _draw.because(entry):
             yield '<p><span class="alarm">recompiled</span> because of '
             yield f"<code>{_text(reason)}</code></p>"
+        if entry.open_numbers:
+            yield f'<p class="soft">left open: {_text(", ".join(entry.open_numbers))}</p>'
+        if entry.times:
+            yield f'<p class="soft">{_draw.times(entry.times)}</p>\n'
         if entry.operations:
             yield from self._operations(entry)
         if entry.writes:
@@ -220,6 +228,8 @@ class _Page:
         yield f"<title>{name}, explained by Stator</title>\n"
         yield f"<style>{_STYLE}{_colors()}</style>\n</head>\n<body>\n"
         yield f"<h1>{name}</h1>\n<p>{_draw.summary(self._explanation)}</p>\n"
+        if self._explanation.times:
+            yield f'<p class="soft">{_draw.times(self._explanation.times)}</p>\n'
         if text := _draw.raised(self._explanation):
             yield f'<p class="alarm">{_text(text)}</p>\n'
         yield '<p class="soft">The numbers before a line are those of the compiled entries whose '

@@ -97,6 +97,9 @@ def _section(section: Section, pen: _Pen) -> Iterator[str]:
         yield _source_line(line, pen)
         for mark in line.marks:
             yield from _mark_lines(mark, pen)
+        for number, why in line.remade:
+            lead = " " * 16 + "~ "
+            yield from map(pen.faint, _wrap(_draw.remade(number, why), lead, lead + "  "))
 
 
 # -- entries --
@@ -158,6 +161,8 @@ def _rows(explanation: Explanation, color: bool, full: bool) -> Iterator[str]:
     drawing = _draw.build(explanation)
     pen = _Pen(color, drawing.shades)
     yield from _wrap(f"{explanation.name}: {_draw.summary(explanation)}", "", "  ")
+    if full and explanation.times:
+        yield f"  {_draw.times(explanation.times)}"
     if text := _draw.raised(explanation):
         yield from map(pen.alarm, _wrap(text, "  ", "  "))
     for section in drawing.sections:

@@ -264,7 +264,8 @@ def _place_of(reason: str, older: list[Entry]) -> tuple[str | None, int | None]:
 
 def _entry(row: dict[str, Any], number: int, older: list[Entry], times: Any) -> Entry:
     names = ("name", "file", "line", "graph", "guards", "writes", "offset", "hits", "code")
-    same = [entry for entry in older if entry.code is row["code"]]
+    place = row["code"], row["offset"]
+    same = [entry for entry in older if (entry.code, entry.offset) == place]
     return Entry(
         **{name: row[name] for name in names},
         number=number,

@@ -143,6 +143,11 @@ def test_break_in_a_callee_and_an_exception(program, capsys):
 
 LOOP_SINCE_313 = (
     ("1 recompile,", "2 recompiles,"),
+    (
+        "hint: use torch.where or torch.cond, or decide outside of the compiled function",
+        "hint: use torch.where or torch.cond, or decide outside of the compiled function\n"
+        "                        ~ entry 5 was made because of a value at the break: True, was False",
+    ),
     ("entry 2: loop, from line 7 on", "entry 2: loop, from line 5 on"),
     (
         "entry 5: loop, from line 6 on, ran once; ends at the break in line 3: OUTSIDE_ITERATOR",
@@ -240,6 +245,7 @@ def test_recompiles_say_why(program):
             entry guards   line
                              1  def scale(x, factor):
               1 2     6      2      return x * factor
+                        ~ entry 2 was made because of factor: 3, was 2; from now on any number will do
 
         entry 1: scale, from its beginning, ran 2 times; ends with the function
           graph of 1 operation
