@@ -350,6 +350,7 @@ def later_rows() -> Iterator[tuple[Any, Row]]:
         yield private.guard_or_false, ("presumed", False)
         yield private.guard_or_true, ("presumed", True)
         yield private.statically_known_true, ("known", None)
+        yield private.has_static_value, ("static_value", None)
         yield private.guard_size_oblivious, ("instead", _guard_size_oblivious)
     if private.has(private.DYNAMO):
         yield private.mark_static, ("instead", _mark_static)

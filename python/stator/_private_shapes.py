@@ -27,6 +27,7 @@ expect_true = find("torch.fx.experimental.symbolic_shapes.expect_true")
 guard_or_false = find("torch.fx.experimental.symbolic_shapes.guard_or_false")
 guard_or_true = find("torch.fx.experimental.symbolic_shapes.guard_or_true")
 statically_known_true = find("torch.fx.experimental.symbolic_shapes.statically_known_true")
+has_static_value = find("torch.fx.experimental.symbolic_shapes.has_static_value")
 
 
 def is_unbacked_symbol(found: Any) -> bool:

@@ -11,8 +11,11 @@ static const number nothing = {0};
 // such expression, or the number has no hint and facts do not tell.
 static bool require(sizes *s, number_op op, number a, number b) {
     number truth;
-    return number_apply(s, op, a, b, &truth) && !number_is_unbacked(truth) && truth.hint.i != 0 &&
-           number_decide(s, truth) && !s->failed;
+    if (!number_apply(s, op, a, b, &truth))
+        return false;
+    if (number_is_unbacked(truth))
+        return number_known(s, truth) == 1 && !s->failed;
+    return truth.hint.i != 0 && number_decide(s, truth) && !s->failed;
 }
 
 // --- conversions ---

@@ -299,6 +299,13 @@ PyObject *call_known(world *w, const call *c) {
     return PyBool_FromLong(n.e ? number_known(w->graph->sizes, n) == 1 : n.hint.i != 0);
 }
 
+PyObject *call_static(world *w, const call *c) {
+    number n;
+    if (!argument_of(w, c, &n))
+        return not_a_number(w);
+    return PyBool_FromLong(!n.e || !number_current(w->graph->sizes, n).e);
+}
+
 // guard_or_false, guard_or_true; `extra`: what they say where no fact tells.
 PyObject *call_presumed(world *w, const call *c) {
     number n;

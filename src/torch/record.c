@@ -784,12 +784,37 @@ static bool changes_argument(PyObject *callable, const operands *r) {
            (r->kwargs && PyDict_GetItemString(r->kwargs, "out"));
 }
 
+static bool is_of_tensor_alone(const entering *c) {
+    return first_node(c->given.args) && PyTuple_GET_SIZE(c->given.args) == 1 &&
+           !(c->given.kwargs && PyDict_GET_SIZE(c->given.kwargs) > 0);
+}
+
+static status keep_value(torch_trace *t, const entering *c, number n) {
+    known_value v = {c->callable, first_node(c->given.args), t->effects, n};
+    return is_of_tensor_alone(c) ? vec_push(&t->values, v) : ST_OK;
+}
+
 // A number that the call gives: its node is the symbol's.
 static PyObject *number_by_symbols(world *w, const entering *c, const symbolic *s) {
     node *n = add_by_rule(w, c, NULL);
-    bool fine = n && number_of_node(w, n, s->fresh[0].symbol) == ST_OK;
+    bool fine = n && number_of_node(w, n, s->fresh[0].symbol) == ST_OK &&
+                keep_value(w->torch, c, s->number) == ST_OK;
     Py_XDECREF(n); // the graph's
     return fine ? number_object(w, s->number) : NULL;
+}
+
+// The same call of the same tensor gave a number before, and nothing was written since.
+static bool by_value(world *w, const entering *c, PyObject **result) {
+    const torch_trace *t = w->torch;
+    for (uint32_t i = 0; is_of_tensor_alone(c) && i < t->values.count; i++) {
+        const known_value *v = &t->values.items[i];
+        if (v->callable != c->callable || v->of != first_node(c->given.args) ||
+            v->effects != t->effects)
+            continue;
+        *result = number_again(w, v->value);
+        return true;
+    }
+    return false;
 }
 
 // Notes where the sizes are found that only the graph knows.
@@ -1024,7 +1049,8 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
         t->pending &= EFFECT_UNKNOWN; // the caller's word
     bool writes = fine && t->late && changes_argument(a->callable, &c.given);
     symbolic_why why = !writes ? SYMBOLIC_OPEN : has_scalar(&c) ? SYMBOLIC_VALUES : SYMBOLIC_WRITES;
-    if (fine && !(t->late && (by_rule(w, &c, &result) || by_symbols(w, &c, why, &result))))
+    if (fine && !(t->late && (by_value(w, &c, &result) || by_rule(w, &c, &result) ||
+                              by_symbols(w, &c, why, &result))))
         result = by_torch(w, t, &c);
     if (result && (note_strides(w, t, &c) != ST_OK || numbers_guard(w) != ST_OK))
         Py_CLEAR(result);

@@ -197,6 +197,14 @@ typedef struct late_call {
     bool by_rule;       // a rule gave its result
 } late_call;
 
+// A number that a call has given which depends on nothing but a tensor's elements (`item()`).
+typedef struct known_value {
+    PyObject *callable; // borrowed from the rules
+    const node *of;     // borrowed from the graph
+    uint64_t effects;   // of the trace, at that time
+    number value;
+} known_value;
+
 // A symbol that is the size of what an operation has given.
 typedef struct unbacked_size {
     const source *place;
@@ -242,6 +250,7 @@ typedef struct torch_trace {
     given given;                 // the symbols that torch knows, see symbolic.c
     PyObject *runner;            // strong: runs operations on symbolic sizes; or NULL
     VEC(unbacked_size) unbacked; // sizes of results that only the graph knows
+    VEC(known_value) values;     // numbers that only the graph knows
     bool checking;               // fakes are made only to check rules: they settle no number
     int pending;                 // effects of the call that is about to be recorded
     bool unlike;                 // see inputs_changed

@@ -178,6 +178,7 @@ void standins_sever(torch_trace *t) {
         Py_DECREF(t->moved.items[--t->moved.count].was);
     vec_free(&t->moved);
     vec_free(&t->unbacked);
+    vec_free(&t->values);
     for (uint32_t i = 0; i < t->all.count; i++) {
         standin *s = (standin *)t->all.items[i];
         s->world = NULL;

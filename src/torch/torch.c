@@ -179,6 +179,10 @@ static bool is_tensor(PyObject *o) {
     return PyObject_TypeCheck(o, facts.base) && !is_tensor_standin(o);
 }
 
+static bool gives(const PyTypeObject *type) {
+    return type == facts.tensor;
+}
+
 static bool is_model(PyObject *o) {
     PyTypeObject *type = PyType_Check(o) ? (PyTypeObject *)o : Py_TYPE(o);
     return PyType_IsSubtype(type, facts.module);
@@ -296,6 +300,7 @@ const tensor_ops torch_ops = {
     .manner = type_manner_of,
     .is_tensor = is_tensor,
     .is_model = is_model,
+    .gives = gives,
     .open = input_open,
     .is_array = arrays_are,
     .open_array = arrays_open,
@@ -306,6 +311,7 @@ const tensor_ops torch_ops = {
     .promises = dim_promises,
     .outputs = outputs,
     .number = number_node,
+    .check = record_check,
     .prepare = prepare,
     .is_taken = state_skips_hop,
 };

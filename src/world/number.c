@@ -219,6 +219,10 @@ static PyObject *computed_object(world *w, number n) {
     return s ? Py_XNewRef(computed_lazy(w, s, n)) : NULL;
 }
 
+PyObject *number_again(world *w, number n) {
+    return computed_object(w, n.e ? number_current(world_sizes(w), n) : n);
+}
+
 // --- conditions ---
 
 static PyObject *text_of_leaf(void *data, source *place, int reg) {
@@ -319,9 +323,22 @@ status number_settled(world *w, lazy *l) {
 
 // --- operators ---
 
+// Of a divisor without a hint the graph checks that it is not zero. If it is, the graph fails, and
+// plain Python raises.
+static status check_divisor(world *w, number_op op, number b) {
+    bool divides = op == NUMBER_FLOORDIV || op == NUMBER_MOD || op == NUMBER_TRUEDIV;
+    number zero = b.kind == NUMBER_FLOAT ? number_float(0.0) : number_int(0), truth;
+    if (!divides || !number_is_unbacked(b) ||
+        !number_apply(world_sizes(w), NUMBER_NE, b, zero, &truth))
+        return PyErr_Occurred() ? ST_ERROR : ST_OK;
+    return truth.e ? world_tensors->check(w, truth) : ST_OK;
+}
+
 // The result of an operation, as an object.
 static int apply(world *w, number_op op, number a, number b, PyObject **result) {
     number n;
+    if (check_divisor(w, op, b) != ST_OK)
+        return -1;
     bool done = number_apply(world_sizes(w), op, a, b, &n);
     if (PyErr_Occurred() || numbers_guard(w) != ST_OK)
         return -1;

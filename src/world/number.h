@@ -40,6 +40,8 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
 // The object that the program gets for a number: an int, float or bool for a plain number, else a
 // lazy. Each call for a computed number makes another object, as plain Python does. New reference.
 PyObject *number_object(world *w, number n);
+// The same number as another object. New reference.
+PyObject *number_again(world *w, number n);
 // A symbol whose value only the graph will know (sizes_unbacked). Whoever opens it, or asks of it
 // what facts do not tell, ends the trace before the instruction that does.
 status number_unbacked(world *w, number_kind kind, int64_t low, int64_t high, number *n);

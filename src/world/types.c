@@ -71,6 +71,18 @@ static status meet_as_base(world *w, PyTypeObject *type) {
     return ST_OK;
 }
 
+// The class of tensors that operations make is one object for ever, wherever the program has it from.
+static status meet_as_result(world *w, PyTypeObject *type) {
+    if (!world_tensors || !world_tensors->gives(type))
+        return ST_OK;
+    source *s = guard_source(w->guards, SOURCE_FIXED, NULL, (PyObject *)type, 0);
+    record *made = s ? record_new(w, RECORD_OBJECT, s, (PyObject *)type, (PyObject *)type) : NULL;
+    if (!made)
+        return w->stop.broken ? ST_BREAK : ST_ERROR;
+    made->pinned = true;
+    return ST_OK;
+}
+
 source *type_source(world *w, PyTypeObject *type) {
     if (!raw_is_python_class(type))
         return NULL;
@@ -82,6 +94,11 @@ source *type_source(world *w, PyTypeObject *type) {
     }
     if (!r) {
         if (meet_as_base(w, type) != ST_OK)
+            return NULL;
+        r = record_of(w, (PyObject *)type);
+    }
+    if (!r) {
+        if (meet_as_result(w, type) != ST_OK)
             return NULL;
         r = record_of(w, (PyObject *)type);
     }

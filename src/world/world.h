@@ -352,8 +352,9 @@ typedef enum type_manner {
 typedef struct tensor_ops {
     const char *package; // the package that holds all modules of the extension
     type_manner (*manner)(PyTypeObject *t);
-    bool (*is_tensor)(PyObject *o); // a real tensor, of any class
-    bool (*is_model)(PyObject *o);  // a torch.nn.Module, or a class of them
+    bool (*is_tensor)(PyObject *o);          // a real tensor, of any class
+    bool (*is_model)(PyObject *o);           // a torch.nn.Module, or a class of them
+    bool (*gives)(const PyTypeObject *type); // operations make tensors of this class
     // Guards a tensor and makes its stand-in; new reference.
     PyObject *(*open)(world *w, source *s, PyObject *tensor);
     // Whether an object is an array of numpy's; and the same as `open` for one. NULL without an
@@ -375,6 +376,8 @@ typedef struct tensor_ops {
     // The node of an unbacked number, which the graph computes; borrowed. NULL with a break or an
     // exception.
     node *(*number)(world *w, number n);
+    // The graph checks a bool about numbers that only the graph knows, from here on.
+    status (*check)(world *w, number truth);
     // Called before an attribute of an object is read whose class has __getattr__: an attribute that
     // the library makes at its first use is made now.
     status (*prepare)(PyObject *o, PyObject *name);

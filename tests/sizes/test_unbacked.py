@@ -49,6 +49,29 @@ def twice(t):
     return t[0].item() - t[0].item(), t[0].item() + t[1].item()
 
 
+def one_value_twice(t):
+    first = t[0]
+    n, m = first.item(), first.item()
+    return t * n + m, n - m, n, m, int(first) + int(first)
+
+
+def written_between(t):
+    first = t[0]
+    n = first.item()
+    t.add_(1)
+    return n, first.item(), t.sum()
+
+
+def same_number(t):
+    first = t[0]
+    return first.item() is first.item(), t + 1
+
+
+def divisions(t):
+    a, b, c = t.tolist()
+    return (2 * a) // b, a % (b + c), t / b, a / (b - c)
+
+
 def in_containers(t):
     n = t[0].item()
     return {"n": n, "list": [n, (n + 1,)], "slice": slice(n, None)}
@@ -110,7 +133,8 @@ def where_one(t):
 
 
 ONE_GRAPH = [
-    scalar_arithmetic, scalar_of_float, scalar_of_bool, conversions, as_list, twice, in_containers,
+    scalar_arithmetic, scalar_of_float, scalar_of_bool, conversions, as_list, twice, one_value_twice,
+    divisions, in_containers,
     stored, nonzero, masked, masked_rows, masked_select, uniques, repeated, squeezed,
     added_to_another, where_one,
 ]  # fmt: skip
@@ -281,6 +305,7 @@ def power(t):
 
 
 BREAKS = [
+    written_between, same_number,
     branch, loop, key, text, identity, sorts, truth, divides, float_branch, written, counted,
     sizes_compared, unpacked, raises, power,
 ]  # fmt: skip
@@ -360,6 +385,15 @@ def test_who_needs_the_value_is_told_in_stocks_words(program):
     compiled = stator.compile(program, backend="eager", fullgraph=True)
     with pytest.raises(torch._dynamo.exc.UserError, match=r"(?s)expression u\d.*_check"):
         compiled(ints(5, 2, 3))
+
+
+def test_a_value_is_read_once():
+    graphs = []
+    compiled = stator.compile(
+        one_value_twice, backend=lambda g, _: graphs.append(g) or g, fullgraph=True
+    )
+    compiled(ints(5, 2, 3))
+    assert [node.target for node in graphs[0].graph.nodes].count("item") == 1
 
 
 def test_without_the_settings_the_graph_ends():

@@ -179,6 +179,20 @@ def test_a_setting_makes_breaks_errors():
         fast(marked((5, 4), [0]))
 
 
+def test_whether_a_number_is_the_same_in_all_calls():
+    from torch.fx.experimental.symbolic_shapes import has_static_value
+
+    def f(x):
+        first, second = x.shape
+        return has_static_value(first), has_static_value(second), has_static_value(2.5), x * 2
+
+    x = torch.zeros(10, 4)
+    torch._dynamo.mark_dynamic(x, 0)
+    compiled = stator.compile(f, backend="eager", fullgraph=True)
+    assert compiled(x)[:3] == (False, True, True)
+    assert compiled.metrics["entries"] == 1
+
+
 def test_what_is_known_for_all_sizes():
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 

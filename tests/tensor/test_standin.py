@@ -11,7 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F
+from torch.overrides import is_tensor_like
 
+import stator
 from stator import _engine, _torch
 
 _torch.attach()
@@ -67,6 +69,16 @@ NATIVE = {
 @pytest.mark.parametrize("name", NATIVE)
 def test_native_code_records(name):
     check(NATIVE[name], x(), x() * 2)
+
+
+@pytest.mark.parametrize("ask", [type, lambda t: type(t) is torch.Tensor, is_tensor_like])
+def test_the_class_of_a_tensor_that_no_argument_leads_to(ask):
+    def f(n):
+        t = torch.tensor(2.0)
+        return ask(t), t + n
+
+    fast = stator.compile(f, backend="eager", fullgraph=True)
+    assert [fast(n) for n in (3, 4)] == [f(n) for n in (3, 4)]
 
 
 def test_in_place_is_one_object():
