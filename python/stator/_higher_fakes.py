@@ -18,6 +18,13 @@ def given_like(mode: Any, question: tuple[torch.Tensor, bool]) -> Any:
     return _fakes.fake_like(mode, sizes, strides, tensor.dtype, tensor.device, tensor.requires_grad)
 
 
+def gradient_like(mode: Any, tensor: torch.Tensor) -> Any:
+    """A gradient of the tensor. None is recorded of gradients themselves."""
+    return _fakes.fake_like(
+        mode, tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device, False
+    )
+
+
 def result_like(mode: Any, question: tuple[torch.Tensor, int | None, bool]) -> Any:
     """A result of torch's operator, or that many of them stacked."""
     tensor, count, needs = question
@@ -51,4 +58,4 @@ def need_gradients(mode: Any, given: list[torch.Tensor]) -> bool:
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
 
 
-GLUE = (given_like, result_like, share_memory, are_alike, need_gradients)
+GLUE = (given_like, gradient_like, result_like, share_memory, are_alike, need_gradients)

@@ -9,8 +9,19 @@ from typing import Any
 import torch
 
 from stator import _engine
-from stator._higher import _body, _call, _for_real, _replayed, _writes
-from stator._higher_flow import _needs, _refused, _shares, tree_flatten
+from stator._higher import (
+    _asked_for_gradients,
+    _bare,
+    _body,
+    _call,
+    _close,
+    _effects,
+    _for_real,
+    _open,
+    _replayed,
+    _writes,
+)
+from stator._higher_flow import _alike, _call_body, _needs, _refused, _shares, tree_flatten
 from stator._rows import Row
 from stator._versions import private
 
@@ -95,9 +106,47 @@ def _hints_wrapper(body_fn: Any, args: Any, kwargs: Any, hints: Any) -> Any:
     )  # fmt: skip
 
 
+# -- hooks on tensors of a graph that is compiled as a whole --
+
+
+def _gradient(tensor: Any) -> Any:
+    """A tensor that the open body is given: like the gradient of this one."""
+    raise NotImplementedError
+
+
+def _hooked(target: Any, stems: tuple[str, ...], tensor: Any, *args: Any) -> Any:
+    """Records the node. From then on the tensor is what the node gives. Gives a handle."""
+    raise NotImplementedError
+
+
+def _register_hook(tensor: Any, hook: Any) -> Any:
+    """A backward pass runs without gradients of its own, and a backend traces it once."""
+    if _refused(hook):
+        return _for_real(hook)
+    grad = torch.is_grad_enabled()
+    if grad:
+        private.set_grad_enabled(False)
+    _open(hook)
+    given = _gradient(tensor)
+    result = _call_body(hook, (given,))
+    if not isinstance(result, torch.Tensor) or _asked_for_gradients():
+        return _for_real(hook)
+    _close(result)
+    _bare()
+    if grad:
+        private.set_grad_enabled(True)
+    if _writes() or _effects() or not _alike(result, given):
+        return _for_real(hook)
+    return _hooked(private.register_hook_op, ("hook_body",), tensor, "<body 0>", "<lifted 0>")
+
+
+HOOK = ("register_hook", _register_hook) if private.register_hook_op is not None else None
+
 OWN_FILE = _wrap.__code__.co_filename  # as _higher's
 
 ROWS: tuple[tuple[Any, Row], ...] = (
+    (_gradient, ("body_gradient", None)),
+    (_hooked, ("body_hooked", None)),
     (private.wrap, ("higher", ("wrap", _wrap))),
     (private.wrap_with_set_grad_enabled, ("higher", ("wrap", _wrap_with_grad))),
     (private.wrap_with_autocast, ("higher", ("wrap", _wrap_with_autocast))),

@@ -174,6 +174,8 @@ def _glue() -> dict[str, Any]:
         "unlike_fakes": _callables.unlike_fakes(),
         "device_name": sys.intern("device"),
         "get_autocast_dtype": torch.get_autocast_dtype,
+        "record_hook": _higher_wrap.HOOK,
+        "id_name": sys.intern("id"),
         "enter_autocast": private.enter_autocast,
         "exit_autocast": private.exit_autocast,
         "enter_dual_level": private.enter_dual_level,

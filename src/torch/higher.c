@@ -91,9 +91,9 @@ static bool stays_late(const world *w, torch_trace *t, const higher *row) {
     return late;
 }
 
-PyObject *higher_begin(world *w, const call *c) {
+PyObject *higher_apply(world *w, const call *c, PyObject *operator) {
     torch_trace *t = trace_of(w);
-    const higher *row = operator_by_name(PyTuple_GET_ITEM(c->rule->extra, 0));
+    const higher *row = operator_by_name(PyTuple_GET_ITEM(operator, 0));
     if (!t || !row)
         return NULL;
     if (!w->run)
@@ -103,7 +103,11 @@ PyObject *higher_begin(world *w, const call *c) {
     // What is lifted into a body has a fake, and the program may ask about shared memory.
     if ((!stays_late(w, t, row) && fakes_settle(w) != ST_OK) || enter_call(w, t, row) != ST_OK)
         return NULL;
-    return call_other(w, PyTuple_GET_ITEM(c->rule->extra, 1), c);
+    return call_other(w, PyTuple_GET_ITEM(operator, 1), c);
+}
+
+PyObject *higher_begin(world *w, const call *c) {
+    return higher_apply(w, c, c->rule->extra);
 }
 
 bool higher_indexes(const torch_trace *t) {

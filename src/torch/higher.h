@@ -3,6 +3,9 @@
 
 #include "src/torch/room.h"
 
+// A call of an operator: (its name in bodies.def, the Python function that is interpreted). New
+// reference.
+PyObject *higher_apply(world *w, const call *c, PyObject *operator);
 // The innermost call that is being traced.
 applied *higher_now(torch_trace *t);
 // Whether it is a call of the operator of this name.

@@ -3,7 +3,7 @@
 // pass calls hooks, and no trace contains one, so nobody notices the delay.
 #include "src/call/handlers.h"
 
-#include "src/torch/room.h"
+#include "src/torch/higher.h"
 
 // --- whose place it is ---
 
@@ -96,6 +96,78 @@ static PyObject *hold(world *w, const rule *r, standin *s, PyObject *hook) {
     return made;
 }
 
+// --- hooks as nodes ---
+
+// Autograd sees a graph that is compiled as a whole as one node. Such a graph hooks the tensor
+// itself, if nothing else in the trace depends on where the hook is.
+static bool may_record(const world *w, const rule *r, const standin *s) {
+    const torch_trace *t = w->torch;
+    return !w->terms.replayed && r->extra == Py_True && !s->input && t->applied.count == 0 &&
+           t->looks.count == 0 && s->node->scope == w->scope->scope && !is_used(w, s->node) &&
+           glue_function("record_hook") != Py_None;
+}
+
+// Named as the tensor whose gradient it is, as in Dynamo.
+PyObject *hook_gradient(world *w, const call *c) {
+    PyObject *o = door_open(w, c->args[0]);
+    if (!o || !is_tensor_standin(o))
+        return o ? world_break(w, REASON_HOOK, "of something that is no tensor") : NULL;
+    const node *n = ((standin *)o)->node;
+    PyObject *fake = higher_ask(w->torch, "gradient_like", n->example);
+    node *made = fake ? graph_input(w->scope, n->name, n->name, fake) : NULL;
+    standin *s = made ? (standin *)standin_new(w, made, facts.tensor) : NULL;
+    if (s)
+        Py_CLEAR(s->input);
+    Py_XDECREF(fake);
+    Py_XDECREF(made);
+    return (PyObject *)s;
+}
+
+// Lies in the handle of a hook that only the graph makes. Nothing can be done with such a handle: if
+// the program keeps it or uses it, the trace is done again, and breaks before the call.
+static PyTypeObject nothing_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "handle of a hook in the graph",
+    .tp_basicsize = sizeof(PyObject),
+};
+
+static PyObject *empty_handle(world *w, uint64_t since) {
+    PyObject *made = PyType_Ready(&nothing_type) == 0 ? new_handle(w) : NULL;
+    PyObject *nothing = made ? PyObject_New(PyObject, &nothing_type) : NULL;
+    bool fine = nothing && PyObject_SetAttrString(made, "id", nothing) == 0 &&
+                map_put(&w->time.born, map_key(nothing), since) == ST_OK &&
+                world_keep(w, Py_NewRef(nothing));
+    Py_XDECREF(nothing);
+    if (!fine)
+        Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *nothing_in(PyObject *handle) {
+    PyObject *found = NULL;
+    bool plain = Py_IS_TYPE(handle, facts.handle) &&
+                 raw_attr_get(handle, glue_function("id_name"), &found) == RAW_FOUND;
+    return plain && found && Py_IS_TYPE(found, &nothing_type) ? found : NULL;
+}
+
+// (target, stems, tensor, argument, …): the tensor is from here on what the operator gives.
+PyObject *hook_record(world *w, const call *c) {
+    torch_trace *t = w->torch;
+    uint64_t since = higher_now(t)->since;
+    PyObject *target = door_open(w, c->args[0]), *stems = target ? door_open(w, c->args[1]) : NULL;
+    standin *s = stems ? (standin *)door_open(w, c->args[2]) : NULL;
+    node *n = s ? higher_node(w, c, 2, target, stems, s->node->example) : NULL;
+    PyObject *made = NULL, *same = NULL;
+    if (n) {
+        n->meta = s->node->meta;
+        same = standin_again(w, s->node, n);
+    }
+    if (same && note_hooked(w, s) == ST_OK && (made = empty_handle(w, since)))
+        higher_over(w, t);
+    Py_XDECREF(same);
+    Py_XDECREF(n);
+    return made;
+}
+
 PyObject *hook_call(world *w, const call *c) {
     const rule *r = c->rule;
     bool makes = r->extra != Py_False;
@@ -109,6 +181,11 @@ PyObject *hook_call(world *w, const call *c) {
     int taken = takes_hook(w, r, s);
     if (taken <= 0)
         return taken < 0 ? NULL : refuse(w, r);
+    if (may_record(w, r, s)) {
+        PyObject *both[] = {self, hook};
+        call by_place = {.callable = c->callable, .rule = r, .args = both, .given = 2};
+        return higher_apply(w, &by_place, glue_function("record_hook"));
+    }
     return hook_place(w, s) == ST_OK ? hold(w, r, s, hook) : NULL;
 }
 
@@ -121,6 +198,12 @@ PyObject *hook_remove(world *w, const call *a) {
     }
     if (PyErr_Occurred())
         return NULL;
+    PyObject *nothing = self ? nothing_in(self) : NULL;
+    if (nothing) {
+        world_break(w, REASON_HOOK, "a hook that is removed");
+        world_break_earlier(w, *map_get(&w->time.born, map_key(nothing)));
+        return NULL;
+    }
     if (!record_of(w, r->object))
         return world_break(w, REASON_UNKNOWN_FUNCTION, "RemovableHandle.remove");
     return call_function(w, a);

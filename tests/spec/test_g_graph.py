@@ -425,7 +425,7 @@ def test_G12_hooks_on_intermediate_tensors(backend):
     assert_same(*grads)
 
 
-@decided("A hook on an intermediate tensor breaks with backends that compile the backward pass.")
+@both
 def test_G12_without_a_break_where_the_backward_pass_is_compiled():
     x = value().requires_grad_()
     with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):

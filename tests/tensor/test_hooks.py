@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.hooks import RemovableHandle
 
 from stator import _engine
+from stator._versions import private
 from tests.tensor.helpers import Recorder, assert_same, compiled
 
 BACKENDS = ("eager", "aot_eager")
@@ -442,8 +443,12 @@ def test_an_intermediate_is_hooked_between_two_graphs(program):
     recorder = Recorder()
     fast = compiled(program, recorder, fullgraph=False)
     assert_same(outcome(fast), outcome(program))
+    if program is on_view and private.register_hook_op is not None:
+        assert len(recorder.graphs) == 1
+        return
     assert len(recorder.graphs) == 2
-    assert "HOOK" in fast.metrics["breaks"][0]
+    (first, *_) = fast.metrics["breaks"]
+    assert "HOOK" in first or "a hook in the graph" in first
 
 
 def test_a_hook_is_this_calls_own():
