@@ -184,7 +184,9 @@ def _run_cond(
     pred: torch.Tensor, true: _engine.Graph, false: _engine.Graph, operands: tuple[Any, ...]
 ) -> Any:
     """What a replay calls: torch's own where gradients are recorded."""
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (pred, *operands)):
+    if torch.is_grad_enabled() and any(
+        isinstance(value, torch.Tensor) and value.requires_grad for value in (pred, *operands)
+    ):
         return private.cond_op(pred, true, false, operands)
     return true(*operands) if pred else false(*operands)
 
@@ -232,8 +234,8 @@ def _map(f: Any, xs: Any, *args: Any) -> Any:
     mapped, spec = tree_flatten(xs)
     if not mapped or not _are_tensors(mapped):
         return _for_real(f)
-    counts = {tensor.shape[0] if tensor.dim() else 0 for tensor in mapped}
-    if len(counts) != 1 or 0 in counts:
+    counts = [tensor.shape[0] for tensor in mapped if tensor.dim()]
+    if len(counts) < len(mapped) or counts[0] == 0 or any(n != counts[0] for n in counts):
         return _for_real(f)
     _open(f, xs, args)
     given = tree_unflatten([_given(tensor, True) for tensor in mapped], spec)
@@ -243,9 +245,8 @@ def _map(f: Any, xs: Any, *args: Any) -> Any:
     _end_body(f, tuple(results))
     if _overlaps(*mapped):  # torch refuses it
         return _for_real(f)
-    (count,) = counts
     made = _results(
-        private.map_op, ("map_body",), ((tuple(results), count),), _needs(*mapped),
+        private.map_op, ("map_body",), ((tuple(results), counts[0]),), _needs(*mapped),
         "<body 0>", list(mapped), ["<lifted 0>"],
     )  # fmt: skip
     return tree_unflatten(list(made), result_spec)

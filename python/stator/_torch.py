@@ -175,6 +175,7 @@ def _glue() -> dict[str, Any]:
         "device_name": sys.intern("device"),
         "get_autocast_dtype": torch.get_autocast_dtype,
         "record_hook": _higher_wrap.HOOK,
+        "differentiable": {d for d, _ in _dtypes() if d.is_floating_point or d.is_complex},
         "id_name": sys.intern("id"),
         "enter_autocast": private.enter_autocast,
         "exit_autocast": private.exit_autocast,

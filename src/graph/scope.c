@@ -32,14 +32,18 @@ node *graph_lifted(graph *g, node *n) {
     return (node *)known;
 }
 
+static void take_value(node *to, const node *from) {
+    to->meta = from->meta;
+    to->is_number = from->is_number;
+    to->value = from->value;
+}
+
 // Named after the node it stands for, whose example and meta it has.
 static node *add_placeholder(graph *g, node *n) {
     node *made = graph_input(g, n->name, n->name, n->example);
     if (!made)
         return NULL;
-    made->meta = n->meta;
-    made->is_number = n->is_number;
-    made->value = n->value;
+    take_value(made, n);
     int failed = PyDict_SetItem(g->lifted, (PyObject *)n, (PyObject *)made);
     Py_DECREF(made); // the graph's
     return failed < 0 ? NULL : made;
@@ -90,7 +94,7 @@ static node *placeholder_for(graph *g, node *n, PyObject *suffix) {
     if (!known) {
         known = graph_input(g, target, target, n->example);
         if (known)
-            known->meta = n->meta;
+            take_value(known, n);
         Py_XDECREF(known); // the graph's
     } else if (graph_retarget(g, known, target ? target : known->target) != ST_OK) {
         known = NULL;

@@ -17,6 +17,21 @@ graph *higher_last(const applied *r);
 void higher_over(world *w, torch_trace *t);
 // A question of the glue's, answered by function(mode, argument). New reference.
 PyObject *higher_ask(const torch_trace *t, const char *question, PyObject *argument);
+
+// --- at open sizes (higher_open.c) ---
+
+// Whether sizes may be open, and there are no fakes with a history.
+bool higher_is_open(const world *w);
+// As body_shares, body_overlaps and body_alike in kinds.def: 1, 0, -1 with a break or an exception.
+int higher_open_shares(world *w, const call *c);
+int higher_open_overlaps(world *w, const call *c);
+int higher_open_alike(world *w, const standin *a, const standin *b);
+// Whether a body is given a tensor that requires a gradient.
+bool higher_open_needs(const graph *body);
+// What a tensor's slices by its first dimension are like.
+meta higher_open_slice(const meta *m);
+PyObject *higher_open_results(world *w, node *whole, PyObject *like, bool needs);
+
 // Records the operator's node. Its arguments are those of the call from `from` on. New reference.
 node *higher_node(world *w, const call *c, size_t from, PyObject *target, PyObject *stems,
                   PyObject *example);

@@ -28,20 +28,28 @@ static standin *tensor_of(world *w, PyObject *argument) {
     PyObject *o = door_open(w, argument);
     if (!o)
         return NULL;
-    if (!is_tensor_standin(o) || !PyObject_TypeCheck(((standin *)o)->node->example, facts.fake)) {
+    bool known =
+        is_tensor_standin(o) &&
+        (higher_is_open(w) ? ((standin *)o)->node->meta.dims >= 0
+                           : PyObject_TypeCheck(((standin *)o)->node->example, facts.fake));
+    if (!known) {
         world_break(w, REASON_HIGHER_ORDER, "of an object of type %s", Py_TYPE(o)->tp_name);
         return NULL;
     }
     return (standin *)o;
 }
 
-// A placeholder is no input: nothing outside is its value.
-static PyObject *new_placeholder(world *w, PyObject *fake) {
+// A placeholder is no input: nothing outside is its value. Of `fake` and `m` one is NULL.
+static PyObject *new_placeholder(world *w, PyObject *fake, const meta *m) {
     PyObject *name = new_name(w);
     node *n = name ? graph_input(w->scope, name, name, fake) : NULL;
+    if (n && m)
+        n->meta = *m;
     standin *s = n ? (standin *)standin_new(w, n, facts.tensor) : NULL;
     if (s)
         Py_CLEAR(s->input);
+    if (s && m)
+        memory_own(s);
     Py_XDECREF(name);
     Py_XDECREF(n);
     return (PyObject *)s;
@@ -51,9 +59,13 @@ PyObject *higher_given(world *w, const call *c) {
     const torch_trace *t = w->torch;
     const standin *s = tensor_of(w, c->args[0]);
     PyObject *sliced = s ? door_open(w, c->args[1]) : NULL;
+    if (sliced && higher_is_open(w)) {
+        meta m = sliced == Py_True ? higher_open_slice(&s->node->meta) : s->node->meta;
+        return new_placeholder(w, NULL, &m);
+    }
     PyObject *question = sliced ? PyTuple_Pack(2, s->node->example, sliced) : NULL;
     PyObject *fake = question ? higher_ask(t, "given_like", question) : NULL;
-    PyObject *made = fake ? new_placeholder(w, fake) : NULL;
+    PyObject *made = fake ? new_placeholder(w, fake, NULL) : NULL;
     Py_XDECREF(question);
     Py_XDECREF(fake);
     return made;
@@ -99,7 +111,13 @@ static int results_of(const world *w, const call *c, PyObject *made) {
     return 0;
 }
 
+static PyObject *truth(int answer) {
+    return answer < 0 ? NULL : PyBool_FromLong(answer);
+}
+
 PyObject *higher_shares(world *w, const call *c) {
+    if (higher_is_open(w))
+        return truth(higher_open_shares(w, c));
     PyObject *made = PyList_New(0), *given = PyList_New(0), *answer = NULL;
     int shared = made && given ? results_of(w, c, made) : -1;
     if (shared == 0 && add_inputs(higher_last(higher_now(w->torch)), given) != ST_OK)
@@ -117,6 +135,8 @@ PyObject *higher_shares(world *w, const call *c) {
 
 PyObject *higher_alike(world *w, const call *c) {
     const standin *a = tensor_of(w, c->args[0]), *b = a ? tensor_of(w, c->args[1]) : NULL;
+    if (b && higher_is_open(w))
+        return truth(higher_open_alike(w, a, b));
     PyObject *question = b ? PyTuple_Pack(2, a->node->example, b->node->example) : NULL;
     PyObject *answer = question ? higher_ask(w->torch, "are_alike", question) : NULL;
     Py_XDECREF(question);
@@ -125,6 +145,8 @@ PyObject *higher_alike(world *w, const call *c) {
 
 // Whether what the bodies lift shares memory with each other or with these operands.
 PyObject *higher_overlaps(world *w, const call *c) {
+    if (higher_is_open(w))
+        return truth(higher_open_overlaps(w, c));
     const graph *body = higher_last(higher_now(w->torch));
     PyObject *lifted = PyList_New(0), *operands = PyList_New(0), *n, *answer = NULL;
     Py_ssize_t at = 0;
@@ -146,8 +168,23 @@ PyObject *higher_overlaps(world *w, const call *c) {
 }
 
 // Whether torch's operator gives tensors that require gradients: one that it is given does.
+static PyObject *open_needs(world *w, const call *c, const applied *r) {
+    bool needs = false;
+    for (uint32_t i = 0; i < r->bodies.count; i++)
+        needs = needs || higher_open_needs(r->bodies.items[i]);
+    for (size_t i = 0; i < call_count(c); i++) {
+        const standin *s = tensor_of(w, c->args[i]);
+        if (!s)
+            return NULL;
+        needs = needs || s->node->meta.requires_grad;
+    }
+    return PyBool_FromLong(needs && facts.grad_enabled());
+}
+
 PyObject *higher_needs(world *w, const call *c) {
     const applied *r = higher_now(w->torch);
+    if (higher_is_open(w))
+        return open_needs(w, c, r);
     PyObject *given = PyList_New(0);
     for (uint32_t i = 0; given && i < r->bodies.count; i++)
         if (add_inputs(r->bodies.items[i], given) != ST_OK)
@@ -201,6 +238,15 @@ PyObject *higher_results(world *w, const call *c) {
     for (int i = 0; i < 4; i++)
         if (!(opened[i] = door_open(w, c->args[i])))
             return NULL;
+    if (higher_is_open(w)) {
+        node *whole = higher_node(w, c, 4, opened[0], opened[1], NULL);
+        PyObject *items =
+            whole ? higher_open_results(w, whole, opened[2], opened[3] == Py_True) : NULL;
+        if (items)
+            higher_over(w, w->torch);
+        Py_XDECREF(whole);
+        return items;
+    }
     PyObject *fakes = PyList_New(0), *result = NULL;
     for (Py_ssize_t i = 0; fakes && i < PyTuple_GET_SIZE(opened[2]); i++) {
         PyObject *group = PyTuple_GET_ITEM(opened[2], i);

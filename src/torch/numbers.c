@@ -136,10 +136,10 @@ static node *node_of_number(world *w, torch_trace *t, number n) {
     return kept ? made : NULL;
 }
 
-// A body takes numbers from the graph around it, all but those that only the graph knows: their
-// nodes may lie in a body that has ended.
+// A body takes ints from the graph around it: torch's operators refuse other numbers. Nodes of those
+// that only the graph knows may lie in a body that has ended.
 static bool lifts_number(const torch_trace *t, number n) {
-    return t->late && !number_is_unbacked(n);
+    return t->late && n.kind == NUMBER_INT && !number_is_unbacked(n);
 }
 
 PyObject *number_argument(world *w, number n) {
