@@ -700,11 +700,9 @@ strict_mode_op = get("torch.ops.higher_order.strict_mode")
 hints_wrapper = get("torch.ops.higher_order.hints_wrapper")
 associative_scan = get("torch._higher_order_ops.associative_scan")
 associative_scan_op = get("torch.ops.higher_order.associative_scan")
-try:  # since 2.13
-    from torch._higher_order_ops.register_hook import register_hook_op
-except ImportError:
-    register_hook_op = None
-    missing("torch._higher_order_ops.register_hook")
+with contextlib.suppress(ImportError):  # since 2.13; torch imports it when it is first used
+    importlib.import_module("torch._higher_order_ops.register_hook")
+register_hook_op = find("torch.ops.higher_order.register_hook")
 HigherOrderOperator = get("torch._ops.HigherOrderOperator")
 call_region: Callable[..., Any] = invoke_subgraph_placeholder
 _fake_functions: Any = getattr(higher_utils, "registered_hop_fake_fns", {})
