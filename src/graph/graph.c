@@ -5,6 +5,7 @@
 #include "src/base/vec.h"
 
 #include "src/graph/expr.h"
+#include "src/graph/trail.h"
 
 #include <structmember.h>
 
@@ -40,6 +41,11 @@ static PyObject *node_get_kwargs(node *n, void *unused) {
     return n->kwargs ? Py_NewRef(n->kwargs) : PyDict_New();
 }
 
+static PyObject *node_get_stack(node *n, void *closure) {
+    (void)closure;
+    return trail_rows(n->stack);
+}
+
 static PyObject *node_repr(node *n) {
     return Py_NewRef(n->name);
 }
@@ -47,6 +53,7 @@ static PyObject *node_repr(node *n) {
 static PyGetSetDef node_getset[] = {
     {"op", (getter)node_get_op, NULL, NULL, NULL},
     {"kwargs", (getter)node_get_kwargs, NULL, NULL, NULL},
+    {"stack", (getter)node_get_stack, NULL, NULL, NULL},
     {0},
 };
 
@@ -56,7 +63,6 @@ static PyMemberDef node_members[] = {
     {"args", T_OBJECT, offsetof(node, args), READONLY, NULL},
     {"example", T_OBJECT, offsetof(node, example), READONLY, NULL},
     {"name", T_OBJECT, offsetof(node, name), READONLY, NULL},
-    {"stack", T_OBJECT, offsetof(node, stack), READONLY, NULL},
     {"modules", T_OBJECT, offsetof(node, modules), READONLY, NULL},
     {0},
 };
@@ -627,7 +633,8 @@ static PyObject *reserved_names(void) {
 int graph_setup(PyObject *module) {
     getitem = py_import("operator", "getitem");
     reserved = getitem ? reserved_names() : NULL;
-    if (!reserved || PyModule_AddType(module, &node_type) < 0 || expr_setup(module) < 0)
+    if (!reserved || PyModule_AddType(module, &node_type) < 0 || expr_setup(module) < 0 ||
+        trail_setup() < 0)
         return -1;
     return PyModule_AddType(module, &graph_type);
 }

@@ -3,6 +3,7 @@
 #include "src/py/raw.h"
 
 #include "src/graph/graph.h"
+#include "src/graph/trail.h"
 
 static PyObject *argument_text(PyObject *argument);
 
@@ -192,15 +193,17 @@ static PyObject *operation_text(const graph *g, const node *n) {
 
 // The innermost line of the user's that made the node, or the text as it is.
 static PyObject *with_line(const node *n, PyObject *text) {
-    if (!text || !PyTuple_Check(n->stack) || PyTuple_GET_SIZE(n->stack) == 0)
-        return text;
-    PyObject *frame = PyTuple_GET_ITEM(n->stack, PyTuple_GET_SIZE(n->stack) - 1);
-    if (!PyTuple_Check(frame) || PyTuple_GET_SIZE(frame) != 3)
-        return text;
-    PyObject *result = PyUnicode_FromFormat("%U  # %S:%S in %S", text, PyTuple_GET_ITEM(frame, 0),
-                                            PyTuple_GET_ITEM(frame, 1), PyTuple_GET_ITEM(frame, 2));
-    Py_DECREF(text);
-    return result;
+    PyObject *rows = text ? trail_rows(n->stack) : NULL;
+    Py_ssize_t count = rows && PyTuple_Check(rows) ? PyTuple_GET_SIZE(rows) : 0;
+    PyObject *frame = count > 0 ? PyTuple_GET_ITEM(rows, count - 1) : NULL;
+    if (frame && PyTuple_Check(frame) && PyTuple_GET_SIZE(frame) == 3)
+        Py_SETREF(text,
+                  PyUnicode_FromFormat("%U  # %S:%S in %S", text, PyTuple_GET_ITEM(frame, 0),
+                                       PyTuple_GET_ITEM(frame, 1), PyTuple_GET_ITEM(frame, 2)));
+    else if (!rows)
+        Py_CLEAR(text);
+    Py_XDECREF(rows);
+    return text;
 }
 
 PyObject *graph_text(const graph *g) {

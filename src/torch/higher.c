@@ -672,7 +672,7 @@ PyObject *higher_new(world *w, const call *c) {
     PyObject *stems = target ? door_open(w, c->args[1]) : NULL;
     PyObject *function = stems ? door_open(w, c->args[2]) : NULL;
     parts p = {r, function ? attributes_of(w, r, stems) : NULL};
-    PyObject *stack = p.attributes ? world_stack(w) : NULL;
+    PyObject *stack = p.attributes ? world_trail(w) : NULL;
     for (Py_ssize_t i = 0; stack && i < PyList_GET_SIZE(p.attributes); i++)
         Py_SETREF(((node *)PyList_GET_ITEM(p.attributes, i))->stack, Py_NewRef(stack));
     operands given = {stack ? arguments_of(w, c, 3, &p) : NULL, NULL};

@@ -52,7 +52,7 @@ static node *new_size(world *w, const torch_trace *t, number n) {
         const unbacked_size *u = &t->unbacked.items[i];
         if (u->place != place)
             continue;
-        PyObject *args = Py_BuildValue("(Oi)", u->of, u->dim), *stack = world_stack(w);
+        PyObject *args = Py_BuildValue("(Oi)", u->of, u->dim), *stack = world_trail(w);
         node *made = args && stack ? graph_call(w->graph, NODE_CALL_FUNCTION,
                                                 glue_function("sym_size"), args, NULL, NULL, stack)
                                    : NULL;
@@ -111,7 +111,7 @@ static node *new_operation(world *w, number n) {
     if (!function)
         return NULL;
     PyObject *args = counts ? count_arguments(w, a) : arguments_of(w, op, a, b);
-    PyObject *stack = args ? world_stack(w) : NULL;
+    PyObject *stack = args ? world_trail(w) : NULL;
     node *made =
         stack ? graph_call(w->graph, NODE_CALL_FUNCTION, function, args, NULL, NULL, stack) : NULL;
     Py_XDECREF(args);

@@ -240,35 +240,60 @@ static source *module_place(world *w, const run *r, PyObject **module) {
     return known ? known->source : NULL;
 }
 
-static status add_module(PyObject *list, world *w, const run *r) {
+// The modules of the calls around this one, and this one; new reference.
+static PyObject *with_module(world *w, PyObject *outer, const run *r) {
     PyObject *module;
     source *place = module_place(w, r, &module);
     if (!place)
-        return ST_OK;
+        return outer ? Py_NewRef(outer) : PyTuple_New(0);
     PyObject *text = input_name(w, place);
-    PyObject *item = text ? Py_BuildValue("NNOK", PyLong_FromVoidPtr(module), text, Py_TYPE(module),
-                                          (unsigned long long)r->started)
-                          : NULL;
-    int failed = item ? PyList_Insert(list, 0, item) : -1;
-    Py_XDECREF(item);
-    return failed < 0 ? ST_ERROR : ST_OK;
+    PyObject *one = text ? Py_BuildValue("((NNOK))", PyLong_FromVoidPtr(module), text,
+                                         Py_TYPE(module), (unsigned long long)r->started)
+                         : NULL;
+    PyObject *all = one && outer ? PySequence_Concat(outer, one) : Py_XNewRef(one);
+    Py_XDECREF(one);
+    return all;
 }
 
-status record_modules(world *w, node *n) {
-    PyObject *list = NULL;
-    for (const run *r = w->run; r; r = r->below) {
-        if ((PyObject *)r->code->py != facts.module_call)
-            continue;
-        if ((!list && !(list = PyList_New(0))) || add_module(list, w, r) != ST_OK) {
-            Py_XDECREF(list);
-            return ST_ERROR;
-        }
+void modules_cut(torch_trace *t, uint32_t count) {
+    while (t->modules.count > count)
+        Py_DECREF(t->modules.items[--t->modules.count].all);
+}
+
+// Finds the innermost call of a module from r on: *depth is the number of such calls, whose last
+// one is the last of t->modules.
+static status find_modules(world *w, torch_trace *t, const run *r, uint32_t *depth) {
+    while (r && (PyObject *)r->code->py != facts.module_call)
+        r = r->below;
+    *depth = t->modules.count;
+    while (r && *depth > 0 &&
+           (t->modules.items[*depth - 1].run != r ||
+            t->modules.items[*depth - 1].started != r->started))
+        --*depth;
+    if (!r || *depth > 0) {
+        *depth = r ? *depth : 0;
+        return ST_OK;
     }
-    PyObject *modules = list ? PyList_AsTuple(list) : NULL;
-    if (modules)
-        Py_SETREF(n->modules, modules);
-    Py_XDECREF(list);
-    return list && !modules ? ST_ERROR : ST_OK;
+    TRY(find_modules(w, t, r->below, depth));
+    modules_cut(t, *depth);
+    PyObject *all = with_module(w, *depth > 0 ? t->modules.items[*depth - 1].all : NULL, r);
+    module_run new = {r, r->started, all};
+    if (!all || vec_push(&t->modules, new) != ST_OK) {
+        Py_XDECREF(all);
+        return ST_ERROR;
+    }
+    ++*depth;
+    return ST_OK;
+}
+
+// Operations of one call of a module have the same modules: these are put in words once.
+status record_modules(world *w, node *n) {
+    torch_trace *t = w->torch;
+    uint32_t depth;
+    TRY(find_modules(w, t, w->run, &depth));
+    if (depth > 0)
+        Py_SETREF(n->modules, Py_NewRef(t->modules.items[depth - 1].all));
+    return ST_OK;
 }
 
 // Where native code is on its way, a break would have to be before it: by then something may have
@@ -380,7 +405,7 @@ static node *add_at(world *w, node_op op, PyObject *target, PyObject *args, PyOb
 
 static node *add_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
                       PyObject *example) {
-    PyObject *stack = world_stack(w);
+    PyObject *stack = world_trail(w);
     node *n = stack ? add_at(w, op, target, args, kwargs, example, stack) : NULL;
     Py_XDECREF(stack);
     return n;

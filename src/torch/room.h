@@ -232,6 +232,13 @@ typedef struct levels {
     PyObject *before; // strong: what was on when the first level was entered, or NULL
 } levels;
 
+// A call of a module that is under way.
+typedef struct module_run {
+    const struct run *run;
+    uint64_t started; // when, since the next call may be at the same address
+    PyObject *all;    // strong: what nodes say of it and of the calls around it
+} module_run;
+
 typedef struct torch_trace {
     PyObject *mode;              // strong: FakeTensorMode, or NULL until the first fake
     PyObject *before;            // strong: the thread's state before the first setter, or NULL
@@ -241,6 +248,7 @@ typedef struct torch_trace {
     int outer_numbers;           // nodes of numbers are being made, all in the outermost graph
     bool bodied;                 // a body was recorded while `late`: what is in it has no fakes
     bool left_inference;         // the program was in inference mode, and is not any more
+    VEC(module_run) modules;     // of the last node, outermost first
     map owners;                  // node → standin
     map standins;                // fake → standin
     map looked;                  // source → rank of the input that it may become
@@ -563,6 +571,7 @@ node *record_setter(world *w, PyObject *function, PyObject *args);
 node *record_switch(world *w, PyObject *function, PyObject *args, PyObject *kwargs);
 // Notes the modules whose calls the node is part of.
 status record_modules(world *w, node *n);
+void modules_cut(torch_trace *t, uint32_t count); // forgets all modules but the outermost `count`
 
 // --- callables and attributes (table.c, attrs.c) ---
 

@@ -40,6 +40,8 @@ static void sever(world *w) {
     map_clear(&t->numbers);
     given_clear(&t->given);
     Py_XDECREF(t->runner);
+    modules_cut(t, 0);
+    vec_free(&t->modules);
     vec_free(&t->looks);
     higher_free(t);
     vec_free(&t->bodies);

@@ -8,6 +8,8 @@
 
 #include "src/interp/image.h"
 
+#include "src/graph/trail.h"
+
 #include "src/world/world.h"
 
 // --- where ---
@@ -54,6 +56,68 @@ PyObject *world_stack(world *w) {
     PyObject *result = PyList_AsTuple(list);
     Py_DECREF(list);
     return result;
+}
+
+// --- the same for nodes: most of it is as it was for the node before ---
+
+#define DEEP 64 // frames, of which a trail is kept
+
+static void cut_trail(world *w, uint32_t depth) {
+    while (w->trail.count > depth) {
+        trail_frame *last = &w->trail.items[--w->trail.count];
+        Py_DECREF(last->code);
+        Py_XDECREF(last->trail);
+    }
+}
+
+void world_trail_free(world *w) {
+    cut_trail(w, 0);
+    vec_free(&w->trail);
+}
+
+static PyObject *trail_behind(py_frame *f, PyObject *parent) {
+    if (is_own(f))
+        return Py_XNewRef(parent);
+    PyObject *row = stack_entry(f);
+    PyObject *made = row ? trail_new(parent, row) : NULL;
+    Py_XDECREF(row);
+    return made;
+}
+
+// The frame at this depth, 0 being the outermost.
+static status trail_extend(world *w, uint32_t depth, py_frame *f) {
+    PyCodeObject *code = py_frame_code(f);
+    int at = (int)py_frame_lasti(f);
+    const trail_frame *known = depth < w->trail.count ? &w->trail.items[depth] : NULL;
+    if (known && known->code == code && known->at == at)
+        return ST_OK;
+    cut_trail(w, depth);
+    PyObject *made = trail_behind(f, depth > 0 ? w->trail.items[depth - 1].trail : NULL);
+    if (!made && PyErr_Occurred())
+        return ST_ERROR;
+    trail_frame new = {(PyCodeObject *)Py_NewRef(code), at, made};
+    if (vec_push(&w->trail, new) == ST_OK)
+        return ST_OK;
+    Py_DECREF(code);
+    Py_XDECREF(made);
+    return ST_ERROR;
+}
+
+PyObject *world_trail(world *w) {
+    py_frame *frames[DEEP], *root = w->root ? w->root->frame : NULL;
+    py_frame *f = root ? py_current_frame(PyThreadState_Get()) : NULL;
+    uint32_t count = 0;
+    for (; f; f = f == root ? NULL : py_frame_caller(f)) {
+        if (count == DEEP)
+            return world_stack(w);
+        if (!py_frame_incomplete(f))
+            frames[count++] = f;
+    }
+    for (uint32_t depth = 0; depth < count; depth++)
+        if (trail_extend(w, depth, frames[count - 1 - depth]) != ST_OK)
+            return NULL;
+    PyObject *last = count > 0 ? w->trail.items[count - 1].trail : NULL;
+    return last ? Py_NewRef(last) : PyTuple_New(0);
 }
 
 // A row of a stack that also says which characters of the source it is about.

@@ -269,6 +269,7 @@ void world_free(world *w) {
     vec_free(&w->held.calls);
     vec_free(&w->roots.slots);
     vec_free(&w->in.hits);
+    world_trail_free(w);
     map_clear(&w->roots.dying);
     Py_CLEAR(w->stop.image);
     if (world_here == w)

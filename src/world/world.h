@@ -28,6 +28,13 @@
 #include "src/world/parts.h"
 #include "src/world/standin.h"
 
+// A frame of the trail of the last node.
+typedef struct trail_frame {
+    PyCodeObject *code; // strong
+    int at;             // its instruction
+    PyObject *trail;    // strong, or NULL: no frame so far is one that people are shown
+} trail_frame;
+
 typedef struct world {
     arena arena;
     guards *guards;
@@ -46,6 +53,7 @@ typedef struct world {
     world_roots roots;      // the frames that the trace begins in
     world_nesting inside;   // the kinds of code that the trace is inside of now
     expectation expected;   // the next frame; the function that gets the frame clears this
+    VEC(trail_frame) trail; // outermost first
 } world;
 
 // The most instructions of a trace. A loop that waits for another thread would never end in a
@@ -86,6 +94,9 @@ extern PyObject *world_own_files;
 bool world_is_own(const PyCodeObject *code);
 // The user's frames now: tuple of (filename, line, function name), outermost first. New reference.
 PyObject *world_stack(world *w);
+// The same for a node, whose rows are put together when somebody asks (src/graph/trail.h).
+PyObject *world_trail(world *w);
+void world_trail_free(world *w);
 int breaks_setup(PyObject *module);
 // Notes that something inside changes, or that native code runs which may change something or
 // break.
