@@ -152,8 +152,7 @@ def record(folder: str, error: BaseException, offset: int) -> str | None:
     with open(path, "xb") as file:
         file.write(dump(function, variables))
     error.record_filename = path  # type: ignore[attr-defined]
-    if hasattr(error, "add_note"):
-        error.add_note(f"The call was written to {path}; stator.replay({path!r}) makes it again.")
+    error.add_note(f"The call was written to {path}; stator.replay({path!r}) makes it again.")
     return path
 
 
