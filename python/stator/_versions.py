@@ -195,6 +195,23 @@ def _moves_alike(before: tuple[Any, Any], after: tuple[Any, Any]) -> bool:
     return same and all(a ^ b == c ^ d for a, b, c, d in bits)
 
 
+def quick_state_is_right() -> bool:
+    """Whether what the engine reads of autograd's state in torch's memory is what torch has set."""
+    usual = _engine.torch_quick_state()
+    if usual != (False, False):  # the caller's state: torch is asked each time then
+        return False
+    level = private.enter_dual_level()
+    with_level = _engine.torch_quick_state()
+    private.exit_dual_level(level)
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone):
+            with_hooks = _engine.torch_quick_state()
+    except RuntimeError:  # such hooks are forbidden now
+        return False
+    after = _engine.torch_quick_state()
+    return (with_level, with_hooks, after) == ((True, False), (False, True), usual)
+
+
 _Behaviour = tuple[Callable[[dict[str, Any]], Iterator[str]], ...]
 
 _BEHAVIOUR: _Behaviour = _standins_are_met, _state_is_seen

@@ -74,6 +74,10 @@ typedef struct torch_facts {
     bool (*grad_enabled)(void);
     int64_t (*mode_count)(void);
     void *const *(*tracing_state)(void); // a std::shared_ptr: empty if torch.jit does not trace
+    // Or NULL; used if `quick` is true: what they tell was compared with torch's own answers.
+    void (*dual_level)(void *result, uint64_t level);
+    void *const *(*saved_hooks)(void);
+    bool quick;
     bool (*no_node_hooks)(void);
     int32_t (*get_dim)(void *, int64_t *);
     int32_t (*get_sizes)(void *, int64_t **);
@@ -95,6 +99,9 @@ extern const slots_row types_slots[]; // ends in an empty row
 type_manner type_manner_of(PyTypeObject *t);
 
 PyObject *attach(PyObject *module, PyObject *settings);
+// Reads whether forward-mode differentiation is on, and whether hooks see saved tensors, from
+// torch's memory. False: there is no telling.
+bool quick_state(bool *dual, bool *saved);
 // A function of the glue, by name; borrowed.
 PyObject *glue_function(const char *name);
 

@@ -66,6 +66,9 @@ static unsigned float_mode(void) {
 // Forward-mode differentiation. Torch has no function that tells: it has one level, which cannot be
 // entered twice, and for which a program need not have used torch's Python functions.
 static bool dual_level(void) {
+    bool dual, saved;
+    if (facts.quick && quick_state(&dual, &saved))
+        return dual;
     PyObject *level = PyObject_CallNoArgs(glue_function("enter_dual_level"));
     PyObject *left =
         level ? PyObject_CallOneArg(glue_function("exit_dual_level"), level) : Py_NewRef(Py_None);
@@ -82,6 +85,9 @@ bool torch_is_traced(void) {
 }
 
 static bool saves_with_hooks(void) {
+    bool dual, saved;
+    if (facts.quick && quick_state(&dual, &saved) && !saved)
+        return false; // else torch knows whether the hooks are in force
     PyObject *hooks = PyObject_CallOneArg(glue_function("top_saved_hooks"), Py_False);
     if (!hooks)
         PyErr_Clear();

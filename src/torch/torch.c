@@ -325,6 +325,20 @@ static PyObject *attached(PyObject *module, PyObject *unused) {
     return PyBool_FromLong(world_tensors != NULL);
 }
 
+static PyObject *quick_now(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    bool dual, saved;
+    if (!world_tensors || !quick_state(&dual, &saved))
+        Py_RETURN_NONE;
+    return Py_BuildValue("NN", PyBool_FromLong(dual), PyBool_FromLong(saved));
+}
+
+static PyObject *trust_quick(PyObject *module, PyObject *on) {
+    (void)module;
+    facts.quick = on == Py_True;
+    Py_RETURN_NONE;
+}
+
 static PyObject *add(PyObject *module, PyObject *rows) {
     (void)module;
     if (table_add(rows) < 0)
@@ -394,6 +408,10 @@ PyMethodDef torch_methods[] = {
      "torch_attach(settings): makes torch known, as stator._torch describes it."},
     {"torch_add", add, METH_O,
      "torch_add(rows): further callables of torch's, as they are in the settings of torch_attach."},
+    {"torch_quick_state", quick_now, METH_NOARGS,
+     "Whether forward-mode differentiation is on and hooks see saved tensors, as read from torch's "
+     "memory; None if that cannot be read."},
+    {"torch_trust_quick_state", trust_quick, METH_O, "Whether guards go by torch_quick_state()."},
     {"torch_attached", attached, METH_NOARGS, "Whether torch is known."},
     {"torch_facts", tensor_facts, METH_O,
      "What a tensor's guard sees: keys, sizes, strides, dtype, device type and index, "

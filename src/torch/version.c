@@ -40,6 +40,8 @@ static int find_symbols(void *c10, void *cpu) {
         {cpu, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", &facts.mode_count, true},
         {cpu, "_ZN2at4impl17NodeCreationHooks5emptyEv", &facts.no_node_hooks, false}, // since 2.14
         {cpu, "_ZN5torch3jit6tracer15getTracingStateEv", &facts.tracing_state, true},
+        {cpu, "_ZN5torch8autograd14ForwardADLevel14try_get_by_idxEm", &facts.dual_level, false},
+        {cpu, "_ZN2at23SavedTensorDefaultHooks13get_tls_stateEv", &facts.saved_hooks, false},
         {cpu, "aoti_torch_get_dim", &facts.get_dim, true},
         {cpu, "aoti_torch_get_sizes", &facts.get_sizes, true},
         {cpu, "aoti_torch_get_strides", &facts.get_strides, true},
@@ -61,6 +63,47 @@ static int find_symbols(void *c10, void *cpu) {
         return 0;
     PyErr_Format(PyExc_ImportError, "it has no %s", LOCAL_KEYS);
     return -1;
+}
+
+// --- autograd's state ---
+
+// How libstdc++ has a std::shared_ptr, and the count of its owners.
+typedef struct shared {
+    void *object;
+    char *owners;
+} shared;
+enum { OWNERS_AT = 8 };
+
+// The level's own owner is torch's list of levels, so letting go here frees nothing.
+static bool has_dual_level(void) {
+    shared level = {0};
+    facts.dual_level(&level, 0);
+    if (level.owners)
+        __atomic_fetch_sub((int *)(level.owners + OWNERS_AT), 1, __ATOMIC_ACQ_REL);
+    return level.object != NULL;
+}
+
+// It begins with a std::stack: where the first item is, and where the last one ends.
+enum { FIRST_AT = 2, END_AT = 6 };
+
+static bool has_saved_hooks(void) {
+    void *const *state = facts.saved_hooks();
+    return state[FIRST_AT] != state[END_AT];
+}
+
+// A class that is returned in memory is written to the address in the first argument, on this
+// machine alone.
+bool quick_state(bool *dual, bool *saved) {
+#if defined(__x86_64__) && defined(__linux__)
+    if (!facts.dual_level || !facts.saved_hooks)
+        return false;
+    *dual = has_dual_level();
+    *saved = has_saved_hooks();
+    return true;
+#else
+    (void)dual, (void)saved;
+    return false;
+#endif
 }
 
 // --- reading a tensor ---

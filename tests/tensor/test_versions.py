@@ -3,6 +3,7 @@
 attached, a torch that is too old, too new or odd is told apart, and no setter is unknown."""
 
 import ast
+import contextlib
 import logging
 import os
 import re
@@ -281,6 +282,49 @@ BREAKAGES = {
         lambda patch: patch.setattr(private, "GlobalStateGuard", Forgiving),
     ),
 }  # fmt: skip
+
+
+def test_autograds_state_is_read_as_torch_has_it():
+    if _engine.torch_quick_state() is None:
+        pytest.skip("torch is asked on this machine")
+    assert _versions.quick_state_is_right()
+    with torch.autograd.graph.saved_tensors_hooks(id, id):
+        assert _engine.torch_quick_state() == (False, True)
+    with torch.autograd.forward_ad.dual_level():
+        for _ in range(3):
+            assert _engine.torch_quick_state() == (True, False)
+    assert _engine.torch_quick_state() == (False, False)
+
+
+@pytest.mark.parametrize("wrong", [None, (True, False), (False, True)])
+def test_autograds_state_is_not_read_where_it_lies_elsewhere(wrong, monkeypatch):
+    monkeypatch.setattr(_engine, "torch_quick_state", lambda: wrong)
+    assert not _versions.quick_state_is_right()
+
+
+AUTOGRAD_STATES = {
+    "dual": torch.autograd.forward_ad.dual_level,
+    "hooks": lambda: torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone),
+}
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("state", AUTOGRAD_STATES)
+def test_guards_see_autograds_state(state, trusted):
+    ran = []
+
+    def backend(graph, inputs):
+        return lambda *args: ran.append(now) or graph.forward(*args)
+
+    f, x = stator.compile(lambda x: x * 2, backend=backend), torch.ones(2)
+    _engine.torch_trust_quick_state(trusted)
+    try:
+        for now in ("plain", "plain", state, state):
+            with AUTOGRAD_STATES.get(now, contextlib.nullcontext)():
+                f(x)
+    finally:
+        _engine.torch_trust_quick_state(_versions.quick_state_is_right())
+    assert ran == ["plain", "plain"]
 
 
 def test_checks_hold():
