@@ -12,11 +12,11 @@ import time
 from typing import Any
 
 import torch
-import torch._dynamo
 from torch import nn
 from torch.nn import functional
 
 import stator
+from stator import _private_dynamo as private
 
 TEXT = (
     "In a compiler for frames, the frame is the thing that runs: a function, where it is, and what "
@@ -85,8 +85,8 @@ def compiled(who: str, model: GPT, backend: str) -> Any:
 def counts(who: str, model: Any) -> dict[str, int]:
     """Graphs, and the guards of their entries."""
     if who == "dynamo":
-        metrics = torch._dynamo.utils.get_compilation_metrics()
-        graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+        metrics = private.compilation_metrics()
+        graphs = private.counters["stats"]["unique_graphs"]
         return {"graphs": graphs, "guards": sum(m.guard_count or 0 for m in metrics)}
     if who == "stator":
         entries = model.dynamo_ctx.compiler.entries()
@@ -106,9 +106,9 @@ def _warm(backend: str) -> None:
     functional.relu(torch.ones(2, 2, requires_grad=True)).sum().backward()  # type: ignore[no-untyped-call]
     torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
     stator.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
-    torch._dynamo.reset()
-    torch._dynamo.utils.clear_compilation_metrics()
-    torch._dynamo.utils.counters.clear()
+    torch.compiler.reset()
+    private.clear_compilation_metrics()
+    private.counters.clear()
 
 
 def main(who: str, backend: str, steps: int) -> None:

@@ -141,6 +141,8 @@ view_calls: dict[str, Any] = getattr(torch._dynamo.variables.tensor, "_VIEW_ATTR
 
 compilation_time_metrics: dict[str, list[float]] = dynamo_utils.compilation_time_metrics
 known_metrics: Callable[[], Any] = lambda: dynamo_utils._compilation_metrics  # noqa: E731
+compilation_metrics = dynamo_utils.get_compilation_metrics
+clear_compilation_metrics = dynamo_utils.clear_compilation_metrics
 _Metrics = dynamo_utils.CompilationMetrics
 _metric_names = frozenset(_Metrics.__dataclass_fields__)
 _plain_metrics = all(hasattr(_Metrics, name) for name in _metric_names)
