@@ -167,6 +167,13 @@ def _either(name: str, callable: Callable[..., Any], function: Callable[..., Any
     return wrapped
 
 
+def _binary(name: str, found: dict[str, Row]) -> Row:
+    if name != "power":
+        return found[name]
+    function = of.power_by_operator(found[name][0].__wrapped__)
+    return _either("pow", operator.pow, function), NUMBER
+
+
 def _in_place(name: str, function: of.Function) -> Row:
     ufunc: np.ufunc = getattr(np, name)
     return _either(f"i{name}_", lambda a, b: ufunc(a, b, out=a), of.in_place(function)), ARRAY
@@ -216,7 +223,7 @@ def table() -> dict[str, Any]:
     fixed.setflags(write=False)
     return {
         "rows": rows,
-        "binary": [found[name] for name in _BINARY],
+        "binary": [_binary(name, found) for name in _BINARY],
         "in_place": [_in_place(name, found[name][0].__wrapped__) for name in _BINARY],
         "compare": [found[name] for name in _COMPARE],
         "unary": {name: found[ufunc] for name, ufunc in _UNARY.items()},

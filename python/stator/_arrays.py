@@ -234,6 +234,16 @@ def make_ufunc(name: str, ufunc: np.ufunc, function: Function) -> Function:
     return wrapped
 
 
+def power_by_operator(power: Function) -> Function:
+    """`a ** b`. Of bools NumPy gives the square for b = 2, in int8, and the power for other b."""
+
+    def wrapped(a: Any, b: Any) -> Tensor:
+        refuse_if(isinstance(a, Tensor) and a.dtype is torch.bool)
+        return power(a, b)
+
+    return wrapped
+
+
 def in_place(function: Function) -> Function:
     """`a += b`: the result must have the shape of `a`, and a dtype of its kind."""
 

@@ -6,6 +6,7 @@ several ways. A call that NumPy refuses has to be refused.
 """
 
 import itertools
+import operator
 import warnings
 
 import pytest
@@ -267,6 +268,30 @@ def test_stores_are_numpys(key):
         assert error is not None or refused is None, what
         want = theirs if error is None else before.numpy()
         np.testing.assert_array_equal(ours.numpy(), want, err_msg=str(what))
+
+
+@pytest.mark.parametrize("at", range(len(_array_rows._BINARY)))
+def test_operators_are_numpys(at):
+    """An operator is not always the function of the same name: `bools ** 2` is a square."""
+    ufunc = getattr(np, _array_rows._BINARY[at])
+    applied = getattr(operator, f"__{_array_rows._IN_TWO_FORMS[at]}__")
+    answered = [check(what, applied, TABLE["binary"][at], args) for what, args in calls_of(ufunc)]
+    assert any(answered)
+
+
+@pytest.mark.parametrize("name", ["lt", "le", "eq", "ne", "gt", "ge"])
+def test_comparisons_are_numpys(name):
+    at = ["lt", "le", "eq", "ne", "gt", "ge"].index(name)
+    ufunc = getattr(np, _array_rows._COMPARE[at])
+    row, applied = TABLE["compare"][at], getattr(operator, name)
+    assert any([check(what, applied, row, args) for what, args in calls_of(ufunc)])
+
+
+@pytest.mark.parametrize("name", _array_rows._UNARY)
+def test_unary_operators_are_numpys(name):
+    ufunc = getattr(np, _array_rows._UNARY[name])
+    row, applied = TABLE["unary"][name], getattr(operator, name)
+    assert any([check(what, applied, row, args) for what, args in calls_of(ufunc)])
 
 
 @pytest.mark.parametrize("at", range(len(_array_rows._BINARY)))
