@@ -521,7 +521,7 @@ VALUES = {
 
 
 # Under `fullgraph` the graph computes these.
-CAPTURED = {"int", "float", "item", "tolist", "nonzero", "mask", "unique"}
+CAPTURED = {"int", "float", "item", "tolist", "nonzero", "mask", "unique", "numpy"}
 
 
 @pytest.mark.parametrize("name", VALUES)
