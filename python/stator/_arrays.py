@@ -320,6 +320,7 @@ def mean(a: Tensor, axis: Any = None, dtype: Any = None, out: None = None,
     own = _float_dtype(a, dtype)
     refuse_if(not (own.is_floating_point or own.is_complex))
     a, axes = _fresh(_convert(a, own), a), _reduced(a, axis)
+    refuse_if(axes and math.prod(a.shape[one] for one in axes) == 0)  # NumPy warns
     return a.mean(axes, keepdim=keepdims) if axes else a
 
 

@@ -158,6 +158,7 @@ def rows() -> list[tuple[Any, str, Row]]:
         *_by_itself(_flex.rows()),
         *_by_itself(_higher_flow.ROWS),
         *_by_itself(_higher_wrap.ROWS),
+        *_higher_wrap.NAMED,
     ):
         if function is not None:
             _, path, _ = table.get(id(function), (None, path, None))

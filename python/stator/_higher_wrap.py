@@ -22,7 +22,7 @@ from stator._higher import (
     _writes,
 )
 from stator._higher_flow import _alike, _call_body, _needs, _refused, _shares, tree_flatten
-from stator._rows import Row
+from stator._rows import Named, Row
 from stator._versions import private
 
 _STEM = ("wrap_body",)
@@ -150,7 +150,15 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.wrap, ("higher", ("wrap", _wrap))),
     (private.wrap_with_set_grad_enabled, ("higher", ("wrap", _wrap_with_grad))),
     (private.wrap_with_autocast, ("higher", ("wrap", _wrap_with_autocast))),
-    (private.strict_mode, ("higher", ("strict_mode", _strict_mode))),
     (private.strict_mode_op, ("higher", ("strict_mode", _strict_mode))),
     (private.hints_wrapper, ("higher", ("hints_wrapper", _hints_wrapper))),
+)
+
+# With its path, which it does not know itself.
+NAMED: tuple[Named, ...] = (
+    (
+        "torch._higher_order_ops.strict_mode.strict_mode",
+        private.strict_mode,
+        ("higher", ("strict_mode", _strict_mode)),
+    ),
 )

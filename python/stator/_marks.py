@@ -7,6 +7,7 @@ engine reads them when it meets a call.
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import types
 from collections.abc import Callable
@@ -196,9 +197,14 @@ def register() -> None:
     add_later()
 
 
-def _register_torch() -> None:
-    from stator._versions import private
+def _private() -> Any:
+    """`stator._versions.private`. Before a trace begins nothing is imported by a statement: the
+    program may have put a function of its own in the place of `__import__`."""
+    return importlib.import_module("stator._versions").private
 
+
+def _register_torch() -> None:
+    private = _private()
     _engine.mark_ids(private.allowed_ids(), private.disallowed_ids())
     _engine.mark_substitutes(private.substituted_ids(), private.substitute)
     _engine.mark_strict_at(*private.strict_breaks)
@@ -225,9 +231,7 @@ def note_logging() -> None:
     global _logging
     if "torch._dynamo.config" not in sys.modules:
         return
-    from stator._versions import private
-
-    ignored, later = private.logging_functions()
+    ignored, later = _private().logging_functions()
     if ignored or later or _logging:
         _logging = bool(ignored or later)
         _engine.mark_logging(_keys(ignored), _keys(later))

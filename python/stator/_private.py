@@ -10,6 +10,7 @@ versions that work.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import importlib
@@ -19,6 +20,7 @@ import math
 import operator
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -87,9 +89,26 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+_python_import = builtins.__import__
+
+
+@contextlib.contextmanager
+def _unnoticed() -> Iterator[None]:
+    """What is imported in the middle of a program shows no warnings there, and the function that a
+    program may have put in the place of `__import__` does not see it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs, builtins.__import__ = builtins.__import__, _python_import
+        try:
+            yield
+        finally:
+            builtins.__import__ = theirs
+
+
 def _import_later(file: str) -> Any:
     try:
-        return importlib.import_module(f"stator.{file}")
+        with _unnoticed():
+            return importlib.import_module(f"stator.{file}")
     except (ImportError, AttributeError) as error:
         from stator._versions import Unusable
 

@@ -840,8 +840,10 @@ PyObject *arrays_of_tensor(world *w, const call *c) {
 
 // torch.from_numpy and as_tensor share the array's memory, torch.tensor does not.
 PyObject *arrays_to_tensor(world *w, const call *c) {
-    PyObject *first = c->given ? door_open(w, c->args[0]) : Py_None;
-    if (!first)
+    number n; // an open one stays open
+    int open = c->given && is_lazy(c->args[0]) ? door_number(w, c->args[0], &n) : 0;
+    PyObject *first = c->given && open == 0 ? door_open(w, c->args[0]) : Py_None;
+    if (open < 0 || !first)
         return NULL;
     if (!is_array_standin(first))
         return PyTuple_Check(c->rule->extra) ? call_refused(w, c) : device_call(w, c);

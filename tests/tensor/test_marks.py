@@ -1,6 +1,7 @@
 # ruff: noqa: E402
 """What people say about single functions, with torch's names and with ours, installed or not."""
 
+import builtins
 import io
 import logging
 import os
@@ -597,3 +598,22 @@ assert "torch" not in sys.modules
 
 def test_marks_need_no_torch():
     subprocess.run([sys.executable, "-c", _WITHOUT_TORCH], check=True, timeout=300)
+
+
+def test_a_program_with_its_own_import_function_sees_only_its_imports():
+    def program():
+        seen, real = [], builtins.__import__
+
+        def noted(name, *args, **kwargs):
+            seen.append(name)
+            return real(name, *args, **kwargs)
+
+        builtins.__import__ = noted
+        try:
+            import math
+        finally:
+            builtins.__import__ = real
+        return math.floor(2.5), seen
+
+    for _ in range(2):
+        assert stator.compile(program, backend="eager")() == (2, ["math"])
