@@ -80,7 +80,7 @@ def _tensor_methods() -> Iterator[Named]:
     for name in rows:
         private.find(f"torch.Tensor.{name}")
     for path, base in ("torch._C.TensorBase", private.TensorBase), ("torch.Tensor", torch.Tensor):
-        for name, method in vars(base).items():
+        for name, method in list(vars(base).items()):  # other threads may add to it
             if isinstance(method, _METHOD_TYPES):
                 row = rows.get(name, ("schema", (name, f"Tensor.{name}")))
                 yield f"{path}.{name}", method, row
@@ -118,7 +118,7 @@ def _listed(table: _rows.Rows) -> Iterator[Named]:
 
 def _of_types() -> Iterator[Named]:
     for plain in _PLAIN_TYPES:
-        for name, method in vars(plain).items():
+        for name, method in list(vars(plain).items()):
             if isinstance(method, MethodDescriptorType) and not name.startswith("__"):
                 kind = "numel" if method is torch.Size.numel else "plain"
                 yield f"torch.{plain.__name__}.{name}", method, (kind, name)
@@ -180,7 +180,7 @@ def path_of(target: Any) -> str | None:
 def fields() -> list[Any]:
     """Fields of immutable types of torch's, which may be read at any time."""
     kinds = (GetSetDescriptorType, MemberDescriptorType)
-    return [field for plain in _PLAIN_TYPES for field in vars(plain).values()
+    return [field for plain in _PLAIN_TYPES for field in list(vars(plain).values())
             if isinstance(field, kinds)]  # fmt: skip
 
 

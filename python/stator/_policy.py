@@ -148,7 +148,7 @@ class Changes:
 
     def _values(self, code: CodeType) -> dict[str, dict[str, None]]:
         found: dict[str, dict[str, None]] = {}
-        for reason in self._reasons:
+        for reason in list(self._reasons):  # other threads add to them
             subject, value = _words.parted(_words.in_words(reason, code))
             values = found.setdefault(subject, {})
             if len(values) < _MOST_CHANGES:

@@ -6,6 +6,7 @@ import operator
 import os
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -223,11 +224,17 @@ def _look_again() -> None:
         _known_glue["IndexMode"] = private.IndexMode
 
 
+_adding = threading.Lock()
+
+
 def add_later() -> None:
     """Tells the engine about parts of torch that were imported since it was last told."""
-    if private.later_modules() != _parts:
-        _look_again()
-        _give_rows(_engine.torch_add)
+    if private.later_modules() == _parts:
+        return
+    with _adding:
+        if private.later_modules() != _parts:
+            _look_again()
+            _give_rows(_engine.torch_add)
 
 
 def settings() -> dict[str, Any]:
