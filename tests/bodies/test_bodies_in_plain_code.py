@@ -1,6 +1,7 @@
 """Operators with bodies compile themselves when plain code calls them: by torch, also under
 `install()`, and also in a piece of a compiled function that CPython runs."""
 
+import flow_cases
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -18,13 +19,7 @@ import stator  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def installed():
-    stator.install()
-    torch._dynamo.reset()
-    yield
-    stator.uninstall()
-    torch._dynamo.reset()
+installed = pytest.fixture(autouse=True)(flow_cases.installed)
 
 
 @torch.compile(backend="eager")

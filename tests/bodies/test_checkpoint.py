@@ -3,6 +3,7 @@ random numbers, effects."""
 
 import functools
 
+import flow_cases
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -17,14 +18,7 @@ import stator  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def installed():
-    stator.install()
-    torch._dynamo.reset()
-    counters.clear()
-    yield
-    stator.uninstall()
-    torch._dynamo.reset()
+installed = pytest.fixture(autouse=True)(flow_cases.installed)
 
 
 torch.manual_seed(0)

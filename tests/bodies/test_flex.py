@@ -1,6 +1,7 @@
 """flex_attention is one node with two bodies, and does what it does in plain Python. So does the
 function mode under which its functions run."""
 
+import flow_cases
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -20,13 +21,7 @@ import stator  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def installed():
-    stator.install()
-    torch._dynamo.reset()
-    yield
-    stator.uninstall()
-    torch._dynamo.reset()
+installed = pytest.fixture(autouse=True)(flow_cases.installed)
 
 
 torch.manual_seed(0)

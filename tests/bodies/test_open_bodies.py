@@ -3,6 +3,7 @@ few graphs are made."""
 
 from __future__ import annotations
 
+import flow_cases
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -24,13 +25,7 @@ LINEAR = torch.nn.Linear(4, 4)
 NORM = torch.nn.BatchNorm1d(4)
 
 
-@pytest.fixture(autouse=True)
-def installed():
-    stator.install()
-    torch._dynamo.reset()
-    yield
-    stator.uninstall()
-    torch._dynamo.reset()
+installed = pytest.fixture(autouse=True)(flow_cases.installed)
 
 
 def run(body, *args, **options):

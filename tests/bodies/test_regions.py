@@ -1,6 +1,7 @@
 """nested_compile_region: a region is part of the graph that it lies in, and does what it does in
 plain Python."""
 
+import flow_cases
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -14,13 +15,7 @@ import stator  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(autouse=True)
-def installed():
-    stator.install()
-    torch._dynamo.reset()
-    yield
-    stator.uninstall()
-    torch._dynamo.reset()
+installed = pytest.fixture(autouse=True)(flow_cases.installed)
 
 
 LOG = []
