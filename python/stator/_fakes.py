@@ -320,7 +320,15 @@ def key_bits(tensor: torch.Tensor) -> int:
     return int(private.dispatch_keys(tensor).raw_repr())
 
 
+def initialise(function: Any, args: tuple[Any, ...]) -> bool:
+    """Initialises a lazy module of torch's own for a call with fakes; others may look at values."""
+    if not type(args[1]).__module__.startswith("torch.nn.modules."):
+        return False
+    function(*args)
+    return True
+
+
 # What the engine calls by name.
 GLUE = (make_mode, is_known, is_refused, is_written, fake_of, fake_like, hooked, forget_writes,
         were_written, note_shared, are_shared, in_one_storage, run, refusal, takes_gradient,
-        key_bits, holds_fakes, composite_refusal)  # fmt: skip
+        key_bits, holds_fakes, composite_refusal, initialise)  # fmt: skip

@@ -179,6 +179,7 @@ FUNCTIONS: Rows = (
      """),  # the last one is stock Dynamo's own
     ("unhook", None, "torch.utils.hooks.RemovableHandle.remove"),
     ("module_get", None, "torch.nn.Module.__getattr__"),
+    ("initialise", "{}", "torch.nn.modules.lazy.LazyModuleMixin._infer_parameters"),
     ("derived", ("BACKWARD", "{}"), "torch.autograd.grad"),
     ("refused", ("BACKWARD", "{}"), "torch.autograd.backward"),
     ("refused", ("SAVE", "{}"), "torch.save torch.load"),

@@ -107,6 +107,10 @@ static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, produ
     return w->stop.broken ? TRACE_BROKE : TRACE_ERROR;
 }
 
+static bool is_done_again(const world *w) {
+    return w->stop.wants_history || w->stop.outdated;
+}
+
 static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, product *out) {
     PyCodeObject *co = frame_code(f);
     hook_scope before;
@@ -119,7 +123,7 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     out->told = w->facts.told;
     if (f->unit == 0 && (long)w->time.now > c->longest)
         c->longest = (long)w->time.now;
-    bool ends_there = w->stop.image && !w->stop.wants_history && !product_is_strict(c, w);
+    bool ends_there = w->stop.image && !is_done_again(w) && !product_is_strict(c, w);
     if (end == TRACE_DONE || (end == TRACE_BROKE && ends_there))
         end = make_product(w, value, co, out);
     hook_leave(&before);
@@ -137,17 +141,22 @@ static trace_end trace_once(compiler *c, world *w, guard_frame *f, int below, pr
     return end;
 }
 
-// Once more on fakes with history, if the trace needs these and cannot make them by itself.
+// Once more on fakes with history, if the trace needs these and cannot make them by itself, and for
+// each lazy module that it has initialised.
 static trace_end trace_so(compiler *c, world **w, guard_frame *f, int below, product *out) {
+    enum { MOST_TIMES = 1000 };
     trace_end end = trace_once(c, *w, f, below, out);
-    world *next = end == TRACE_BROKE && (*w)->stop.wants_history ? world_new() : NULL;
-    if (!next)
-        return end;
-    c->restarts++;
-    world_with_history(next, *w);
-    world_free(*w);
-    *w = next;
-    return trace_once(c, *w, f, below, out);
+    for (int i = 0; end == TRACE_BROKE && is_done_again(*w) && i < MOST_TIMES; i++) {
+        world *next = world_new();
+        if (!next)
+            return end;
+        c->restarts++;
+        world_anew(next, *w);
+        world_free(*w);
+        *w = next;
+        end = trace_once(c, *w, f, below, out);
+    }
+    return end;
 }
 
 trace_end product_trace(compiler *c, world **w, guard_frame *f, int below, product *out) {

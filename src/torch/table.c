@@ -354,6 +354,58 @@ PyObject *call_state(world *w, const call *c) {
     return refuse(w, c, REASON_TORCH_STATE);
 }
 
+// --- lazy modules ---
+
+// Whether the module may be initialised before all that the trace has recorded: nobody notices, unless
+// that draws random numbers, or writes to the module.
+static bool may_initialise(const world *w, PyObject *module) {
+    const record *r = record_of(w, module);
+    return r && r->outside == module && !world_holds_back(w, module, NULL) && !w->time.trial &&
+           w->scope == w->graph && !(w->graph->effects & (EFFECT_RANDOM | EFFECT_UNKNOWN)) &&
+           !((torch_trace *)w->torch)->levels.all.count;
+}
+
+static PyObject *call_on_fakes(world *w, const call *c) {
+    operands given = {0};
+    PyObject *result = NULL;
+    call rest = {.callable = c->callable, .args = c->args + 2, .given = c->given - 2};
+    if (operands_of(w, &rest, &given) != ST_OK)
+        return NULL;
+    quiet q;
+    quiet_begin(&q);
+    PyObject *fakes = fakes_in(w, given.args);
+    PyObject *module = PyTuple_Pack(2, door_open(w, c->args[0]), door_open(w, c->args[1]));
+    PyObject *args = fakes && module ? PySequence_Concat(module, fakes) : NULL;
+    if (args)
+        result = PyObject_CallFunctionObjArgs(glue_function("initialise"), c->callable, args, NULL);
+    quiet_end(&q);
+    operands_clear(&given);
+    Py_XDECREF(fakes);
+    Py_XDECREF(module);
+    Py_XDECREF(args);
+    return result;
+}
+
+// A module of torch's own needs no more of its arguments than their sizes. It is initialised now,
+// once and for all, as plain Python does in this call.
+PyObject *call_initialise(world *w, const call *c) {
+    PyObject *self = door_open(w, c->args[0]), *module = self ? door_open(w, c->args[1]) : NULL;
+    if (!module || !trace_of(w))
+        return NULL;
+    if (!may_initialise(w, module))
+        return refuse(w, c, REASON_TORCH_STATE);
+    PyObject *done = call_on_fakes(w, c);
+    bool initialised = done == Py_True;
+    Py_XDECREF(done);
+    if (!done && (w->stop.broken || !PyErr_Occurred() || error_stays(w)))
+        return NULL;
+    PyErr_Clear();
+    if (!initialised)
+        return refuse(w, c, REASON_TORCH_STATE);
+    w->stop.outdated = true;
+    return world_break(w, REASON_TORCH_STATE, "a lazy module, which is initialised now");
+}
+
 // --- rows that the glue does not give ---
 
 // What a function of the glue says of an operation: 1, 0, -1.

@@ -371,9 +371,9 @@ status world_born(world *w, PyObject *o) {
 }
 
 // It breaks where the trace before would have.
-void world_with_history(world *w, const world *before) {
+void world_anew(world *w, const world *before) {
     w->terms = before->terms;
-    w->terms.history = true;
+    w->terms.history |= before->stop.wants_history;
     w->time.stop_at = before->time.stop_at;
     w->time.stop_call = before->time.stop_call;
     w->time.stop_reason = before->time.stop_reason;

@@ -167,6 +167,8 @@ typedef struct world_stopped {
     bool refused;       // torch refused the arguments of an operation; plain Python is likely to
                         // raise, too
     bool wants_history; // the trace is to be done again with `terms.history`
+    bool outdated;      // the trace is to be done again, since it has changed something outside for
+                        // real (a lazy module)
     bool interrupted;   // a signal handler raised; its exception belongs to the user, not to the
                         // trace
 } world_stopped;

@@ -110,8 +110,8 @@ status world_born(world *w, PyObject *o);
 // the reason of the earlier break. If an exception was in the way, the guards that led to it stay;
 // otherwise the entry would also serve calls that do not raise.
 void world_again(world *w, world *before);
-// Prepares a trace that is done again because it wants history.
-void world_with_history(world *w, const world *before);
+// Prepares a trace that is done again because the one before wants history, or is outdated.
+void world_anew(world *w, const world *before);
 // Breaks, because the clock has reached `stop_at`.
 void world_stop(world *w);
 // For a trace that has just broken: it is done again, and breaks before the instruction that began

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 import torch._dynamo
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tests.spec.helpers import Recorder, assert_same, both, decided, value
+from tests.spec.helpers import Recorder, assert_same, both, value
 
 # -- M1 --
 
@@ -213,11 +213,41 @@ def test_M4_lazy_modules_are_initialised():
     assert_same(fast(value(1, 3)), net(value(1, 3)))
 
 
-@decided("The first call of a lazy module is compiled in pieces.")
+@both
 def test_M4_in_one_graph_from_the_first_call_on():
     backend = Recorder()
     torch.compile(Lazy(), backend=backend)(value(1, 3))
     assert len(backend.graphs) == 1
+
+
+class Several(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.LazyConv1d(4, 1)
+        self.norm = torch.nn.LazyBatchNorm1d()
+        self.last = torch.nn.LazyLinear(2)
+        self.dropped = False
+
+    def forward(self, x):
+        y = self.norm(self.first(x))
+        return self.last(torch.nn.functional.dropout(y) if self.dropped else y)
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_M4_modules_are_initialised_with_the_random_numbers_of_eager(dropped):
+    """Behind a draw of random numbers in the same graph the module is initialised in its turn."""
+    nets = [Several(), Several()]
+    backend = Recorder()
+    calls = [nets[0], torch.compile(nets[1], backend=backend)]
+    results = []
+    for net, call in zip(nets, calls):
+        net.dropped = dropped
+        torch.manual_seed(3)
+        results.append(call(torch.ones(2, 3, 5)))
+    assert_same(results[1], results[0])
+    assert torch.equal(nets[0].last.weight, nets[1].last.weight)
+    assert torch.equal(nets[0].norm.running_mean, nets[1].norm.running_mean)
+    assert len(backend.graphs) == 1 + dropped
 
 
 @both
