@@ -1,9 +1,12 @@
 // Calls of functions that functools.lru_cache wraps. A call gives the result that the cache keeps.
-// If the cache has none, the trace breaks, so that the real call adds it. Where the trace may not
-// break, it calls the function itself and adds nothing to the cache, since a trace may be thrown
-// away, and stand-ins do not outlive it. And functools.cached_property, without the lock that it
-// takes in some Pythons.
+// If the cache has none, and the trace finds that the function only computes, the real function is
+// called, which adds the result, and the trace is done again. Else the trace breaks, so that the
+// program's call adds it. Where the trace may not break, it calls the function itself and adds nothing
+// to the cache, since a trace may be thrown away, and stand-ins do not outlive it. And
+// functools.cached_property, without the lock that it takes in some Pythons.
 #include "src/call/cached.h"
+
+#include "src/interp/run.h"
 
 #include "src/attr/attr.h"
 #include "src/attr/words.h"
@@ -39,6 +42,13 @@ static bool is_fresh(world *w, PyObject *o) {
     return is_standin(o) || raw_is_python_class(Py_TYPE(o));
 }
 
+// torch.Size: hashed and compared as the tuple of its items.
+static bool is_tuple_of_c(PyObject *o) {
+    PyTypeObject *t = Py_TYPE(o);
+    return PyTuple_Check(o) && !PyTuple_CheckExact(o) && !raw_is_python_class(t) &&
+           t->tp_hash == PyTuple_Type.tp_hash && t->tp_richcompare == PyTuple_Type.tp_richcompare;
+}
+
 // An argument as it lies in a key; new reference. NULL with an exception or a break.
 static PyObject *key_part(world *w, cached_call *c, PyObject *arg) {
     PyObject *o = native_open(w, arg, P_NONE);
@@ -51,6 +61,8 @@ static PyObject *key_part(world *w, cached_call *c, PyObject *arg) {
     }
     Py_DECREF(o);
     o = native_open(w, arg, P_HASH);
+    if (o && is_tuple_of_c(o))
+        Py_SETREF(o, PySequence_Tuple(o));
     if (!o || raw_key_simple(o))
         return o;
     Py_DECREF(o);
@@ -175,7 +187,9 @@ static PyObject *result_kept(world *w, const cached_call *c) {
     PyObject *dict = fixed(w, c->parts.results);
     record *r = dict ? door_dict(w, dict) : NULL;
     names *n = r ? names_of_dict(w, r) : NULL;
+    w->inside.caches++;
     PyObject *kept = n ? names_get(w, n, c->key) : NULL;
+    w->inside.caches--;
     Py_XDECREF(dict);
     if (kept && !c->parts.bounded && note_hit(w, c, NULL) != ST_OK)
         Py_CLEAR(kept);
@@ -219,9 +233,8 @@ static bool can_be_kept(world *w, PyObject *o) {
 // In a later call the cache would have the result: then nothing must happen but what can happen
 // again, or the real cache is asked. (A function that breaks is asked there, too: the call is
 // native.)
-static PyObject *call_and_note(world *w, const cached_call *c, const call *by) {
-    uint64_t writes = w->held.writes;
-    PyObject *result = call_behind(w, c, by);
+static PyObject *note_unless_writes(world *w, const cached_call *c, PyObject *result,
+                                    uint64_t writes) {
     if (!result)
         return NULL;
     if (w->held.writes != writes || !can_be_kept(w, result)) {
@@ -232,6 +245,11 @@ static PyObject *call_and_note(world *w, const cached_call *c, const call *by) {
     if (note_result(w, c, result) != ST_OK)
         Py_CLEAR(result);
     return result;
+}
+
+static PyObject *call_and_note(world *w, const cached_call *c, const call *by) {
+    uint64_t writes = w->held.writes;
+    return note_unless_writes(w, c, call_behind(w, c, by), writes);
 }
 
 // --- typing's own ---
@@ -286,6 +304,106 @@ static status fill_for_real(world *w, const cached_call *c, const call *by) {
     return PyErr_Occurred() ? ST_ERROR : ST_OK;
 }
 
+// --- a function that only computes ---
+
+// An argument as the real function gets it; new reference. NULL without an exception: there is none.
+static PyObject *argument_outside(world *w, PyObject *arg) {
+    PyObject *o = door_open(w, arg);
+    if (!o)
+        return NULL;
+    const record *r = record_of(w, o);
+    bool itself = r && r->outside == o && Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash;
+    bool tuple = PyTuple_Check(o) && !raw_is_python_class(Py_TYPE(o));
+    for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(o); i++)
+        tuple = value_immutable(PyTuple_GET_ITEM(o, i));
+    bool class = PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o);
+    return value_immutable(o) || itself || tuple || class ? Py_NewRef(o) : NULL;
+}
+
+// An exception that is the user's (Ctrl-C), not the function's.
+static bool is_interrupted(world *w) {
+    if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception))
+        return false;
+    w->stop.interrupted = true;
+    return true;
+}
+
+// Calls the real function, which fills the cache: 1. 0: it cannot be called, or raises. -1: an
+// exception that must leave the trace, or a break.
+static int fill_now(world *w, const cached_call *c, const call *by) {
+    Py_ssize_t count = (Py_ssize_t)call_count(by), made = 0;
+    PyObject *args = PyTuple_New(count), *result = NULL;
+    for (; args && made < count; made++) {
+        PyObject *arg = argument_outside(w, by->args[made]);
+        if (!arg)
+            break;
+        PyTuple_SET_ITEM(args, made, arg);
+    }
+    if (args && made == count) {
+        w->inside.quiet++;
+        result =
+            PyObject_Vectorcall(c->self, ((PyTupleObject *)args)->ob_item, by->given, by->keywords);
+        w->inside.quiet--;
+    }
+    Py_XDECREF(args);
+    Py_XDECREF(result);
+    if (w->stop.broken || is_interrupted(w))
+        return -1;
+    PyErr_Clear();
+    return result != NULL;
+}
+
+// The function is traced on trial: a break in it becomes one before the call.
+static PyObject *call_on_trial(world *w, const cached_call *c, const call *by, bool *reads) {
+    bool met = w->facts.met;
+    uint64_t outer = w->time.trial;
+    w->facts.met = false;
+    w->time.trial = outer ? outer : w->run->started;
+    w->inside.trials++;
+    PyObject *result = call_behind(w, c, by);
+    w->inside.trials--;
+    if (!w->stop.broken)
+        w->time.trial = outer;
+    *reads = w->facts.met || w->facts.class_written;
+    w->facts.met |= met;
+    return result;
+}
+
+// Whether the function that was traced only computes, of its arguments and of what nobody has changed
+// so far. Behind an assertion that the graph is to make, plain Python may never call the function.
+static bool only_computed(const world *w, const graph *before, bool stale) {
+    return w->graph->calls == before->calls && !stale && !w->facts.assumed &&
+           !(before->effects & (EFFECT_RANDOM | EFFECT_UNKNOWN));
+}
+
+// Traces the function to see what it does, and calls it for real if it only computes. NULL with a
+// break: the trace is done again, or the program's own call fills the cache.
+static PyObject *fill_and_begin_anew(world *w, const cached_call *c, const call *by) {
+    uint64_t writes = w->held.writes;
+    graph before = *w->graph;
+    bool wrote = world_wrote(w), reads;
+    PyObject *result = call_on_trial(w, c, by, &reads);
+    bool raised = !result && !w->stop.broken && !is_interrupted(w);
+    if (!result && !raised)
+        return NULL;
+    if (raised && w->terms.whole) // as where the function is only traced
+        return NULL;
+    PyErr_Clear();
+    bool computes = result && w->held.writes == writes && only_computed(w, &before, reads && wrote);
+    int filled = computes ? fill_now(w, c, by) : 0;
+    if (filled == 0 && w->terms.whole)
+        return note_unless_writes(w, c, result, writes);
+    Py_XDECREF(result);
+    if (filled < 0)
+        return NULL;
+    world_touch(w);
+    if (filled) {
+        raw_cached_expect(c->self); // the program's own call is the one that missed
+        w->stop.outdated = true;
+    }
+    return refuse(w, c);
+}
+
 static PyObject *call_by_key(world *w, const cached_call *c, const call *by) {
     PyObject *before = result_before(w, c);
     if (before || w->stop.broken || PyErr_Occurred())
@@ -296,6 +414,9 @@ static PyObject *call_by_key(world *w, const cached_call *c, const call *by) {
     PyObject *kept = seen ? result_kept(w, c) : NULL;
     if (kept || w->stop.broken || PyErr_Occurred())
         return kept;
+    bool own = !w->time.trial || w->inside.trials > 0;
+    if (seen && c->parts.room && w->run && w->scope == w->graph && own)
+        return fill_and_begin_anew(w, c, by);
     if (!w->terms.whole) // the real one is called, and keeps the result: the next trace finds it
         return refuse(w, c);
     return call_and_note(w, c, by);

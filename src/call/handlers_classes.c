@@ -189,6 +189,108 @@ HANDLER(type_subclasscheck) {
     return plainly(w, c->args, true);
 }
 
+// --- subclasses ---
+
+// A class, and weak references to its subclasses when it was asked for them. A guard that held these
+// would keep classes in the list that plain Python lets go.
+typedef struct subclasses_fact {
+    PyObject *class, *list; // strong
+} subclasses_fact;
+
+static PyObject *subclasses_now(PyObject *class) {
+    static PyObject *method;
+    if (!method)
+        method = PyObject_GetAttrString((PyObject *)&PyType_Type, "__subclasses__");
+    return method ? PyObject_CallOneArg(method, class) : NULL;
+}
+
+static bool check_subclasses(PyObject *object, void *data) {
+    const subclasses_fact *f = data;
+    (void)object;
+    PyObject *now = subclasses_now(f->class);
+    bool same = now && PyList_GET_SIZE(now) == PyList_GET_SIZE(f->list);
+    for (Py_ssize_t i = 0; same && i < PyList_GET_SIZE(now); i++)
+        same = raw_weakref_get(PyList_GET_ITEM(f->list, i)) == PyList_GET_ITEM(now, i);
+    Py_XDECREF(now);
+    PyErr_Clear();
+    return same;
+}
+
+static PyObject *subclasses_text(const char *source, void *data) {
+    const subclasses_fact *f = data;
+    (void)source;
+    return PyUnicode_FromFormat("%s.__subclasses__() is unchanged",
+                                ((PyTypeObject *)f->class)->tp_name);
+}
+
+static void drop_subclasses(void *data) {
+    subclasses_fact *f = data;
+    Py_XDECREF(f->class);
+    Py_XDECREF(f->list);
+    PyMem_Free(f);
+}
+
+static const guard_custom subclasses_guard = {.name = "subclasses",
+                                              .check = check_subclasses,
+                                              .text = subclasses_text,
+                                              .drop = drop_subclasses};
+
+static status guard_subclasses(world *w, PyObject *class, PyObject *list) {
+    subclasses_fact *f = PyMem_Calloc(1, sizeof(subclasses_fact));
+    if (!f) {
+        PyErr_NoMemory();
+        return ST_ERROR;
+    }
+    *f = (subclasses_fact){Py_NewRef(class), Py_NewRef(list)};
+    return guard_add_custom(w->guards, NULL, &subclasses_guard, f);
+}
+
+static PyObject *weak_references(PyObject *list) {
+    PyObject *result = PyList_New(0);
+    for (Py_ssize_t i = 0; result && i < PyList_GET_SIZE(list); i++) {
+        PyObject *weak = PyWeakref_NewRef(PyList_GET_ITEM(list, i), NULL);
+        if (!weak || PyList_Append(result, weak) < 0)
+            Py_CLEAR(result);
+        Py_XDECREF(weak);
+    }
+    return result;
+}
+
+// A new list of the classes, each noted as one from outside, which its weak reference leads to.
+static PyObject *list_brought(world *w, PyObject *list, PyObject *weak) {
+    PyObject *result = PyList_New(0);
+    for (Py_ssize_t i = 0; result && i < PyList_GET_SIZE(list); i++) {
+        source *s = guard_source(w->guards, SOURCE_FIXED, NULL, PyList_GET_ITEM(weak, i), 0);
+        s = s ? guard_source(w->guards, SOURCE_WEAKREF, s, NULL, 0) : NULL;
+        PyObject *inside = s ? door_bring(w, s, PyList_GET_ITEM(list, i)) : NULL;
+        if (!inside || PyList_Append(result, inside) < 0)
+            Py_CLEAR(result);
+    }
+    return result;
+}
+
+// Classes that the trace made, and their bases, have subclasses that no later call has.
+HANDLER(subclasses) {
+    PyObject *class = door_open(w, c->args[0]);
+    if (!class)
+        return NULL;
+    PyObject *list = PyType_Check(class) ? subclasses_now(class) : NULL;
+    bool made = list && type_is_made(w, (PyTypeObject *)class);
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++)
+        made |= type_is_made(w, (PyTypeObject *)PyList_GET_ITEM(list, i));
+    PyErr_Clear();
+    if (!list || made) {
+        Py_XDECREF(list);
+        return world_break(w, REASON_NATIVE_CALL, "type.__subclasses__ of a class made here");
+    }
+    PyObject *weak = weak_references(list), *result = NULL;
+    if (weak && guard_subclasses(w, class, weak) == ST_OK)
+        result = list_brought(w, list, weak);
+    Py_XDECREF(weak);
+    Py_DECREF(list);
+    return result;
+}
+
 // --- abstract classes ---
 
 // What the answer of the registry of abstract classes depends on: the registry, and both classes.

@@ -28,22 +28,29 @@ static bool plain_immutable(PyTypeObject *type) {
 
 enum { DEEPEST = 100 }; // tuples in tuples; keeps the C stack safe
 
-static bool key_simple(PyObject *key, int depth) {
+// A tuple, or (`any`) an object of a subclass that is hashed and compared as one: torch.Size.
+static bool is_tuple(PyTypeObject *type, bool any) {
+    return type == &PyTuple_Type || (any && PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS) &&
+                                     type->tp_hash == PyTuple_Type.tp_hash &&
+                                     type->tp_richcompare == PyTuple_Type.tp_richcompare);
+}
+
+static bool key_simple(PyObject *key, bool any, int depth) {
     PyTypeObject *type = Py_TYPE(key);
     if (plain_immutable(type) || hashed_by_identity(type))
         return true;
     if (depth == DEEPEST)
         return false;
-    if (type == &PyTuple_Type) {
+    if (is_tuple(type, any)) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
-            if (!key_simple(PyTuple_GET_ITEM(key, i), depth + 1))
+            if (!key_simple(PyTuple_GET_ITEM(key, i), any, depth + 1))
                 return false;
         return true;
     }
     if (type == &PyFrozenSet_Type) {
         PyObject *item;
         for (Py_ssize_t at = 0; raw_set_next(key, &at, &item);)
-            if (!key_simple(item, depth + 1))
+            if (!key_simple(item, any, depth + 1))
                 return false;
         return true;
     }
@@ -55,7 +62,7 @@ bool raw_key_by_identity(PyObject *key) {
 }
 
 bool raw_key_simple(PyObject *key) {
-    return key_simple(key, 0);
+    return key_simple(key, false, 0);
 }
 
 // -1 stands for "cannot be told"; no hash is -1.
@@ -77,7 +84,7 @@ static Py_hash_t simple_hash(PyObject *key) {
 static raw keys_equal(PyObject *stored, PyObject *key) {
     if (PyUnicode_CheckExact(stored) != PyUnicode_CheckExact(key) && raw_key_simple(stored))
         return RAW_ABSENT;
-    if (!raw_key_simple(stored))
+    if (!key_simple(stored, true, 0))
         return RAW_UNSURE;
     int equal = PyObject_RichCompareBool(stored, key, Py_EQ);
     if (equal < 0) {

@@ -149,12 +149,15 @@ typedef struct raw_cached {
     bool typed;     // the types of arguments are part of a key
     bool keeps;     // it keeps results at all
     bool bounded;   // each result lies in a link of a list
+    bool room;      // another result pushes none out
 } raw_cached;
 bool raw_cached_parts(PyObject *o, raw_cached *parts); // false for others
 PyObject *raw_cached_result(PyObject *link);           // NULL for others
 // Does what a call that finds its result does: counts the hit, and makes the link (NULL if there
 // are no links) the most recent one.
 void raw_cached_hit(PyObject *o, PyObject *link);
+// Takes one hit away, which is yet to come.
+void raw_cached_expect(PyObject *o);
 // The dict behind a dict view, the mapping behind a mappingproxy; NULL for others.
 PyObject *raw_view_mapping(PyObject *o);
 // The descriptor of a bound slot wrapper; NULL for others.

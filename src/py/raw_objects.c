@@ -170,13 +170,18 @@ bool raw_cached_parts(PyObject *o, raw_cached *parts) {
                           .mark = c->mark,
                           .typed = c->typed,
                           .keeps = c->limit != 0,
-                          .bounded = c->limit > 0};
+                          .bounded = c->limit > 0,
+                          .room = c->limit < 0 || PyDict_GET_SIZE(c->results) < c->limit};
     return true;
 }
 
 PyObject *raw_cached_result(PyObject *link) {
     bool known = cached_link_type && Py_IS_TYPE(link, cached_link_type);
     return known ? ((cached_link *)link)->result : NULL;
+}
+
+void raw_cached_expect(PyObject *o) {
+    ((cached *)o)->hits--;
 }
 
 // lru_cache_extract_link and lru_cache_append_link. One that was thrown out meanwhile points to

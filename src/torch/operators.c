@@ -234,6 +234,7 @@ int operator_check(world *w, PyObject *o, PyObject *message) {
     if (!done)
         return -1;
     Py_DECREF(done);
+    w->facts.assumed = true;
     if (!t->asserted)
         t->asserted = w->run->started;
     return 1;

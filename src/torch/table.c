@@ -357,11 +357,12 @@ PyObject *call_state(world *w, const call *c) {
 // --- lazy modules ---
 
 // Whether the module may be initialised before all that the trace has recorded: nobody notices, unless
-// that draws random numbers, or writes to the module.
+// that draws random numbers, writes to the module, or asserts something.
 static bool may_initialise(const world *w, PyObject *module) {
     const record *r = record_of(w, module);
     return r && r->outside == module && !world_holds_back(w, module, NULL) && !w->time.trial &&
-           w->scope == w->graph && !(w->graph->effects & (EFFECT_RANDOM | EFFECT_UNKNOWN)) &&
+           !w->facts.assumed && w->scope == w->graph &&
+           !(w->graph->effects & (EFFECT_RANDOM | EFFECT_UNKNOWN)) &&
            !((torch_trace *)w->torch)->levels.all.count;
 }
 

@@ -75,7 +75,7 @@ static bool is_kept_quietly(PyObject *o, bool part) {
 
 // Where the trace may not break, it lives on: better than no answer.
 status door_keep(world *w, PyObject *o) {
-    if (w->terms.whole || is_kept_quietly(o, false))
+    if (w->terms.whole || w->inside.caches > 0 || is_kept_quietly(o, false))
         return ST_OK;
     return world_break_status(w, REASON_FINALIZER, "a guard keeps a %s", Py_TYPE(o)->tp_name);
 }

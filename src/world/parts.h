@@ -147,6 +147,7 @@ typedef struct world_facts {
     bool random;            // the graph draws random numbers
     bool told;              // the program asked whether it is compiled, and was told so
     bool shows;             // a guard checks that the thread makes no repr of a container
+    bool assumed;           // the trace goes on as if an assertion about a tensor's value held
     bool met;               // while `trial` was set, the program read something that can change
 } world_facts;
 
@@ -220,6 +221,9 @@ typedef struct world_nesting {
     PyCodeObject *text; // code that eval() is about to run, borrowed; its frame knows no function
     int quiet;          // code whose frames CPython runs: torch's own, imports, signal handlers
     int wary;           // quiet code that must not warn: the trace breaks if it does
+    int caches;         // looking for a key in what functools.lru_cache keeps: the cache holds what
+                        // the key holds, so guards may hold it as well
+    int trials;         // functions of caches that are traced to see what they do
     int bare;           // which numbers of numpy's the arguments of a call may have (operands.c)
     int left;           // frames that the recursion limit still allowed when the trace began
     int deepest;        // the most frames that lay on each other so far
