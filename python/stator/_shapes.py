@@ -516,6 +516,13 @@ class Shapes(Env):
         if false and not any(self._symbols[index].unbacked for index in false):
             raise Restart(false)
 
+    def _translated(self, found: Any) -> Iterator[Expr]:
+        """Numbers that only the graph knows are the backend's own symbols. What it concludes of
+        them follows from checks that the graph makes."""
+        own = [part for part in found.free_symbols if private.is_unbacked_symbol(part)]
+        if all(part in self._known for part in own):
+            yield from super()._translated(found)
+
     def _asserted(self) -> list[Expr]:
         """What the backend takes to hold of sizes without a hint."""
         return [condition for one in self._asserts()

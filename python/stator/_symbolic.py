@@ -1,6 +1,7 @@
 """Torch's operations on fakes whose sizes are symbols of the engine's: what they give, and what
 they decide about sizes. For operations without a rule. C calls it with the hook off."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -386,4 +387,26 @@ def run_symbolic(
     return runner.run(function, args, kwargs, nodes, numbers)
 
 
-GLUE = (make_runner, run_symbolic)
+@functools.cache
+def _size_operator() -> Any:
+    """An operator that gives a size of a tensor as a tensor. Backends know nothing of its result,
+    so they cannot take a check of that for one that always holds."""
+    library: Any = torch.library.Library("stator", "FRAGMENT")  # type: ignore[no-untyped-call]
+    library.define("size_tensor(Tensor tensor, int dim) -> Tensor")
+
+    def size(tensor: torch.Tensor, dim: int) -> torch.Tensor:
+        return torch.tensor(tensor.size(dim), dtype=torch.int64, device="cpu")
+
+    def fake(tensor: torch.Tensor, dim: int) -> torch.Tensor:
+        return torch.empty((), dtype=torch.int64, device="cpu")
+
+    library.impl("size_tensor", size, "CompositeExplicitAutograd")
+    torch.library.register_fake("stator::size_tensor", fake, lib=library)
+    return library, torch.ops.stator.size_tensor.default
+
+
+def size_tensor(tensor: torch.Tensor, dim: int) -> Any:
+    return _size_operator()[1](tensor, dim)
+
+
+GLUE = (make_runner, run_symbolic, size_tensor)

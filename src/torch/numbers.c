@@ -45,23 +45,28 @@ int number_rank(world *w, const node *n) {
 
 // --- nodes ---
 
+const unbacked_size *unbacked_size_of(const torch_trace *t, number symbol) {
+    const source *place = expr_place(symbol.e);
+    for (uint32_t i = 0; i < t->unbacked.count; i++)
+        if (t->unbacked.items[i].place == place)
+            return &t->unbacked.items[i];
+    return NULL;
+}
+
 // The size of what an operation has given, where no other way leads to it.
 static node *new_size(world *w, const torch_trace *t, number n) {
-    const source *place = expr_place(n.e);
-    for (uint32_t i = 0; i < t->unbacked.count; i++) {
-        const unbacked_size *u = &t->unbacked.items[i];
-        if (u->place != place)
-            continue;
-        PyObject *args = Py_BuildValue("(Oi)", u->of, u->dim), *stack = world_trail(w);
-        node *made = args && stack ? graph_call(w->graph, NODE_CALL_FUNCTION,
-                                                glue_function("sym_size"), args, NULL, NULL, stack)
-                                   : NULL;
-        Py_XDECREF(args);
-        Py_XDECREF(stack);
-        return made;
+    const unbacked_size *u = unbacked_size_of(t, n);
+    if (!u) {
+        PyErr_SetString(PyExc_SystemError, "a number that no operation gives");
+        return NULL;
     }
-    PyErr_SetString(PyExc_SystemError, "a number that no operation gives");
-    return NULL;
+    PyObject *args = Py_BuildValue("(Oi)", u->of, u->dim), *stack = world_trail(w);
+    node *made = args && stack ? graph_call(w->graph, NODE_CALL_FUNCTION, glue_function("sym_size"),
+                                            args, NULL, NULL, stack)
+                               : NULL;
+    Py_XDECREF(args);
+    Py_XDECREF(stack);
+    return made;
 }
 
 static node *new_symbol(world *w, number n) {
@@ -73,8 +78,7 @@ static node *new_symbol(world *w, number n) {
     return made;
 }
 
-// The function that computes the operation in a graph of torch's own Dynamo. Borrowed; NULL: none.
-static PyObject *function_of(number_op op, number a, number b) {
+PyObject *number_function(number_op op, number a, number b) {
     bool mixed = !number_is_unary(op) && a.kind != b.kind;
     if (mixed && (op == NUMBER_MIN || op == NUMBER_MAX)) // torch's function would make both floats
         return NULL;
@@ -107,7 +111,7 @@ static node *new_operation(world *w, number n) {
     if (!expr_split(n.e, &op, &a, &b))
         return new_symbol(w, n);
     bool counts = op == NUMBER_TO_INT && a.kind == NUMBER_BOOL;
-    PyObject *function = counts ? glue_function("sym_ite") : function_of(op, a, b);
+    PyObject *function = counts ? glue_function("sym_ite") : number_function(op, a, b);
     if (!function)
         return NULL;
     PyObject *args = counts ? count_arguments(w, a) : arguments_of(w, op, a, b);
@@ -195,74 +199,6 @@ PyObject *call_listed(world *w, const call *c) {
     if (w->terms.captures & CAPTURE_SCALARS)
         return call_other(w, c->rule->extra, c);
     return world_break(w, REASON_TOLIST, "Tensor.tolist");
-}
-
-// --- what the graph checks ---
-
-typedef struct symbols_seen {
-    bool hinted;       // a symbol with a hint is among them
-    const expr *first; // the first of the others
-    bool several;      // and there is another one
-} symbols_seen;
-
-static void see_symbols(number n, symbols_seen *seen) {
-    number_op op;
-    number a = {0}, b = {0};
-    if (!n.e)
-        return;
-    if (expr_split(n.e, &op, &a, &b)) {
-        see_symbols(a, seen);
-        see_symbols(b, seen);
-    } else if (!number_is_unbacked(n))
-        seen->hinted = true;
-    else if (!seen->first)
-        seen->first = n.e;
-    else
-        seen->several = seen->several || seen->first != n.e;
-}
-
-// Whether a bool says that a number of the graph is equal to one from outside, or to a plain one.
-static bool fixes_number(number truth) {
-    number_op op;
-    number a = {0}, b = {0};
-    symbols_seen seen = {0};
-    if (!truth.e || !expr_split(truth.e, &op, &a, &b))
-        return false;
-    if (op == NUMBER_AND || op == NUMBER_OR || op == NUMBER_NOT)
-        return fixes_number(a) || fixes_number(b);
-    see_symbols(truth, &seen);
-    return op == NUMBER_EQ && (seen.hinted || !seen.several);
-}
-
-// AOTAutograd replaces a number of the graph by the one that it is said to be equal to, and then has
-// nothing left to check.
-status record_check(world *w, number truth) {
-    sizes *known = w->graph->sizes;
-    truth = number_current(known, truth);
-    if (!truth.e)
-        return truth.hint.i ? ST_OK
-                            : world_break_status(w, REASON_TENSOR_ERROR, "a check is not met");
-    if (!number_is_inner(truth)) { // guards check it
-        sizes_rely(known, truth);
-        return numbers_guard(w);
-    }
-    if (!w->terms.replayed && fixes_number(truth))
-        return world_break_status(w, REASON_UNBACKED, "to be equal to one that is known");
-    torch_trace *t = w->torch;
-    node *condition = number_node(w, truth);
-    PyObject *message =
-        condition ? PyUnicode_FromFormat("Runtime assertion failed for %U", condition->name) : NULL;
-    PyObject *args = message ? PyTuple_Pack(2, condition, message) : NULL;
-    node *made = args ? record_fallible(w, glue_function("assert_scalar"), args) : NULL;
-    Py_XDECREF(message);
-    Py_XDECREF(args);
-    if (!made)
-        return w->stop.broken ? ST_BREAK : ST_ERROR;
-    Py_DECREF(made); // the graph's
-    if (!t->asserted && w->run)
-        t->asserted = w->run->started;
-    sizes_check(known, truth);
-    return sizes_failed(known) ? ST_ERROR : ST_OK;
 }
 
 // --- what a program says of numbers: torch.fx.experimental.symbolic_shapes ---

@@ -1109,6 +1109,10 @@ node *record_fallible(world *w, PyObject *function, PyObject *args) {
     return new_call(w, NODE_CALL_FUNCTION, function, args, NULL, NULL);
 }
 
+node *record_method(world *w, PyObject *name, PyObject *args) {
+    return new_call(w, NODE_CALL_METHOD, name, args, NULL, NULL);
+}
+
 node *record_known(world *w, PyObject *function, PyObject *args, PyObject *kwargs,
                    PyObject *example) {
     return new_call(w, NODE_CALL_FUNCTION, function, args, kwargs, example);

@@ -503,6 +503,11 @@ bool symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwar
 void symbolic_clear(symbolic *s);
 bool symbolic_take(torch_trace *t, const symbolic *s, Py_ssize_t i, symbolic_result *r);
 
+// --- what the graph checks (asserts.c) ---
+
+// The graph checks a bool, which then holds; it is unbacked, or known.
+status record_check(world *w, number truth);
+
 // --- open numbers (numbers.c) ---
 
 // A number as an argument of a call: the node of an open number, which its first use makes, or a
@@ -512,10 +517,12 @@ PyObject *number_argument(world *w, number n);
 PyObject *number_value(world *w, const node *n);
 // A node's value is the unbacked symbol.
 status number_of_node(world *w, node *n, number symbol);
+// Where a symbol is found that is the size of a result; NULL: it is none.
+const unbacked_size *unbacked_size_of(const torch_trace *t, number symbol);
+// The function that computes the operation in a graph of torch's own Dynamo. Borrowed; NULL: none.
+PyObject *number_function(number_op op, number a, number b);
 // The node that computes an unbacked number; borrowed. NULL with a break or an exception.
 node *number_node(world *w, number n);
-// The graph checks a bool, which then holds; it is unbacked, or known.
-status record_check(world *w, number truth);
 // item() of a stand-in; new reference.
 PyObject *value_of_tensor(world *w, PyObject *o);
 // The rank (inputs_sort) of a placeholder that is a number: the size of an input stands before the
@@ -563,6 +570,8 @@ PyObject *record_operands(world *w, PyObject *target, PyObject *callable, const 
 PyObject *record_function(world *w, PyObject *function, PyObject *const *args, size_t given);
 // A node of a call that gives nothing and may fail; new reference.
 node *record_fallible(world *w, PyObject *function, PyObject *args);
+// The same of a method; `name` is interned.
+node *record_method(world *w, PyObject *name, PyObject *args);
 // A node of a call whose arguments are a node's already, and whose value is known; new reference.
 node *record_known(world *w, PyObject *function, PyObject *args, PyObject *kwargs,
                    PyObject *example);
