@@ -199,7 +199,8 @@ class Runner:
             raise _Refused
         written = self._written(given)
         effects, self._mode.stator_effects = self._mode.stator_effects, 0
-        if effects & ~(_fakes.RANDOM | _fakes.WRITES) or (result is None and not written):
+        allowed = _fakes.RANDOM | _fakes.WRITES | _fakes.UNKNOWN
+        if effects & ~allowed or (result is None and not written):
             raise _Refused
         effects &= ~_fakes.WRITES
         found = self._env.asked()
