@@ -19,6 +19,7 @@ from stator import (
     _engine,
     _flex,
     _function,
+    _function_bodies,
     _groups,
     _higher,
     _higher_flow,
@@ -158,6 +159,7 @@ def rows() -> list[tuple[Any, str, Row]]:
         *_by_itself(_flex.rows()),
         *_by_itself(_higher_flow.ROWS),
         *_by_itself(_higher_wrap.ROWS),
+        *_by_itself(_function_bodies.ROWS),
         *_higher_wrap.NAMED,
     ):
         if function is not None:

@@ -224,8 +224,18 @@ def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]
 
 
 def are_shared(mode: _Mode, fakes: list[Any]) -> bool:
-    tensors = (fake for fake in fakes if isinstance(fake, torch.Tensor))
-    return any(not mode.stator_shared.isdisjoint(_storages(tensor)) for tensor in tensors)
+    """Whether AOTAutograd would make an output of what a function was given, past the function. It
+    leaves a function's own result as it is, if no other output shares its memory."""
+    outputs: dict[int, list[torch.Tensor]] = {}
+    for fake in fakes:
+        for storage in _storages(fake) if isinstance(fake, torch.Tensor) else ():
+            outputs.setdefault(storage, []).append(fake)
+    for storage in mode.stator_shared.intersection(outputs):
+        tensors = outputs[storage]
+        alone = len(tensors) == 1 and isinstance(tensors[0].grad_fn, private.FunctionNode)
+        if not alone and any(tensor.requires_grad for tensor in tensors):
+            return True
+    return False
 
 
 def in_one_storage(one: Any, other: Any) -> bool:

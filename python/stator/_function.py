@@ -1,5 +1,6 @@
 """An autograd.Function. Its forward and backward are traced to see whether they only compute; what
-comes of that is thrown away, and torch's own `apply` becomes a node, or is called for real."""
+comes of that is thrown away, and torch's own `apply` becomes a node, or is called for real. For
+backends that compile a graph as a whole see `_function_bodies`."""
 
 import inspect
 from typing import Any
@@ -10,7 +11,7 @@ from stator._rows import Row
 from stator._versions import private
 
 
-class _Context(torch.autograd.function.FunctionCtx):
+class Context(torch.autograd.function.FunctionCtx):
     to_save: Any = ()
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
@@ -21,7 +22,7 @@ class _Context(torch.autograd.function.FunctionCtx):
         return self.to_save
 
 
-_GIVEN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device,
+GIVEN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device,
           torch.layout, torch.memory_format)  # fmt: skip
 
 
@@ -29,16 +30,16 @@ def _is_given(value: Any) -> bool:
     """Whether an argument is one that nobody can change, or a tensor."""
     if type(value) is tuple or type(value) is torch.Size:
         return all(_is_given(item) for item in value)
-    return type(value) in _GIVEN or isinstance(value, torch.Tensor)
+    return type(value) in GIVEN or isinstance(value, torch.Tensor)
 
 
-def _look_forward(cls: Any, args: Any, kwargs: Any) -> Any:
+def run_forward(cls: Any, args: Any, kwargs: Any) -> Any:
     apart = cls.setup_context is not torch.autograd.Function.setup_context
     if apart:  # it gets the defaults, too
         bound = inspect.signature(cls.forward).bind(*args, **kwargs)
         bound.apply_defaults()
         args, kwargs = bound.args, bound.kwargs
-    context = _Context(
+    context = Context(
         tuple(isinstance(value, torch.Tensor) and value.requires_grad for value in args)
     )
     if not apart:
@@ -48,7 +49,7 @@ def _look_forward(cls: Any, args: Any, kwargs: Any) -> Any:
     return context, output
 
 
-def _look_backward(cls: Any, context: _Context, output: Any) -> None:
+def _look_backward(cls: Any, context: Context, output: Any) -> None:
     outputs = output if isinstance(output, tuple) else (output,)
     gradients = [torch.empty_like(value) if isinstance(value, torch.Tensor) else None
                  for value in outputs]  # fmt: skip
@@ -61,7 +62,7 @@ def _look_backward(cls: Any, context: _Context, output: Any) -> None:
 def _look_at(cls: Any, args: Any, kwargs: Any, backward: bool) -> None:
     before = torch.is_grad_enabled()
     private.set_grad_enabled(False)
-    context, output = _look_forward(cls, args, kwargs)
+    context, output = run_forward(cls, args, kwargs)
     if backward and before and any(context.needs_input_grad):
         _look_backward(cls, context, output)
     private.set_grad_enabled(before)
@@ -104,8 +105,16 @@ def _applier(cls: Any) -> Any:
     return apply
 
 
+def looked(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError  # the table's: `apply` as one node, whoever compiles the graph
+
+
+OWN_FILE = _apply.__code__.co_filename  # its variables name nothing in graphs
+
+WAYS = (_apply, _apply_whole)
+
 ROWS: tuple[tuple[Any, Row], ...] = (
-    (private.function_apply, ("function", (_apply, _apply_whole))),
+    (looked, ("function", WAYS)),
     (_applied, ("apply", _applier)),
     (_apply_for_real, ("refused", "an autograd.Function that raises, or gets more than values")),
 )

@@ -109,8 +109,9 @@ def _hints_wrapper(body_fn: Any, args: Any, kwargs: Any, hints: Any) -> Any:
 # -- hooks on tensors of a graph that is compiled as a whole --
 
 
-def _gradient(tensor: Any) -> Any:
-    """A tensor that the open body is given: like the gradient of this one."""
+def _gradient(tensor: Any, name: str | None = None) -> Any:
+    """A tensor that the open body is given: like the gradient of this one, by whose name it goes
+    unless it is given another."""
     raise NotImplementedError
 
 

@@ -723,6 +723,15 @@ with contextlib.suppress(ImportError):  # since 2.13; torch imports it when it i
     importlib.import_module("torch._higher_order_ops.register_hook")
 register_hook_op = find("torch.ops.higher_order.register_hook")
 HigherOrderOperator = get("torch._ops.HigherOrderOperator")
+# Before 2.12 torch's operator for autograd.Function took its arguments in another form.
+_function_operator = find("torch.ops.higher_order.autograd_function_apply")
+FunctionNode = get("torch.autograd.function.BackwardCFunction")
+function_operator: Any = (
+    _function_operator
+    if _function_operator is not None
+    and "saved_for_backward_idx" in type(_function_operator).__call__.__code__.co_consts
+    else None
+)
 call_region: Callable[..., Any] = invoke_subgraph_placeholder
 _fake_functions: Any = getattr(higher_utils, "registered_hop_fake_fns", {})
 

@@ -19,6 +19,8 @@ from stator import (
     _engine,
     _fakes,
     _flex,
+    _function,
+    _function_bodies,
     _groups,
     _higher,
     _higher_fakes,
@@ -162,7 +164,10 @@ def _glue() -> dict[str, Any]:
         "arrays": _arrays_table,
         "len": len,
         "handle_torch_function": private.handle_function,
-        "own_files": tuple(m.OWN_FILE for m in (_higher, _higher_flow, _higher_wrap, _flex)),
+        "own_files": tuple(
+            m.OWN_FILE
+            for m in (_function, _function_bodies, _higher, _higher_flow, _higher_wrap, _flex)
+        ),
         "dispatch_modes": private.len_dispatch_stack,
         "pop_dispatch_mode": private.pop_dispatch_stack,
         "grad_mode_file": private.grad_mode_file,

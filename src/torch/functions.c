@@ -119,7 +119,6 @@ status function_look(world *w) {
     if (!t || !w->run)
         return t ? world_break_status(w, REASON_TENSOR_OPERATION, "an autograd.Function")
                  : ST_ERROR;
-    TRY(levels_forbid(w, "an autograd.Function"));
     TRY(fakes_settle(w)); // what is lifted into the body has a fake
     look l = {.since = w->time.trial ? w->time.trial : w->run->started,
               .writes = count_writes(w, t),

@@ -11,7 +11,7 @@
 #include "src/torch/higher.h"
 #include "src/torch/overrides.h"
 
-enum { CHECK_EFFECTS = 1, INDEXES = 2, OPEN_SIZES = 4 };
+enum { CHECK_EFFECTS = 1, INDEXES = 2, OPEN_SIZES = 4, OWN_WRITES = 8 };
 
 typedef struct higher {
     const char *name;
@@ -143,9 +143,14 @@ graph *higher_last(const applied *r) {
     return r->bodies.items[r->bodies.count - 1];
 }
 
+graph *higher_asked_of(const world *w) {
+    const applied *r = higher_now(w->torch);
+    return r->open ? w->scope : higher_last(r);
+}
+
 PyObject *higher_effects(world *w, const call *c) {
     (void)c;
-    return PyLong_FromLong(higher_last(higher_now(w->torch))->effects);
+    return PyLong_FromLong(higher_asked_of(w)->effects);
 }
 
 PyObject *higher_asked(world *w, const call *c) {
@@ -177,7 +182,7 @@ PyObject *higher_ask(const torch_trace *t, const char *question, PyObject *argum
 PyObject *higher_writes(world *w, const call *c) {
     torch_trace *t = w->torch;
     (void)c;
-    PyObject *fakes = given_fakes(higher_last(higher_now(t)));
+    PyObject *fakes = given_fakes(higher_asked_of(w));
     PyObject *answer = fakes && t->mode ? higher_ask(t, "were_written", fakes)
                        : fakes          ? Py_NewRef(Py_False)
                                         : NULL;
@@ -263,7 +268,9 @@ PyObject *higher_open(world *w, const call *c) {
     r->before = world_mark(w, c->args, call_count(c));
     if (!r->before || (t->before && !(r->state = state_set_now())))
         return NULL;
-    if (t->mode && t->applied.count == 1 && t->looks.count == 0) {
+    uint32_t around = t->applied.count - 1;
+    bool asked = around == 0 || (around == 1 && (r->row->checks & OWN_WRITES));
+    if (t->mode && asked && t->looks.count == 0) {
         PyObject *done = higher_ask(t, "forget_writes", Py_None);
         Py_XDECREF(done);
         if (!done)
@@ -407,36 +414,56 @@ static status keep_body(torch_trace *t, applied *r, graph *body, PyObject *outpu
     return vec_push(&t->ended, e);
 }
 
-PyObject *higher_close(world *w, const call *c) {
+status higher_leave_body(world *w, PyObject *outputs) {
     torch_trace *t = w->torch;
     applied *r = higher_now(t);
-    graph *body = w->scope;
-    if (check_body(w, t, r) != ST_OK ||
-        ((body->effects & EFFECT_WRITES) && fakes_settle(w) != ST_OK))
-        return NULL;
-    move_back(t, r, body); // what the body wrote to is no result of its own
-    if (keep_body(t, r, body, outputs_of(w, body, c->args[0])) != ST_OK)
-        return NULL;
+    if (keep_body(t, r, w->scope, outputs) != ST_OK)
+        return ST_ERROR;
     world_leave_body(w);
     r->open = false;
+    return ST_OK;
+}
+
+status higher_check_body(world *w) {
+    torch_trace *t = w->torch;
+    const applied *r = higher_now(t);
+    graph *body = w->scope;
+    TRY(check_body(w, t, r));
+    if (body->effects & EFFECT_WRITES)
+        TRY(fakes_settle(w));
+    move_back(t, r, body); // what the body wrote to is no result of its own
+    return ST_OK;
+}
+
+PyObject *higher_close(world *w, const call *c) {
+    if (higher_check_body(w) != ST_OK ||
+        higher_leave_body(w, outputs_of(w, w->scope, c->args[0])) != ST_OK)
+        return NULL;
     return Py_NewRef(Py_None);
+}
+
+status higher_forget_body(world *w) {
+    torch_trace *t = w->torch;
+    applied *r = higher_now(t);
+    if (w->scope->effects != 0) {
+        refuse(w, r, "raises behind an operation with effects");
+        return ST_BREAK;
+    }
+    ended_body e = {w->scope->scope, r->since};
+    TRY(vec_push(&t->ended, e));
+    move_back(t, r, w->scope);
+    world_leave_body(w);
+    r->open = false;
+    return ST_OK;
 }
 
 // The body has raised: its operations never ran in the program either, unless they did something
 // besides.
 PyObject *higher_drop(world *w, const call *c) {
     torch_trace *t = w->torch;
-    applied *r = higher_now(t);
     (void)c;
-    if (r->open && w->scope->effects != 0)
-        return refuse(w, r, "raises behind an operation with effects");
-    if (r->open) {
-        ended_body e = {w->scope->scope, r->since};
-        if (vec_push(&t->ended, e) != ST_OK)
-            return NULL;
-        move_back(t, r, w->scope);
-        world_leave_body(w);
-    }
+    if (higher_now(t)->open && higher_forget_body(w) != ST_OK)
+        return NULL;
     higher_over(w, t);
     return Py_NewRef(Py_None);
 }
@@ -511,7 +538,7 @@ static void let_values_go(const graph *body) {
 }
 
 static status close_body(graph *body, PyObject *outputs) {
-    PyObject *nodes = nodes_of(outputs);
+    PyObject *nodes = PyTuple_Check(outputs) ? Py_NewRef(outputs) : nodes_of(outputs);
     if (!nodes)
         return ST_ERROR;
     let_values_go(body);

@@ -12,6 +12,15 @@ applied *higher_now(torch_trace *t);
 bool higher_is(const applied *r, PyObject *name);
 // The body of it that has ended last.
 graph *higher_last(const applied *r);
+// The body that a question is about: the one that is open, else the last one.
+graph *higher_asked_of(const world *w);
+// Checks that the open body did nothing that a body may not.
+status higher_check_body(world *w);
+// Ends the open body. `outputs` is stolen: a list of the stand-ins that it gives, or a tuple of what
+// its output node has.
+status higher_leave_body(world *w, PyObject *outputs);
+// Ends the open body as if its operations had never run.
+status higher_forget_body(world *w);
 // The innermost call is done: from here on breaks are where they happen, unless another one is
 // around it.
 void higher_over(world *w, torch_trace *t);
@@ -32,6 +41,8 @@ bool higher_open_needs(const graph *body);
 meta higher_open_slice(const meta *m);
 PyObject *higher_open_results(world *w, node *whole, PyObject *like, bool needs);
 
+// The items of what a node gives, as stand-ins with these fakes. New tuple.
+PyObject *higher_items(world *w, node *whole, PyObject *fakes);
 // Records the operator's node. Its arguments are those of the call from `from` on. New reference.
 node *higher_node(world *w, const call *c, size_t from, PyObject *target, PyObject *stems,
                   PyObject *example);

@@ -96,10 +96,10 @@ static status add_inputs(const graph *body, PyObject *to) {
     return ST_OK;
 }
 
-// The fakes of what the last body gives and of what it was given, as a question. 1 if one of its
+// The fakes of what the body gives and of what it was given, as a question. 1 if one of its
 // results is no tensor of its own; -1.
 static int results_of(const world *w, const call *c, PyObject *made) {
-    const graph *body = higher_last(higher_now(w->torch));
+    const graph *body = higher_asked_of(w);
     for (size_t i = 0; i < call_count(c); i++) {
         PyObject *o = is_lazy(c->args[i]) ? ((lazy *)c->args[i])->inside : c->args[i];
         if (!o || !is_tensor_standin(o) || ((standin *)o)->node->scope != body->scope ||
@@ -120,7 +120,7 @@ PyObject *higher_shares(world *w, const call *c) {
         return truth(higher_open_shares(w, c));
     PyObject *made = PyList_New(0), *given = PyList_New(0), *answer = NULL;
     int shared = made && given ? results_of(w, c, made) : -1;
-    if (shared == 0 && add_inputs(higher_last(higher_now(w->torch)), given) != ST_OK)
+    if (shared == 0 && add_inputs(higher_asked_of(w), given) != ST_OK)
         shared = -1;
     PyObject *question = shared == 0 ? PyTuple_Pack(2, made, given) : NULL;
     if (shared > 0)
@@ -216,8 +216,7 @@ static PyObject *results_like(world *w, PyObject *like, PyObject *count, PyObjec
     return fakes;
 }
 
-// The items of what the node gives, as stand-ins. New tuple.
-static PyObject *items_of(world *w, node *whole, PyObject *fakes) {
+PyObject *higher_items(world *w, node *whole, PyObject *fakes) {
     PyObject *items = PyTuple_New(PyList_GET_SIZE(fakes));
     for (Py_ssize_t i = 0; items && i < PyList_GET_SIZE(fakes); i++) {
         node *n = record_item(w, whole, i, PyList_GET_ITEM(fakes, i));
@@ -258,7 +257,7 @@ PyObject *higher_results(world *w, const call *c) {
     }
     PyObject *example = fakes ? PyList_AsTuple(fakes) : NULL;
     node *n = example ? higher_node(w, c, 4, opened[0], opened[1], example) : NULL;
-    if (n && (result = items_of(w, n, fakes)))
+    if (n && (result = higher_items(w, n, fakes)))
         higher_over(w, w->torch);
     Py_XDECREF(fakes);
     Py_XDECREF(example);

@@ -107,14 +107,15 @@ static bool may_record(const world *w, const rule *r, const standin *s) {
            glue_function("record_hook") != Py_None;
 }
 
-// Named as the tensor whose gradient it is, as in Dynamo.
+// Named as the tensor whose gradient it is, as in Dynamo, unless there is another name.
 PyObject *hook_gradient(world *w, const call *c) {
     PyObject *o = door_open(w, c->args[0]);
     if (!o || !is_tensor_standin(o))
         return o ? world_break(w, REASON_HOOK, "of something that is no tensor") : NULL;
     const node *n = ((standin *)o)->node;
-    PyObject *fake = higher_ask(w->torch, "gradient_like", n->example);
-    node *made = fake ? graph_input(w->scope, n->name, n->name, fake) : NULL;
+    PyObject *name = c->given > 1 ? door_open(w, c->args[1]) : n->name;
+    PyObject *fake = name ? higher_ask(w->torch, "gradient_like", n->example) : NULL;
+    node *made = fake ? graph_input(w->scope, name, name, fake) : NULL;
     standin *s = made ? (standin *)standin_new(w, made, facts.tensor) : NULL;
     if (s)
         Py_CLEAR(s->input);

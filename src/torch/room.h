@@ -166,9 +166,11 @@ typedef struct moved {
 // A call of an operator with bodies that is being traced, see higher.c.
 typedef struct applied {
     const struct higher *row;
-    uint64_t since;          // when the instruction began that calls the operator
-    VEC(graph *) bodies;     // strong
-    VEC(PyObject *) outputs; // strong: for each body the list of the stand-ins that it gives
+    uint64_t since;      // when the instruction began that calls the operator
+    VEC(graph *) bodies; // strong
+    VEC(PyObject *)
+    outputs; // strong: for each body the list of the stand-ins that it gives, or the
+             // tuple of nodes that its output node has
     // of the body that is open:
     bool open;
     moment *before;        // owned

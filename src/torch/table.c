@@ -5,6 +5,7 @@
 #include "src/call/handlers.h"
 #include "src/call/rules.h"
 
+#include "src/torch/higher.h"
 #include "src/torch/levels.h"
 #include "src/torch/marks.h"
 #include "src/torch/overrides.h"
@@ -289,9 +290,14 @@ PyObject *call_instead(world *w, const call *c) {
 
 // Where each operation is run by itself, the backward is autograd's, as in plain Python.
 PyObject *call_looking(world *w, const call *c) {
+    PyObject *ways = c->rule->extra;
+    if (!trace_of(w) || levels_forbid(w, "an autograd.Function") != ST_OK)
+        return NULL;
+    if (!w->terms.replayed && PyTuple_GET_SIZE(ways) > 2)
+        return higher_apply(w, c, PyTuple_GET_ITEM(ways, 2));
     if (function_look(w) != ST_OK)
         return NULL;
-    return call_other(w, PyTuple_GET_ITEM(c->rule->extra, !w->terms.replayed), c);
+    return call_other(w, PyTuple_GET_ITEM(ways, !w->terms.replayed), c);
 }
 
 PyObject *call_scaled(world *w, const call *c) {
