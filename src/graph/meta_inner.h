@@ -110,14 +110,22 @@ void meta_lay_out(meta *m);      // strides of a contiguous tensor with elements
 void meta_lay_out_last(meta *m); // the same of four dimensions, channels last
 // Strides of a result of the same sizes as `m`, as an operation on each element of `m` gives them.
 void meta_lay_out_like(const meta_call *c, const meta *m, meta *to);
+// Strides of a result that has its sizes, as at::TensorIterator gives them for these inputs, of which
+// some are stretched or have no stride where an index stands.
+void meta_lay_out_over(const meta_call *c, const meta *const *inputs, int count, meta *to);
 bool meta_is_dense(const meta_call *c, const meta *m); // no element twice, none left out
 bool meta_same_sizes(const meta_call *c, const meta *a, const meta *b);
 // The stride that a dimension of one element put before `dim` would have in a contiguous tensor.
 size meta_stride_before(const meta *m, int dim);
+void meta_swap_dims(meta *m, int64_t a, int64_t b);
 // Whether an element stands for many.
 bool meta_is_stretched(const meta_call *c, const meta *m);
 // Whether a tensor can be stretched to the sizes of another.
 bool meta_fits_into(const meta_call *c, const meta *m, const meta *into);
+// The tensor stretched to these sizes (-1: its own); false: it does not fit. `to` is another meta.
+bool meta_stretch(const meta_call *c, const meta *m, const size *sizes, int count, meta *to);
+// Strides that show `m`, which has a dimension, in the sizes of `to`; false: there are none.
+bool meta_restride(const meta_call *c, const meta *m, meta *to);
 // What the second argument, a key of numbers and slices, takes of a tensor; false: another key.
 bool meta_subscribe(meta_call *c, const meta *m, meta *part);
 // How many dimensions the subscripts take, and what one that is no ellipsis makes of a tensor. *dim

@@ -49,12 +49,13 @@ static bool masks(const meta_call *c, size of_mask, size of_scores) {
     return size_is(c->sizes, of_mask, of_scores) || size_is_one(c->sizes, of_mask);
 }
 
-// What the fused kernel takes: a mask of two or four dimensions that has no gradient.
-static bool mask_fits(const meta_call *c, const meta *q, const meta *k) {
+// A mask of two or four dimensions, as the fused kernel takes it. *grad: whether it has a gradient.
+static bool mask_fits(const meta_call *c, const meta *q, const meta *k, bool *grad) {
     const meta *m = usual_at(c, 3);
+    *grad = m && m->requires_grad;
     if (!is_given(c, 3))
         return true;
-    if (!m || (m->dims != 2 && m->dims != 4) || m->requires_grad || !meta_same_device(m, q) ||
+    if (!m || (m->dims != 2 && m->dims != 4) || !meta_same_device(m, q) ||
         (m->dtype != DTYPE_BOOL && m->dtype != q->dtype))
         return false;
     size scores[] = {q->sizes[0], q->sizes[1], q->sizes[2], k->sizes[2]};
@@ -85,10 +86,11 @@ static bool drop_at(const meta_call *c, int i, bool *drops) {
 
 // scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale,
 // enable_gqa), as far as the CPU's fused kernel takes it (sdp::use_flash_attention_cpp): the result
-// is laid out as the query. With dropout it is computed of matrix products, and lies row by row.
+// is laid out as the query. With dropout, or a mask that has a gradient, it is computed of matrix
+// products, and lies row by row.
 meta_answer meta_attention(meta_call *c) {
     const meta *q = usual_at(c, 0), *k = usual_at(c, 1), *v = usual_at(c, 2);
-    bool causal = false, drops;
+    bool causal = false, drops, masked;
     number_kind kind;
     if (!has_rows(c, q) || !has_rows(c, k) || !has_rows(c, v) || !are_floats_alike(q, k) ||
         !are_floats_alike(q, v) || q->device_type != DEVICE_CPU || !drop_at(c, 4, &drops) ||
@@ -97,16 +99,16 @@ meta_answer meta_attention(meta_call *c) {
         return META_UNKNOWN;
     if (!size_is(c->sizes, q->sizes[0], k->sizes[0]) || !heads_fit(c, q, k) ||
         !size_is(c->sizes, q->sizes[3], k->sizes[3]) || !meta_same_sizes(c, k, v) ||
-        !mask_fits(c, q, k))
+        !mask_fits(c, q, k, &masked))
         return META_UNKNOWN;
     meta *to = meta_result(c, q);
     *to = *q;
-    if (drops)
+    if (drops || masked)
         meta_lay_out(to);
     else
         meta_lay_out_like(c, q, to);
     c->effects = drops ? EFFECT_RANDOM : 0;
-    meta_set_grad(c, to, q->requires_grad || k->requires_grad || v->requires_grad);
+    meta_set_grad(c, to, q->requires_grad || k->requires_grad || v->requires_grad || masked);
     return META_TENSOR;
 }
 

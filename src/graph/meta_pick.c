@@ -12,11 +12,13 @@ static const meta *plain_at(const meta_call *c, int i) {
 
 // --- subscripts by tensors ---
 
-// The dimensions that tensors index, of what numbers and slices have left.
+// What is left of a tensor by numbers and slices, and the tensors that index its dimensions.
 typedef struct picking {
-    meta part;    // what is picked from
-    uint32_t by;  // its dimensions that a tensor indexes
-    meta indices; // the indices, stretched to each other
+    meta part;                           // what is picked from
+    uint32_t by;                         // its dimensions that a tensor indexes
+    const meta *indices[META_MOST_DIMS]; // for these dimensions, in their order
+    int count;
+    meta shape; // the sizes of all indices, stretched to each other
 } picking;
 
 static bool stretch_both(const meta_call *c, const meta *m, meta *to) {
@@ -40,10 +42,12 @@ static bool stretch_both(const meta_call *c, const meta *m, meta *to) {
     return true;
 }
 
-// One without dimensions is a number, which torch reads.
-static bool is_index(const meta *m, const meta *of) {
-    return m->dims > 0 && (m->dtype == DTYPE_INT64 || m->dtype == DTYPE_INT32) &&
-           meta_same_device(m, of);
+// One without dimensions is a number, which torch reads. Of indices that do not lie row by row torch's
+// kernels and its fakes make different layouts. Torch copies one of int32 after it was stretched.
+static bool is_index(const meta_call *c, const meta *m, const meta *of) {
+    bool copied = m->dtype == DTYPE_INT32;
+    return m->dims > 0 && (m->dtype == DTYPE_INT64 || copied) && meta_same_device(m, of) &&
+           meta_is_contiguous(c, m) && (!copied || strict_of(c, m));
 }
 
 // Takes one key; *dim is the next dimension of the part.
@@ -51,11 +55,11 @@ static bool pick(meta_call *c, picking *p, PyObject *key, int *dim) {
     const meta *index = meta_at(c, key);
     if (!index)
         return meta_take(c->sizes, &p->part, key, dim);
-    if (*dim >= p->part.dims || !is_index(index, &p->part) || !strict_of(c, index) ||
-        !meta_is_contiguous(c, index))
+    if (*dim >= p->part.dims || !is_index(c, index, &p->part))
         return false;
     p->by |= 1U << (*dim)++;
-    return stretch_both(c, index, &p->indices);
+    p->indices[p->count++] = index;
+    return stretch_both(c, index, &p->shape);
 }
 
 // Where the indices' dimensions stand in the result: where the first indexed dimension was if all of
@@ -66,27 +70,75 @@ static int place_of_indices(uint32_t by) {
     return (moved & (moved + 1)) == 0 ? first : 0;
 }
 
-static meta_answer picked(meta_call *c, const picking *p) {
-    size sizes[2 * META_MOST_DIMS];
-    int count = 0, place = place_of_indices(p->by);
+// The part with the indices' dimensions in the place of the indexed ones. They have no stride there
+// (at::native::restride_src).
+static bool put_indices(const picking *p, int place, meta *to) {
+    int dims = 0, left = p->part.dims - __builtin_popcount(p->by);
+    if (left + p->shape.dims > META_MOST_DIMS)
+        return false;
+    *to = p->part;
     for (int d = 0; d <= p->part.dims; d++) {
-        if (d == place) {
-            memcpy(sizes + count, p->indices.sizes, (size_t)p->indices.dims * sizeof(size));
-            count += p->indices.dims;
+        for (int i = 0; d == place && i < p->shape.dims; i++, dims++) {
+            to->sizes[dims] = p->shape.sizes[i];
+            to->strides[dims] = size_of(0);
         }
-        if (d < p->part.dims && !(p->by & 1U << d))
-            sizes[count++] = p->part.sizes[d];
+        if (d < p->part.dims && !(p->by & 1U << d)) {
+            to->sizes[dims] = p->part.sizes[d];
+            to->strides[dims++] = p->part.strides[d];
+        }
     }
-    if (count > META_MOST_DIMS)
-        return META_UNKNOWN;
-    c->memory = META_OWN;
-    return meta_give(c, &p->part, sizes, count, p->part.requires_grad);
+    to->dims = dims;
+    return true;
 }
 
-// x[index], x[:, index, None], x[a, b]: tensors of numbers among the keys. Of a part that does not
-// lie row by row the result may lie in another order.
+// An index, stretched to the others, with a dimension of one element for each that the part keeps
+// (reshape_indexer).
+static bool align_index(const meta_call *c, const picking *p, const meta *index, const meta *all,
+                        int place, meta *to) {
+    meta wide = *index;
+    if (!meta_stretch(c, index, p->shape.sizes, p->shape.dims, &wide))
+        return false;
+    if (index->dtype == DTYPE_INT32)
+        meta_lay_out(&wide);
+    to->dims = all->dims;
+    for (int d = 0; d < all->dims; d++) {
+        bool own = d >= place && d < place + p->shape.dims;
+        to->sizes[d] = own ? wide.sizes[d - place] : size_of(1);
+    }
+    return meta_restride(c, &wide, to);
+}
+
+static meta_answer picked(meta_call *c, const picking *p) {
+    meta from, aligned[META_MOST_DIMS];
+    const meta *inputs[META_MOST_DIMS + 1] = {&from};
+    int place = place_of_indices(p->by);
+    if (!put_indices(p, place, &from))
+        return META_UNKNOWN;
+    for (int i = 0; i < p->count; i++) {
+        if (!align_index(c, p, p->indices[i], &from, place, &aligned[i]))
+            return META_UNKNOWN;
+        inputs[i + 1] = &aligned[i];
+    }
+    meta_answer answer = meta_give(c, &p->part, from.sizes, from.dims, p->part.requires_grad);
+    c->memory = META_OWN;
+    meta_lay_out_over(c, inputs, p->count + 1, &c->results[0]);
+    return answer;
+}
+
+// Whether the strides of a tensor have one order to torch's kernels and its fakes: it lies row by row,
+// or has no dimension of one element.
+static bool has_order(const meta_call *c, const meta *m) {
+    if (strict_of(c, m) && meta_is_contiguous(c, m))
+        return true;
+    for (int d = 0; d < m->dims; d++)
+        if (size_is_one(c->sizes, m->sizes[d]))
+            return false;
+    return true;
+}
+
+// x[index], x[:, index, None], x[a, b]: tensors of numbers among the keys (at::index).
 meta_answer meta_pick(meta_call *c, PyObject *const *keys, Py_ssize_t count) {
-    const meta *m = plain_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     picking p = {.part = m ? *m : (meta){0}};
     int dim = 0, left = m ? m->dims - meta_taken(keys, count) : -1;
     for (Py_ssize_t i = 0; left >= 0 && i < count; i++) {
@@ -95,9 +147,7 @@ meta_answer meta_pick(meta_call *c, PyObject *const *keys, Py_ssize_t count) {
         else if (!pick(c, &p, keys[i], &dim))
             return META_UNKNOWN;
     }
-    if (left < 0 || !p.by || !strict_of(c, &p.part) || !meta_is_contiguous(c, &p.part))
-        return META_UNKNOWN;
-    return picked(c, &p);
+    return left < 0 || !p.by || !has_order(c, &p.part) ? META_UNKNOWN : picked(c, &p);
 }
 
 // gather(input, dim, index, sparse_grad): of the index' sizes, which fit into the tensor's.

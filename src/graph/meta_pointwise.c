@@ -2,7 +2,7 @@
 // their sizes by broadcasting, and their strides by those of the operands.
 #include "src/graph/meta_inner.h"
 
-enum { MOST_OPERANDS = 4 };
+enum { MOST_OPERANDS = META_MOST_DIMS + 1 }; // a tensor and an index for each dimension
 
 typedef struct operands {
     const meta *at[MOST_OPERANDS]; // tensors
@@ -220,6 +220,15 @@ static void lay_out(const meta_call *c, const operands *o, meta *to) {
     }
 }
 
+void meta_lay_out_over(const meta_call *c, const meta *const *inputs, int count, meta *to) {
+    int order[META_MOST_DIMS];
+    operands o = {.count = count};
+    assert(count <= MOST_OPERANDS);
+    memcpy(o.at, inputs, (size_t)count * sizeof(*inputs));
+    order_dimensions(c, &o, to, order);
+    lay_out_in_order(to, order);
+}
+
 void meta_lay_out_like(const meta_call *c, const meta *m, meta *to) {
     lay_out(c, &(operands){.at = {m}, .count = 1}, to);
 }
@@ -368,19 +377,24 @@ meta_answer meta_extreme(meta_call *c) {
 
 // --- three ---
 
-// The method has its condition behind the tensor.
+// The method has its condition behind the tensor. The condition is the first to say how the result
+// is laid out.
 meta_answer meta_where(meta_call *c) {
     bool method = c->context->way == META_METHOD;
     const meta *condition = tensor_at(c, method);
-    operands o = no_operands();
+    operands o = no_operands(), all = no_operands();
     if (!condition || condition->dtype != DTYPE_BOOL || !add_operand(c, &o, c->args[!method]) ||
         !add_operand(c, &o, c->args[2]))
         return META_UNKNOWN;
     int32_t dtype = common_dtype(&o);
     bool tensor = o.count == 2 ? o.at[0]->dtype == o.at[1]->dtype : o.count == 1;
-    if (!tensor || (o.numbers && dtype != o.at[0]->dtype) || !add_tensor(&o, condition))
+    if (!tensor || (o.numbers && dtype != o.at[0]->dtype) || !add_tensor(&all, condition))
         return META_UNKNOWN;
-    return all_alike(c, &o, meta_is_contiguous) ? finish(c, &o, dtype) : META_UNKNOWN;
+    for (int i = 0; i < o.count; i++)
+        if (!add_tensor(&all, o.at[i]))
+            return META_UNKNOWN;
+    all.numbers = o.numbers;
+    return finish(c, &all, dtype);
 }
 
 // The mask must fit into the tensor.

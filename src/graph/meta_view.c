@@ -58,7 +58,7 @@ meta_answer meta_detach(meta_call *c) {
 
 // --- order of dimensions ---
 
-static void swap_dims(meta *m, int64_t a, int64_t b) {
+void meta_swap_dims(meta *m, int64_t a, int64_t b) {
     size kept = m->sizes[a], stride = m->strides[a];
     m->sizes[a] = m->sizes[b];
     m->strides[a] = m->strides[b];
@@ -72,7 +72,7 @@ meta_answer meta_transpose(meta_call *c) {
     if (!m || !c->args[1] || !c->args[2] || !int_at(c, 1, &a) || !int_at(c, 2, &b) ||
         m->dims == 0 || !wrap_dim(&a, m->dims) || !wrap_dim(&b, m->dims))
         return META_UNKNOWN;
-    swap_dims(view_of(c, m), a, b);
+    meta_swap_dims(view_of(c, m), a, b);
     return META_TENSOR;
 }
 
@@ -80,7 +80,7 @@ meta_answer meta_t(meta_call *c) {
     const meta *m = tensor_at(c, 0);
     if (!m || m->dims != 2)
         return META_UNKNOWN;
-    swap_dims(view_of(c, m), 0, 1);
+    meta_swap_dims(view_of(c, m), 0, 1);
     return META_TENSOR;
 }
 
@@ -127,30 +127,32 @@ meta_answer meta_squeeze(meta_call *c) {
     return META_TENSOR;
 }
 
-meta_answer meta_expand(meta_call *c) {
-    const meta *m = tensor_at(c, 0);
-    size sizes[META_MOST_DIMS];
-    int count = 0;
-    if (!m || !sizes_at(c, 1, sizes, &count) || count < m->dims)
-        return META_UNKNOWN;
-    meta *to = view_of(c, m);
+// As at::inferExpandGeometry: a new dimension of size one has the stride of a contiguous one.
+bool meta_stretch(const meta_call *c, const meta *m, const size *sizes, int count, meta *to) {
     to->dims = count;
     for (int i = count - 1; i >= 0; i--) {
         int own = i - (count - m->dims);
         size now = own < 0 ? size_of(1) : m->sizes[own];
-        // as at::inferExpandGeometry: a new dimension of size one has the stride of a contiguous
-        // one
         size stride = own >= 0      ? m->strides[own]
                       : m->dims > 0 ? meta_stride_before(to, i + 1)
                                     : size_of(0);
         size wanted = own >= 0 && size_is(c->sizes, sizes[i], size_of(-1)) ? now : sizes[i];
         bool same = size_is(c->sizes, wanted, now);
         if (size_is_less(c->sizes, wanted, size_of(1)) || !(same || size_is_one(c->sizes, now)))
-            return META_UNKNOWN;
+            return false;
         to->sizes[i] = wanted;
         to->strides[i] = same ? stride : size_of(0);
     }
-    return META_TENSOR;
+    return true;
+}
+
+meta_answer meta_expand(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    size sizes[META_MOST_DIMS];
+    int count = 0;
+    if (!m || !sizes_at(c, 1, sizes, &count) || count < m->dims)
+        return META_UNKNOWN;
+    return meta_stretch(c, m, sizes, count, view_of(c, m)) ? META_TENSOR : META_UNKNOWN;
 }
 
 // How far the elements of a tensor reach in memory, from its first one.
@@ -226,7 +228,7 @@ static int stretches_of(const meta_call *c, const meta *m, stretch *found) {
 
 // Strides that show `m` in the shape `to` has, if there are any: each stretch is divided anew. One
 // that is all of `m` can be divided in any way, since both have as many elements.
-static bool restride(const meta_call *c, const meta *m, meta *to) {
+bool meta_restride(const meta_call *c, const meta *m, meta *to) {
     stretch found[META_MOST_DIMS];
     int at = to->dims - 1, count = stretches_of(c, m, found);
     if (count == 1) {
@@ -257,7 +259,7 @@ static bool reshape(meta_call *c, const meta *m, const size *sizes, int count, m
         meta_lay_out(to);
         return true;
     }
-    bool view = restride(c, m, to);
+    bool view = meta_restride(c, m, to);
     if (!view)
         lay_out_copy(c, to);
     return view;

@@ -76,6 +76,21 @@ def picked(x):
             x[at, None], x[at[:2]], x.gather(1, x.long() * 0), x.gather(0, at[:, None] * 0))  # fmt: skip
 
 
+def picked_of_stretched(x):
+    n = x.shape[0]
+    rows, columns = torch.arange(n), torch.arange(4)
+    mask = x.long().expand(2, n, 4)[0]
+    wide = rows.expand(3, n)
+    four = rows[:3, None, None, None] * 0, rows[None, None, :, None]
+    return (mask[rows[:, None], columns], wide[four], wide.t()[rows, rows * 0], x.t()[columns],
+            x[:, None].expand(-1, 2, -1)[:, :, columns], x[::2][rows[:1]])  # fmt: skip
+
+
+def chosen(x):
+    y = x.t().contiguous().t()
+    return torch.where(x > 0, y, 0.0), torch.where(y > 0, x, y), torch.where(y > 0, y, -1.0)
+
+
 def moved(x):
     n = x.shape[0]
     return (x.repeat(2, 1), x.repeat(n, 1, 2), x.roll(1, 0), x.roll((1, 2), (0, 1)), x.roll(3),
@@ -115,6 +130,20 @@ def attention_drops(x):
     return F.scaled_dot_product_attention(y, y * 2, y, dropout_p=0.5)
 
 
+class Biased(nn.Module):
+    """Attention with a learned mask, as T5 has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Embedding(8, 4)
+
+    def forward(self, x):
+        y = x.view(x.shape[0], 5, 4, 4).transpose(1, 2)
+        at = torch.arange(5)
+        mask = self.bias((at[:, None] - at[None]).abs()).permute(2, 0, 1).unsqueeze(0)
+        return F.scaled_dot_product_attention(y, y * 2, y, attn_mask=mask)
+
+
 def encoder(dropout=0.0):
     layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=dropout, batch_first=True)
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
@@ -122,7 +151,7 @@ def encoder(dropout=0.0):
 
 PROGRAMS = {
     **{f.__name__: (lambda f=f: f, rows) for f in (in_place, views_written, an_input_written, picked,
-                                                   moved, lost, without_gradients)},
+                                                   picked_of_stretched, chosen, moved, lost, without_gradients)},
     "gradients_written": (lambda: gradients_written, lambda n: (torch.randn(n, 4, requires_grad=True),)),
     "without_gradients of a leaf": (lambda: without_gradients,
                                     lambda n: (torch.randn(n, 4, requires_grad=True),)),
@@ -138,6 +167,13 @@ PROGRAMS = {
     "heads, weights of each": (lambda: Heads(average_attn_weights=False), sequences),
     "encoder, training": (lambda: encoder().train(), sequences),
     "encoder, dropout": (lambda: encoder(0.1).train(), sequences),
+    "lstm": (lambda: nn.LSTM(16, 6, 2, batch_first=True), sequences),
+    "lstm, both ways": (lambda: nn.LSTM(16, 6, bidirectional=True, bias=False), sequences),
+    "lstm, dropout": (lambda: nn.LSTM(16, 6, 3, dropout=0.5).train(), sequences),
+    "gru": (lambda: nn.GRU(16, 6, 2, dropout=0.5, batch_first=True).train(), sequences),
+    "rnn": (lambda: nn.RNN(16, 6, 2, bidirectional=True), sequences),
+    "rnn of relu": (lambda: nn.RNN(16, 6, nonlinearity="relu", batch_first=True), sequences),
+    "a learned mask": (Biased, sequences),
     "attention_drops": (lambda: attention_drops, sequences),
 }  # fmt: skip
 

@@ -22,7 +22,8 @@ OPEN = 2**63 - 1
 
 
 # Rows whose arguments have so many sizes in common that other sizes seldom fit.
-TIED = {"nn.functional.multi_head_attention_forward", "_transformer_encoder_layer_fwd"}
+TIED = {"nn.functional.multi_head_attention_forward", "_transformer_encoder_layer_fwd", "lstm", "gru",
+        "rnn_tanh", "rnn_relu"}  # fmt: skip
 
 
 class Unfit(Exception):

@@ -213,7 +213,9 @@ def attended():
              for s in ((5, 7), (2, 1, 5, 7), (2, 3, 5, 7), (1, 1, 1, 7), (3, 5, 7), (7,), (5, 1),
                        (5, 6), (2, 2, 5, 7), (1, 7))]  # fmt: skip
     masks += [new((5, 7), grad=True), new((1, 1, 5, 7)).expand(2, 3, 5, 7), None, 1]
+    masks += [new((1, 3, 5, 7), grad=True), new((5, 7, 3, 1), grad=True).permute(3, 2, 0, 1)]
     many += [(*usual, mask) for mask in masks]
+    many += [(*usual, mask, 0.5) for mask in masks]
     return many, [tuple(usual), (*usual, masks[0])]
 
 
@@ -320,6 +322,14 @@ def assigned():
     return many, [(FEW[0], 0), (FEW[0], 0, 1)]
 
 
+def subscribed():
+    """input, key."""
+    keys = [p for p in PICKS if p.dim() and p.dtype == torch.int64]
+    pairs = [*itertools.product(keys, keys), *((a, slice(None), b) for a in keys for b in keys[:3]),
+             *((slice(0, 1), k) for k in keys), *((k, None) for k in keys)]  # fmt: skip
+    return list(itertools.product(LAID_OUT, keys + pairs)), [(t,) for t in FEW]
+
+
 def gathered():
     """input, dim, index."""
     indices = [
@@ -373,6 +383,48 @@ def whole_layers():
     return varied(base, others), []
 
 
+def recurrent(gates):
+    def weights(layers=1, both=False, biases=True, into=4, width=3, **more):
+        ways = 2 if both else 1
+        shapes = []
+        for i in range(layers * ways):
+            columns = into if i < ways else width * ways
+            shapes += [(gates * width, columns), (gates * width, width)]
+            shapes += [(gates * width,)] * 2 * biases
+        return [new(shape, **more) for shape in shapes]
+
+    def states(*shape, grads=(False, False), **more):
+        made = tuple(new(shape, grad=grad, **more) for grad in grads)
+        return made if gates == 4 else made[0]
+
+    def leads():
+        base = [new((5, 2, 4)), states(1, 2, 3), weights(), True, 1, 0.0, False, False, False]
+        one = [new((5, 1, 4)), states(1, 1, 3), *base[2:]]
+        inputs = [new((5, 2, 4), dtype) for dtype in KNOWN + UNKNOWN]
+        inputs += [new((4, 2, 5), layout="permuted"), new((2, 4)), new((5, 2, 3)), new((0, 2, 4)),
+                   new((1, 2, 4)), new((5, 3, 4)), new((5, 2, 4), grad=True), 1, None]  # fmt: skip
+        hidden = [states(2, 2, 3), states(1, 3, 3), states(1, 2, 4), states(2, 3),
+                  states(1, 2, 3, grads=(True, False)), states(1, 2, 3, grads=(False, True)),
+                  states(1, 2, 3, dtype=torch.float64), new((1, 2, 3)), [new((1, 2, 3))] * 2,
+                  (new((1, 2, 3)),), (new((1, 2, 3)), new((1, 2, 2))), None]  # fmt: skip
+        many = varied(base, {
+            0: inputs, 1: hidden, 3: FLAGS, 4: [2, 0, True], 5: [0, 0.5, 1, 1.5, None], 6: FLAGS, 7: FLAGS,
+            8: FLAGS, 2: [weights(2), weights(biases=False), weights(into=3), weights(width=2),
+                          weights(grad=True), weights(dtype=torch.float64), weights()[:3], tuple(weights()),
+                          [*weights()[:3], new((gates * 3,), grad=True)], [*weights()[:3], new((2,))],
+                          [new((4, gates * 3), layout="permuted"), *weights()[1:]], [], None],
+        })  # fmt: skip
+        many += [(new((5, 2, 4), dtype), states(1, 2, 3, dtype=dtype), weights(dtype=dtype), *base[3:])
+                 for dtype in KNOWN]  # fmt: skip
+        for layers, both, biases, first in itertools.product((1, 2), *[(False, True)] * 3):
+            start = [new((2, 5, 4) if first else (5, 2, 4)), states(layers * (1 + both), 2, 3)]
+            many += [(*start, weights(layers, both, biases), biases, layers, drop, train, both, first)
+                     for drop, train in ((0.0, False), (0.5, False), (0.5, True))]  # fmt: skip
+        return [*many, tuple(one), (*one[:8], True)], [tuple(base[:7])]
+
+    return leads
+
+
 def measured():
     """input, target."""
     return list(itertools.product([*FEW, *DTYPED], [*FEW, *DTYPED])), [
@@ -422,6 +474,7 @@ LEADS = {
     "meta_copy": copied,
     "meta_setitem": assigned,
     "meta_gather": gathered,
+    "meta_getitem": subscribed,
     "meta_multi_head": with_heads,
     "meta_encoder_layer": whole_layers,
     "meta_distance": measured,
@@ -436,7 +489,13 @@ LEADS = {
 }
 
 # The same by the row.
-ROW_LEADS = {f"conv{dims}d": convolved(dims) for dims in (1, 2, 3)}
+ROW_LEADS = {
+    **{f"conv{dims}d": convolved(dims) for dims in (1, 2, 3)},
+    "lstm": recurrent(4),
+    "gru": recurrent(3),
+    "rnn_tanh": recurrent(1),
+    "rnn_relu": recurrent(1),
+}
 
 # --- further arguments, by the parameter's name ---
 
@@ -450,7 +509,10 @@ ORDERS = [(1, 0), (0, 1), (-1, 0), (0, 0), (0,), (), (2, 0, 1), (1, 2, 0), (0, 2
           (3, 1, 0, 2), (0, 1, 5), (0, True), (1.0, 0), [1, 0], 0, "a", None]  # fmt: skip
 PICKS = [new((2,), torch.int64) * 0, new((1, 2), torch.int64) * 0, new((), torch.int32) * 0,
          new((2,), torch.bool), new((2,), torch.uint8), new((2, 1)), new((2, 2), torch.int64).t() * 0,
-         new((4, 2), torch.int64)[:, 0] * 0]  # fmt: skip
+         new((4, 2), torch.int64)[:, 0] * 0, new((2, 1), torch.int64) * 0,
+         (new((2,), torch.int64) * 0).expand(3, 2), new((2, 1), torch.int32) * 0,
+         new((2, 2, 3), torch.int64).permute(2, 0, 1) * 0, new((1, 2), torch.int64).t() * 0,
+         new((2, 1, 1), torch.int64)[:, :, 0] * 0]  # fmt: skip
 KEYS = [*PICKS, *((p, PICKS[0]) for p in PICKS), *((slice(None), p) for p in PICKS),
         (PICKS[0], slice(None), PICKS[0]), (PICKS[1], None, PICKS[0]), (..., PICKS[0]),
         (None, PICKS[0]), (0, PICKS[1]), (slice(1, None), PICKS[0]), (PICKS[0], slice(0, 1)),
@@ -542,6 +604,7 @@ VALUES = {
     **dict.fromkeys("q_proj_weight k_proj_weight v_proj_weight".split(), [None, new((8, 8))]),
     **dict.fromkeys("static_k static_v".split(), [None]),
     **dict.fromkeys("stride padding dilation kernel_size".split(), WINDOWS),
+    **dict.fromkeys("bidirectional batch_first".split(), FLAGS),
     "groups": [1, 2, 4, 3, 0, -1, True, None, (2,)],
     "output_size": [1, (1, 1), (3, 2), (None, 2), [2, 2], None, 0, (1, 2, 3), (2,), True, "a"],
     "attn_mask": [None, new((5, 7)), new((5, 7), torch.bool), new((7, 5))],
