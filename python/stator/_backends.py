@@ -80,9 +80,9 @@ _MODULE = re.compile(r"\._modules\['([^']*)'\]")
 
 def _called(node: _engine.Node) -> Any:
     """What the user called: the target, or the module of torch's that it is the inside of."""
-    if not node.modules:
+    cls = next((cls for _, _, cls, _ in reversed(node.modules or ()) if cls is not None), None)
+    if cls is None:
         return node.target
-    cls = node.modules[-1][2]
     inside = cls.__module__.startswith(("torch.nn.modules", "torch.ao."))
     container = cls.__module__.startswith("torch.nn.modules.container")
     return cls if inside and not container else node.target
@@ -130,9 +130,13 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
         made = result.create_node(node.op, _target(node), args, kwargs, name=node.name)
         if node.modules:
             made.meta["nn_module_stack"] = {
-                str(key): (_MODULE.sub(r".\1", place), cls) for key, place, cls, _ in node.modules
+                str(key): (_MODULE.sub(r".\1", place), cls)
+                for key, place, cls, _ in node.modules
+                if cls is not None
             }
-            made.meta[_layers.CALLS] = tuple((key, call) for key, _, _, call in node.modules)
+            made.meta[_layers.CALLS] = tuple(
+                _layers.Called(key, call, cls is None) for key, _, cls, call in node.modules
+            )
         if node.op.startswith("call_"):
             made.meta["source_fn_stack"] = [(node.name, _called(node))]
         if node.op == "get_attr":

@@ -286,9 +286,9 @@ def _annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
             meta["custom"] = before
 
 
-def _call_region(function: Any, *args: Any, **kwargs: Any) -> Any:
+def call_region(function: Any, *args: Any, **kwargs: Any) -> Any:
     """`nested_compile_region` is a word to the compiler alone: a region is part of the graph that
-    it lies in. Its options are about a backend of its own."""
+    it lies in, where `_layers` finds it by this frame. Options are about a backend of its own."""
     if getattr(function, "__marked_compile_region_config__", None) is not None:
         return _call_region_with(function)
     return function(*args, **kwargs)
@@ -331,7 +331,7 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (_group_by_torch, ("refused", "torch's group_tensors")),
     (private.check_is_size, ("instead", _check_is_size)),
     (private.is_fx_tracing, ("instead", _is_fx_tracing)),
-    (private.call_region, ("instead", _call_region)),
+    (private.call_region, ("instead", call_region)),
     (_call_region_with, ("refused", ("HIGHER_ORDER", "a nested region with options"))),
     (_call_script, ("refused", "a function that torch.jit.script has compiled")),
     (private.is_fx_symbolic_tracing, ("instead", _is_fx_symbolic_tracing)),

@@ -32,9 +32,18 @@ from stator._versions import private
 # Fewer calls, or shorter ones, save less than the search for them and the calls of bodies cost.
 LEAST_CALLS = 4
 LEAST_NODES = 12
+# Of regions (`torch.compiler.nested_compile_region`), which the program wants to have shared.
+LEAST_REGIONS = 2
 
-# What the calls of a node's modules are kept as: outermost first, (id of the module, call).
+# What the calls of a node's modules and regions are kept as: outermost first.
 CALLS = "stator_calls"
+
+
+class Called(NamedTuple):
+    key: int  # the module's or function's id
+    call: int
+    region: bool
+
 
 # -- what makes two calls equal --
 
@@ -142,6 +151,7 @@ class Layer(NamedTuple):
     """Equal calls, and the nodes of each."""
 
     calls: list[_Call]
+    region: bool
 
     @property
     def saved(self) -> int:
@@ -151,25 +161,27 @@ class Layer(NamedTuple):
 def _layers_at(nodes: list[Node], depth: int) -> Iterator[Layer]:
     groups: dict[Any, list[_Call]] = defaultdict(list)
     for run in _runs(nodes, depth):
-        if len(run) >= LEAST_NODES:
+        region = run[0].meta[CALLS][depth].region
+        if region or len(run) >= LEAST_NODES:
             call = _Call(run)
             try:
-                groups[call.key()].append(call)
+                groups[region, call.key()].append(call)
             except Different:
                 continue
-    for calls in groups.values():
-        if len(calls) >= LEAST_CALLS:
-            yield Layer(calls)
+    for (region, _), calls in groups.items():
+        if len(calls) >= (LEAST_REGIONS if region else LEAST_CALLS):
+            yield Layer(calls, region)
 
 
 def find(graph: Graph) -> list[Layer]:
-    """The equal calls that are worth a body: those that save most first, no node in two of them."""
+    """The equal calls that are worth a body: regions first, then those that save most; no node in
+    two of them."""
     nodes = [node for node in graph.nodes if node.op in ("call_function", "call_method")]
     deepest = max((len(node.meta.get(CALLS, ())) for node in nodes), default=0)
     found = [layer for depth in range(deepest) for layer in _layers_at(nodes, depth)]
     taken: set[Node] = set()
     chosen = []
-    for layer in sorted(found, key=lambda layer: layer.saved, reverse=True):
+    for layer in sorted(found, key=lambda layer: (layer.region, layer.saved), reverse=True):
         own = {node for call in layer.calls for node in call.nodes}
         if taken.isdisjoint(own):
             taken |= own

@@ -40,8 +40,13 @@ def _graph_modules(module: torch.nn.Module) -> Iterator[torch.fx.GraphModule]:
 
 
 def note(module: torch.nn.Module) -> None:
-    """It is going to be compiled: what its graphs say of their nodes is kept."""
-    for part in _graph_modules(module):
+    """It is going to be compiled: what its graphs say of their nodes is kept. Modules that have no
+    hash cannot be listed."""
+    try:
+        parts = list(_graph_modules(module))
+    except TypeError:
+        return
+    for part in parts:
         code = getattr(part.forward, "__code__", None)
         if code is not None:
             _modules[code.co_filename] = weakref.ref(part, _forget)

@@ -52,6 +52,7 @@ static int take_objects(PyObject *settings) {
         {"decrement_nesting", &facts.decrement},
         {"clear_autocast_cache", &facts.clear_cache},
         {"module_call", &facts.module_call},
+        {"region_call", &facts.region_call},
         {"glue", &facts.glue},
         {"data_dependent", &facts.data_dependent},
         {"attributes", &facts.attributes},

@@ -226,6 +226,12 @@ static PyObject *wrap(world *w, PyObject *value, node *n) {
 
 // --- whose operation it is ---
 
+// A frame that calls a module, or a region: its first variable is that one.
+static bool is_call_of_its_own(const run *r) {
+    PyObject *code = (PyObject *)r->code->py;
+    return code == facts.module_call || code == facts.region_call;
+}
+
 // Where the module is found whose call this frame is; NULL if it was made inside.
 static source *module_place(world *w, const run *r, PyObject **module) {
     PyObject *self = py_frame_get(r->frame, 0);
@@ -247,8 +253,10 @@ static PyObject *with_module(world *w, PyObject *outer, const run *r) {
     if (!place)
         return outer ? Py_NewRef(outer) : PyTuple_New(0);
     PyObject *text = input_name(w, place);
+    bool region = (PyObject *)r->code->py == facts.region_call; // it has no class
     PyObject *one = text ? Py_BuildValue("((NNOK))", PyLong_FromVoidPtr(module), text,
-                                         Py_TYPE(module), (unsigned long long)r->started)
+                                         region ? Py_None : (PyObject *)Py_TYPE(module),
+                                         (unsigned long long)r->started)
                          : NULL;
     PyObject *all = one && outer ? PySequence_Concat(outer, one) : Py_XNewRef(one);
     Py_XDECREF(one);
@@ -263,7 +271,7 @@ void modules_cut(torch_trace *t, uint32_t count) {
 // Finds the innermost call of a module from r on: *depth is the number of such calls, whose last
 // one is the last of t->modules.
 static status find_modules(world *w, torch_trace *t, const run *r, uint32_t *depth) {
-    while (r && (PyObject *)r->code->py != facts.module_call)
+    while (r && !is_call_of_its_own(r))
         r = r->below;
     *depth = t->modules.count;
     while (r && *depth > 0 &&

@@ -44,6 +44,7 @@ typedef struct torch_facts {
     PyObject *increment, *decrement, *clear_cache; // of autocast: how deep, and its cache
     PyObject *skips_one_hop;     // whether nobody is asked of the next call that would ask; or None
     PyObject *module_call;       // code of nn.Module._call_impl
+    PyObject *region_call;       // code of what is interpreted for a nested_compile_region
     PyObject *state_guard;       // class
     PyObject *copying;           // frozenset: functions that return their argument, to which later
                                  // uses refer (some return a copy when AOTAutograd traces them)

@@ -1,5 +1,5 @@
 """nested_compile_region: a region is part of the graph that it lies in, and does what it does in
-plain Python."""
+plain Python. Equal regions of a graph without gradients are one body."""
 
 import flow_cases
 import pytest
@@ -11,6 +11,7 @@ from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch.compiler import nested_compile_region  # noqa: E402
 
 import stator  # noqa: E402
+from stator import _layers  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -129,3 +130,51 @@ def test_a_break_in_a_region():
 
     x = torch.ones(2)
     assert torch.equal(torch.compile(breaks, backend="eager")(x), x.sin() + 1)
+
+
+def three_equal_and_one_other(x):
+    return region(region(region(x)[0])[0])[0] + region(x, 3)[0]
+
+
+def inner_in_outer(x):
+    return around(around(x))
+
+
+def two_layers(x):
+    return LAYERS[1](LAYERS[0](x))
+
+
+# Program, bodies, calls of them.
+SHARED = [
+    (two_calls, 0, 0),  # they give other items
+    (three_equal_and_one_other, 1, 3),
+    (inner_in_outer, 1, 2),
+    (in_place_twice, 0, 0),
+    (gives_its_argument, 0, 0),
+    (two_layers, 1, 2),
+]
+
+
+@pytest.mark.parametrize("program, bodies, calls", SHARED)
+def test_equal_regions_are_one_body(program, bodies, calls, monkeypatch):
+    """aot_eager and inductor get such graphs; where gradients are recorded they stay as they are."""
+    made = []
+    share = _layers.share
+    monkeypatch.setattr(
+        _layers, "share", lambda module: made.append((share(module), module)) or made[-1][0]
+    )
+    for layer in LAYERS:
+        layer.eval()
+    x = torch.linspace(-1, 1, 12).view(3, 4)
+    try:
+        for grad in (False, True):
+            with torch.set_grad_enabled(grad):
+                fast = torch.compile(program, backend="aot_eager", fullgraph=True)
+                torch.testing.assert_close(fast(x.requires_grad_(grad)), program(x))
+                torch._dynamo.reset()
+    finally:
+        for layer in LAYERS:
+            layer.train()
+    ((names, module),) = made
+    found = [node for node in module.graph.nodes if "invoke_subgraph" in str(node.target)]
+    assert (len(names), len(found)) == (bodies, calls)
