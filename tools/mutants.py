@@ -59,6 +59,7 @@ LEFT_OUT += ["tests/trace/test_cpython_twice.py", "tests/breaks/test_every_instr
 # How many tests are tried at a time, and at most: most mutants are found by the first few.
 STAGES = (40, 300, 1500)
 CPU_SECONDS = 300
+NOWHERE = "(before the first test)"
 
 # The tables as base/mutant.h numbers them.
 RULES, GUARDS, SOURCES, STEPS, METAS = TABLES = "rules", "guards", "sources", "steps", "metas"
@@ -368,9 +369,10 @@ class Used(NamedTuple):
 
 
 def digest(paths: Iterable[Path]) -> str:
+    """The same wherever the project lies."""
     found = hashlib.sha256()
     for path in sorted(paths):
-        found.update(str(path).encode() + b"\0" + path.read_bytes())
+        found.update(os.path.relpath(path, ROOT).encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:16]
 
 
@@ -579,7 +581,7 @@ class Child:
                 return rest[0]
             ended |= kind == "end"
             at = rest[0] if kind == "at" else at
-        return None if ended else at or "(before the first test)"
+        return None if ended else at or NOWHERE
 
 
 # --- all of them ---
@@ -630,9 +632,13 @@ class Trial:
 
     def next(self, sound: dict[str, bool]) -> Child | None:
         if self.suspect:
-            return Child(None, [t for t in self.tests if t.test == self.suspect])
+            return Child(None, [t for t in self.tests if self.suspect in (t.test, t.file)])
         from_ = 0 if self.stage == 0 else STAGES[self.stage - 1]
-        tests = [t for t in self.tests[from_ : STAGES[self.stage]] if sound.get(t.test, True)]
+        tests = [
+            t
+            for t in self.tests[from_ : STAGES[self.stage]]
+            if sound.get(t.test, True) and sound.get(t.file, True)
+        ]
         return Child(self.mutant, tests) if tests else None
 
 
@@ -643,7 +649,8 @@ class Hunt:
         self.results = results
         self.jobs, self.until = jobs, until
         self.total, self.done, self.alive = total, 0, 0
-        self.sound: dict[str, bool] = {}  # tests that pass without a mutant, or do not
+        # Tests that pass without a mutant or do not, and files that can be collected or cannot.
+        self.sound: dict[str, bool] = {}
         self.began = time.monotonic()
 
     def decide(self, trial: Trial, killer: str | None) -> None:
@@ -662,7 +669,7 @@ class Hunt:
         """Whether the trial goes on."""
         failed = child.verdict()
         if child.mutant is None:
-            self.sound[trial.suspect] = failed is None
+            self.sound[trial.suspect] = failed != trial.suspect
             killer, trial.suspect = trial.suspect, ""
             if self.sound[killer]:
                 self.decide(trial, killer)
@@ -670,7 +677,7 @@ class Hunt:
         if failed is None:
             trial.stage += 1
             return True
-        known = self.sound.get(failed, None if "::" in failed else True)
+        known = self.sound.get(failed, True if failed == NOWHERE else None)
         if known:
             self.decide(trial, failed)
         elif known is None:

@@ -153,6 +153,9 @@ static meta_answer distort(meta_call *c, meta_answer answer, int change) {
         int last = m->dims - 1;
         if (size_is_one(c->sizes, m->sizes[last]))
             m->strides[last] = size_add(m->strides[last], more);
+    } else if (change == CHANGE_SIZES) { // a number becomes a row of one number
+        m->dims = 1;
+        m->sizes[0] = m->strides[0] = more;
     }
     if (change == CHANGE_DTYPE)
         m->dtype = m->dtype == DTYPE_DOUBLE ? DTYPE_FLOAT : DTYPE_DOUBLE;

@@ -18,8 +18,8 @@ import pytest
 import stator
 
 PRELUDE = """
-import _collections, _json, _sre, functools, heapq, itertools, math, operator, re, struct, types
-import typing, weakref
+import _abc, _collections, _json, _sre, abc, datetime, functools, heapq, io, itertools, math, operator
+import re, struct, sys, types, typing, weakref
 from collections import OrderedDict, defaultdict, deque
 from functools import cmp_to_key, partial
 
@@ -66,6 +66,25 @@ def made(cls, **names):
 HANDLED = [
     ("hasattr(x, 'w')", "x = C(1)", "x.w = 1"),
     ("globals()['G']", "G = 1; x = 0", "G = 2"),
+    ("'w' in object.__dir__(x)", "x = C(1)", "x.w = 1"),
+    ("'w' in object.__dir__(x)", "x = C(1)", "C.w = 1"),
+    ("'w' in type.__dir__(x)", "x = C", "C.w = 1"),
+    ("type.mro(x)", "class D: pass\nclass E: pass\nclass F(D): pass\nx = F", "F.__bases__ = (E,)"),
+    ("C.__dict__.__getitem__('w')", "C.w = 1; x = 0", "C.w = 2"),
+    ("C.__dict__.__contains__('w')", "x = 0", "C.w = 1"),
+    ("x.__getitem__('a').v", "D = {'a': C(1)}; x = types.MappingProxyType(D)", "D['a'].v = 2"),
+    ("text(lambda: C.__dict__.get())", "x = 0", ""),
+    ("text(lambda: C.__dict__.get('__init__', 1, 2))", "x = 0", ""),
+    (
+        "_abc._abc_init(x), x.__abstractmethods__",
+        "class D: pass\nx = D",
+        "D.__abstractmethods__ = frozenset('a')",
+    ),
+    (
+        "_abc._abc_register(x, int) is None, issubclass(int, x)",
+        "class D(abc.ABC): pass\nx = D",
+        "_abc._reset_registry(D); _abc._reset_caches(D)",
+    ),
     (
         "text(lambda: object.__init__(x, 1))",
         "class D:\n def __new__(cls, *a): return object.__new__(cls)\nx = D()",
@@ -168,7 +187,17 @@ EQ = "class D(C):\n def __hash__(s): return 1\n def __eq__(s, o): return True\n"
 UNEQUAL = "D.__eq__ = lambda s, o: False"
 # What a row's protocols and flags make ready.
 MULTIPLIED = "C.__mul__ = C.__rmul__ = lambda s, o: 4"
+ONE, TWO = (f"C.__index__ = lambda s: {n}" for n in (1, 2))
 READY = [
+    ("_collections._tuplegetter(x, 'd').__get__((5, 6, 7))", ONE + "; x = C(1)", TWO),
+    ("_collections._tuplegetter(0, x)", "x = [1]", "x.append(2)"),
+    ("text(lambda: io.StringIO().seek(x))", "x = [1]", "x = {}"),
+    ("text(lambda: io.StringIO().seek(0, x))", "x = [1]", "x = {}"),
+    ("text(lambda: io.StringIO(x).getvalue())", "x = [1]", "x = {}"),
+    ("text(lambda: io.StringIO('a', x).getvalue())", "x = [1]", "x = {}"),
+    ("datetime.date(x, 2, 3).isoformat()", ONE + "; x = C(1)", TWO),
+    ("datetime.date(2001, x, 3).isoformat()", ONE + "; x = C(1)", TWO),
+    ("datetime.date(2001, 1, 1).__eq__(x)", "x = datetime.date(2001, 1, 1)", "x = x.replace(2002)"),
     ("'\\x00'.translate(x)", "B = bytearray(b'abc'); x = memoryview(B)", "B[0] = 120"),
     (
         "'b'.translate(x)",
@@ -534,6 +563,8 @@ if sys.version_info >= (3, 12):
         ("math.sumprod([1, 2], (v for v in x))", "x = [1, 2]", "x = [2, 3]"),
     ]
 
+if sys.version_info >= (3, 12):
+    HANDLED.append(("sys._getframemodulename()", "x = 0", "f.__module__ = 'elsewhere'"))
 PROGRAMS = HANDLED + READY + WHOLE
 
 # Where the row's word keeps a call from being traced: (expression, setup, reason of the break).
