@@ -412,8 +412,48 @@ static bool quotient_of(sizes *s, poly *p, poly *q, number *n) {
     return poly_add(&outside, &last, sign) && poly_number(s, &outside, n);
 }
 
+// The place of the term with the most factors.
+static int leading_term(const poly *p) {
+    int lead = 0;
+    for (int i = 1; i < p->count; i++)
+        if (factor_count(p->terms[i].of) > factor_count(p->terms[lead].of))
+            lead = i;
+    return lead;
+}
+
+// *quotient: a term of p divided by another term; the one with the most factors that can be.
+static bool divide_some_term(sizes *s, const poly *p, term by, term *quotient) {
+    int most = 0;
+    for (int i = 0; i < p->count; i++) {
+        term t = p->terms[i];
+        const expr *rest;
+        if (factor_count(t.of) <= most || t.coefficient % by.coefficient != 0 ||
+            !divide_products(s, t.of, by.of, &rest))
+            continue;
+        most = factor_count(t.of);
+        *quotient = (term){t.coefficient / by.coefficient, rest};
+    }
+    return most > 0;
+}
+
+// *quotient times q is p. False, perhaps with s->failed: there is no such sum of products, or none
+// was found.
+static bool divide_exactly(sizes *s, poly p, const poly *q, poly *quotient) {
+    term by = q->terms[leading_term(q)];
+    quotient->count = 0;
+    if (!by.of || by.coefficient == -1) // INT64_MIN has no negative
+        return false;
+    for (int steps = 0; p.count > 0 && steps < MOST_TERMS; steps++) {
+        poly one = {.count = 1}, product;
+        if (!divide_some_term(s, &p, by, &one.terms[0]) || !poly_multiply(s, &one, q, &product) ||
+            !poly_add(&p, &product, -1) || !poly_add(quotient, &one, 1))
+            return false;
+    }
+    return p.count == 0;
+}
+
 bool int_floordiv(sizes *s, number a, number b, number *n) {
-    poly p, q, turned = {0};
+    poly p, q, exact, turned = {0};
     int64_t content;
     const expr *common;
     poly_of(&p, a);
@@ -422,18 +462,25 @@ bool int_floordiv(sizes *s, number a, number b, number *n) {
         p = turned; // x // -k is -x // k
         poly_constant(&q, -b.hint.i);
     }
-    return q.count > 0 && cancel(s, &p, &q, &content, &common) && quotient_of(s, &p, &q, n);
+    if (q.count > 1 && divide_exactly(s, p, &q, &exact))
+        return poly_number(s, &exact, n);
+    return q.count > 0 && !s->failed && cancel(s, &p, &q, &content, &common) &&
+           quotient_of(s, &p, &q, n);
 }
 
 // Takes common factors out of a remainder, and drops multiples of the divisor.
 bool int_mod(sizes *s, number a, number b, number *n) {
-    poly p, q, outside = {0};
+    poly p, q, exact, outside = {0};
     int64_t content;
     const expr *common;
     number x, by, rest;
     poly_of(&p, a);
     poly_of(&q, b);
-    if (q.count == 0 || !cancel(s, &p, &q, &content, &common) ||
+    if (q.count > 1 && divide_exactly(s, p, &q, &exact)) {
+        *n = number_int(0);
+        return true;
+    }
+    if (q.count == 0 || s->failed || !cancel(s, &p, &q, &content, &common) ||
         (q.count == 1 && !take_multiples(s, &p, q.terms[0], &outside)) || !poly_number(s, &p, &x) ||
         !poly_number(s, &q, &by))
         return false;
