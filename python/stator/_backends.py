@@ -75,6 +75,29 @@ def _target(node: _engine.Node) -> Any:
     return node.target
 
 
+def _has_numbers(data: Any) -> bool:
+    """Whether numbers in the data of a new tensor are nodes."""
+    if type(data) in (tuple, list):
+        return any(map(_has_numbers, data))
+    return isinstance(data, _engine.Node)
+
+
+def _new_tensor(tensor: torch.Tensor, data: Any, **options: Any) -> Any:
+    options.setdefault("dtype", tensor.dtype)
+    options.setdefault("device", tensor.device)
+    return private.tensor_of(data, **options)
+
+
+def _kind(node: _engine.Node) -> tuple[str, Any]:
+    """The operation and the target. Functions of C++ ask the numbers that a tensor is made of for
+    their values; torch has another one, which makes a tensor of each."""
+    if node.target in (torch.tensor, torch.as_tensor) and _has_numbers(node.args[:1]):
+        return node.op, private.tensor_of
+    if node.op == "call_method" and node.target == "new_tensor" and _has_numbers(node.args[1:]):
+        return "call_function", _new_tensor
+    return node.op, _target(node)
+
+
 _MODULE = re.compile(r"\._modules\['([^']*)'\]")
 
 
@@ -127,7 +150,7 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
             continue
         args = _argument(node.args, nodes, result)
         kwargs = _argument(node.kwargs, nodes, result)
-        made = result.create_node(node.op, _target(node), args, kwargs, name=node.name)
+        made = result.create_node(*_kind(node), args, kwargs, name=node.name)
         if node.modules:
             made.meta["nn_module_stack"] = {
                 str(key): (_MODULE.sub(r".\1", place), cls)

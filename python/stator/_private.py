@@ -294,6 +294,14 @@ check = get("torch._check")
 check_is_size = get("torch._check_is_size")
 assert_scalar = get("torch.ops.aten._assert_scalar.default")
 sym_ite = get("torch.sym_ite")
+
+
+def tensor_of(data: Any, **options: Any) -> Any:
+    """torch.tensor, of numbers that a ShapeEnv knows too."""
+    make: Any = torch._refs.tensor  # imported when it is needed
+    return make(data, **options)
+
+
 sym_size = get("torch.ops.aten.sym_size.int")
 assert_async = get("torch._assert_async")
 group_tensors = find("torch._C._group_tensors_by_device_and_dtype")

@@ -507,8 +507,10 @@ static bool is_basic(PyObject *index) {
 
 // A subscript by a tensor, or by a list of numbers, may fail when the graph runs, and a value of
 // its own may be asked for by a failure behind something lasting. What takes an operation's results
-// apart does neither.
+// apart does neither. A call that gives a number (`item()`) does nothing else.
 static bool is_needless(const graph *g, const node *n) {
+    if (n->is_number && (n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD))
+        return !(g->effects & EFFECTS_LASTING);
     if (n->op != NODE_CALL_FUNCTION || n->target != getitem || PyTuple_GET_SIZE(n->args) != 2)
         return false;
     PyObject *of = PyTuple_GET_ITEM(n->args, 0);

@@ -79,3 +79,6 @@ int64_t meta_element_bytes(const meta *m);
 size meta_numel(const meta *m);
 // Whether a tensor is known to lie in memory row by row, without gaps.
 bool meta_lies_plainly(sizes *known, const meta *m);
+
+// The dtype of a tensor that is made of one of Python's numbers; `floats`: the default dtype.
+int32_t meta_number_dtype(number_kind kind, int32_t floats);

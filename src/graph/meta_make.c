@@ -70,14 +70,16 @@ meta_answer meta_full(meta_call *c) {
     return give(c, make(c, 2, NULL, dtype), sizes, count);
 }
 
+int32_t meta_number_dtype(number_kind kind, int32_t floats) {
+    return kind == NUMBER_BOOL ? DTYPE_BOOL : kind == NUMBER_INT ? DTYPE_INT64 : floats;
+}
+
 // Numbers, or lists of them that are equally long at each depth. `dims`: how deep this one lies.
 static bool nested_numbers(const meta_call *c, PyObject *o, int dims, meta *to, bool *first) {
     number_kind kind;
     if (number_is(o, &kind)) {
-        int32_t dtype = kind == NUMBER_BOOL  ? DTYPE_BOOL
-                        : kind == NUMBER_INT ? DTYPE_INT64
-                                             : c->context->default_dtype();
-        to->dtype = dtype_promote(to->dtype, dtype);
+        int32_t floats = c->context->default_dtype();
+        to->dtype = dtype_promote(to->dtype, meta_number_dtype(kind, floats));
         size ignored;
         bool fits =
             (kind != NUMBER_INT || size_of_int(o, &ignored)) && (*first || to->dims == dims);
@@ -98,16 +100,27 @@ static bool nested_numbers(const meta_call *c, PyObject *o, int dims, meta *to, 
     return true;
 }
 
-// tensor(data, dtype, device, requires_grad), of numbers. Some dtypes do not take all numbers.
-meta_answer meta_tensor(meta_call *c) {
+// Of numbers. `at`: the argument that has the data. Some dtypes do not take all numbers.
+static meta_answer of_data(meta_call *c, int at, const meta *m) {
     meta like = {.dtype = DTYPE_NONE};
     bool first = true;
-    if (!c->args[0] || !nested_numbers(c, c->args[0], 0, &like, &first))
+    if (!c->args[at] || !nested_numbers(c, c->args[at], 0, &like, &first))
         return META_UNKNOWN;
-    meta *to = make(c, 1, NULL, like.dtype);
+    meta *to = make(c, at + 1, m, m ? m->dtype : like.dtype);
     bool takes =
         to && (to->dtype == like.dtype || to->dtype == DTYPE_FLOAT || to->dtype == DTYPE_DOUBLE);
     return takes ? give(c, to, like.sizes, like.dims) : META_UNKNOWN;
+}
+
+// tensor(data, dtype, device, requires_grad)
+meta_answer meta_tensor(meta_call *c) {
+    return of_data(c, 0, NULL);
+}
+
+// new_tensor(input, data, dtype, device, requires_grad)
+meta_answer meta_new_tensor(meta_call *c) {
+    const meta *m = tensor_at(c, 0);
+    return m ? of_data(c, 1, m) : META_UNKNOWN;
 }
 
 // new_zeros(input, *size, dtype, device, requires_grad)

@@ -846,7 +846,7 @@ PyObject *arrays_to_tensor(world *w, const call *c) {
     if (open < 0 || !first)
         return NULL;
     if (!is_array_standin(first))
-        return PyTuple_Check(c->rule->extra) ? call_refused(w, c) : device_call(w, c);
+        return PyTuple_Check(c->rule->extra) ? call_refused(w, c) : data_call(w, c, first);
     if (c->given != 1 || c->keywords)
         return world_break(w, REASON_NUMPY, "%s of an array, with other arguments", c->rule->path);
     standin *tensor = ((array *)first)->tensor;

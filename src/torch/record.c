@@ -507,7 +507,7 @@ static bool asks_for_memory(const entering *c) {
 
 // --- by rule ---
 
-static int32_t default_dtype(void) {
+int32_t default_dtype(void) {
     PyObject *dtype = PyObject_CallNoArgs(facts.get_default_dtype);
     int32_t found = dtype ? rule_dtype(dtype) : -1;
     Py_XDECREF(dtype);
@@ -1068,6 +1068,17 @@ static PyObject *same_list(const call *a, PyObject *result) {
     return Py_NewRef(given);
 }
 
+// A tensor that a graph makes and that is to require a gradient: graphs of AOTAutograd give it
+// without.
+static status refuse_leaf(world *w, const entering *c) {
+    PyObject *kwargs = c->given.kwargs;
+    bool leaf = kwargs && PyDict_GetItemString(kwargs, "requires_grad") == Py_True;
+    return !leaf || w->terms.replayed
+               ? ST_OK
+               : world_break_status(w, REASON_TENSOR_OPERATION, "%s with requires_grad=True",
+                                    name_of(c->callable));
+}
+
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     torch_trace *t = trace_of(w);
@@ -1077,7 +1088,8 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     quiet_begin(&q);
     bool fine = t && overrides_asked(w) == ST_OK &&
                 (is_late_still(t) || fakes_settle(w) == ST_OK) &&
-                operands_of(w, a, &c.given) == ST_OK && composites_enter(w, &c.given) == ST_OK;
+                operands_of(w, a, &c.given) == ST_OK && refuse_leaf(w, &c) == ST_OK &&
+                composites_enter(w, &c.given) == ST_OK;
     if (t)
         t->pending &= EFFECT_UNKNOWN; // the caller's word
     bool writes = fine && t->late && changes_argument(a->callable, &c.given);

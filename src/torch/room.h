@@ -789,3 +789,11 @@ PyObject *device_now(void);
 bool device_is(PyObject *expected);
 // A node, on the default device where the caller names none.
 PyObject *device_call(world *w, const call *c);
+
+int32_t default_dtype(void);
+
+// --- data of tensors (data.c) ---
+
+// torch.tensor and its kin: the same, with numbers in the place of tensors of one number in lists
+// (`torch.tensor([n, t])`), if the graph may have such numbers.
+PyObject *data_call(world *w, const call *c, PyObject *data);

@@ -486,6 +486,10 @@ LEADS = {
     "meta_arange": lambda: (list(itertools.product(BOUNDS, BOUNDS)), [(b,) for b in BOUNDS[:3]]),
     "meta_new": lambda: ([], [(t,) for t in FEW]),
     "meta_tensor": lambda: ([(data,) for data in DATA], [(data,) for data in DATA[:4]]),
+    "meta_new_tensor": lambda: (
+        list(itertools.product([*FEW, *DTYPED], DATA)),
+        list(itertools.product(FEW[:3], DATA[:4])),
+    ),
 }
 
 # The same by the row.
