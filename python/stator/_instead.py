@@ -209,18 +209,13 @@ def _mark_static(t: Any, index: Any = None) -> None:
         hash(sizes[dim])  # which needs the value
 
 
-# Both are deprecated, and warn; compiled graphs do not.
+# It is deprecated, and warns; compiled graphs do not.
 
 
 def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
     private.check(i >= 0, message)
     if max is not None:
         private.check(i <= max, message)
-
-
-def _guard_size_oblivious(expr: Any) -> bool:
-    assert isinstance(expr, bool), expr
-    return bool(expr)
 
 
 # Without the warning that the first of them logs.
@@ -351,6 +346,6 @@ def later_rows() -> Iterator[tuple[Any, Row]]:
         yield private.guard_or_true, ("presumed", True)
         yield private.statically_known_true, ("known", None)
         yield private.has_static_value, ("static_value", None)
-        yield private.guard_size_oblivious, ("instead", _guard_size_oblivious)
+        yield private.guard_size_oblivious, ("oblivious", None)
     if private.has(private.DYNAMO):
         yield private.mark_static, ("instead", _mark_static)

@@ -8,10 +8,15 @@
 
 __attribute__((tls_model("initial-exec"))) _Thread_local bool compiler_told;
 
+// A program that is to be one graph gets what it was told as compiled, be the graph empty.
+static bool runs_natively(const compiler *c, const entry *e) {
+    return e->empty && !c->keep_empty && !(e->told && c->fullgraph);
+}
+
 outcome run_entry(compiler *c, entry *e, guard_frame *f, PyObject *const *regs, PyObject **result,
                   int *reach) {
     *reach = e->reach;
-    if (e->empty && !c->keep_empty)
+    if (runs_natively(c, e))
         return OUTCOME_NATIVE;
     graph_failure failure = {0};
     if (e->told && (hook_here == HOOK_COMPILE || plan_breaks(e->plan)))

@@ -228,10 +228,17 @@ PyObject *call_expected(world *w, const call *c) {
     return trace_of(w) && record_check(w, n) == ST_OK ? Py_NewRef(Py_True) : NULL;
 }
 
+// Where the answer about an open number may differ from plain Python's, it is one that compiled
+// programs get.
+static void note_told(world *w, number n) {
+    w->facts.told = w->facts.told || n.e;
+}
+
 PyObject *call_known(world *w, const call *c) {
     number n;
     if (!argument_of(w, c, &n) || n.kind != NUMBER_BOOL)
         return not_a_number(w);
+    note_told(w, n);
     return PyBool_FromLong(n.e ? number_known(w->graph->sizes, n) == 1 : n.hint.i != 0);
 }
 
@@ -239,6 +246,7 @@ PyObject *call_static(world *w, const call *c) {
     number n;
     if (!argument_of(w, c, &n))
         return not_a_number(w);
+    note_told(w, n);
     return PyBool_FromLong(!n.e || !number_current(w->graph->sizes, n).e);
 }
 
@@ -247,5 +255,37 @@ PyObject *call_presumed(world *w, const call *c) {
     number n;
     if (!argument_of(w, c, &n) || n.kind != NUMBER_BOOL)
         return not_a_number(w);
-    return Py_NewRef(number_is_unbacked(n) ? c->rule->extra : c->args[0]);
+    if (!number_is_unbacked(n))
+        return Py_NewRef(c->args[0]);
+    note_told(w, n);
+    return Py_NewRef(c->rule->extra);
+}
+
+// Supposes that each symbol without a hint that may be a size is at least 2.
+static void suppose_sizes(sizes *s, number n) {
+    number_op op;
+    number a = {0}, b = {0}, large;
+    if (!n.e || !number_is_unbacked(n))
+        return;
+    if (expr_split(n.e, &op, &a, &b)) {
+        suppose_sizes(s, a);
+        suppose_sizes(s, b);
+    } else if (n.kind == NUMBER_INT && number_apply(s, NUMBER_GE, n, number_int(2), &large))
+        sizes_check(s, large);
+}
+
+// guard_size_oblivious: what holds of sizes that are neither 0 nor 1.
+PyObject *call_oblivious(world *w, const call *c) {
+    number n;
+    if (!argument_of(w, c, &n) || n.kind != NUMBER_BOOL)
+        return not_a_number(w);
+    if (!number_is_unbacked(n))
+        return Py_NewRef(c->args[0]);
+    sizes *s = w->graph->sizes;
+    sizes_mark before = sizes_now(s);
+    suppose_sizes(s, n);
+    int known = number_known(s, n);
+    sizes_rollback(s, before);
+    note_told(w, n);
+    return known < 0 ? Py_NewRef(c->args[0]) : PyBool_FromLong(known);
 }

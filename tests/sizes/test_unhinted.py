@@ -208,6 +208,38 @@ def test_what_is_known_for_all_sizes():
         assert (before, after) == (False, True)
 
 
+def test_a_program_without_operations_is_told_what_is_known():
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    def program(x):
+        return statically_known_true(x.shape[0] > 9)
+
+    x = torch.ones(10)
+    dynamo.mark_dynamic(x, 0)
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    assert [compiled(x), compiled(x)] == [False, False]
+
+
+def is_broadcast(x, guard):
+    return x + (3 if guard(x.shape[0] != 1) else 4)
+
+
+def is_empty(x, guard):
+    return x + (3 if guard(x.shape[0] * 2 == 0) else 4)
+
+
+@pytest.mark.parametrize(("program", "added"), [(is_broadcast, 3), (is_empty, 4)])
+def test_sizes_count_as_two_or_more_where_the_program_says_so(program, added):
+    from torch.fx.experimental.symbolic_shapes import guard_size_oblivious
+
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    for size in (1, 5, 0):
+        x = torch.zeros(size)
+        mark_unbacked(x, 0)
+        assert torch.equal(compiled(x, guard_size_oblivious), x + added)
+    assert compiled.metrics["entries"] == 1
+
+
 # -- settings, and stock Dynamo beside it --
 
 
