@@ -338,7 +338,13 @@ def initialise(function: Any, args: tuple[Any, ...]) -> bool:
     return True
 
 
+def make_parameter(data: torch.Tensor, requires_grad: bool) -> Any:
+    """The target of a node: of a fake a leaf that shares its memory."""
+    return torch.nn.Parameter(data, requires_grad)
+
+
 # What the engine calls by name.
 GLUE = (make_mode, is_known, is_refused, is_written, fake_of, fake_like, hooked, forget_writes,
         were_written, note_shared, are_shared, in_one_storage, run, refusal, takes_gradient,
-        key_bits, holds_fakes, composite_refusal, initialise)  # fmt: skip
+        key_bits, holds_fakes, composite_refusal, initialise,
+        make_parameter)  # fmt: skip

@@ -317,7 +317,7 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     ),
     (_by_values, ("refused", "torch's function with a tensor of factors")),
     (private.TensorBase.requires_grad_, ("instead", _requires_grad_)),
-    (_set_requires_grad, ("refused", "torch's requires_grad_")),
+    (_set_requires_grad, ("requires", "requires_grad_")),
     (private.TensorBase.type, ("instead", _type)),
     (_type_of, ("refused", "torch's type")),
     (private.TensorBase.new, ("instead", _new)),

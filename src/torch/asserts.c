@@ -184,6 +184,7 @@ status record_check(world *w, number truth) {
     number equality;
     bool bounds = !w->terms.replayed && equality_of_sides(known, truth, &equality);
     TRY(record_truth(w, truth));
+    w->facts.assumed = true;
     if (!t->asserted && w->run)
         t->asserted = w->run->started;
     sizes_check(known, truth);

@@ -250,6 +250,21 @@ PyObject *hook_detach(world *w, const call *c) {
     return record_call(w, NODE_CALL_METHOD, c->rule->extra, c);
 }
 
+// requires_grad_(self, flag), which changes something. Where each operation runs by itself, a tensor
+// that the trace has made becomes a leaf as in plain Python.
+PyObject *hook_requires(world *w, const call *c) {
+    PyObject *self = door_open(w, c->args[0]);
+    if (!self)
+        return NULL;
+    const standin *s = is_tensor_standin(self) ? (standin *)self : NULL;
+    bool own = s && !s->input && !record_of(w, self) && w->scope == w->graph;
+    if (!own || !w->terms.replayed)
+        return world_break(
+            w, REASON_TENSOR_OPERATION,
+            "requires_grad_() of a tensor of the graph's, not of a .detach() outside");
+    return fakes_settle(w) == ST_OK ? record_call(w, NODE_CALL_METHOD, c->rule->extra, c) : NULL;
+}
+
 static status derive_one(world *w, PyObject *o) {
     if (!(o = door_open(w, o)))
         return w->stop.broken ? ST_BREAK : ST_ERROR;

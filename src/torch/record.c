@@ -389,10 +389,23 @@ static bool may_not_fail(world *w) {
 }
 
 // `stack` NULL: the node has none.
+// A compiled graph would lose the gradient of such a tensor: see leaves.c.
+static status note_leaf(world *w, PyObject *kwargs) {
+    torch_trace *t = w->torch;
+    if (w->terms.replayed || !kwargs || !leaf_is_made(kwargs))
+        return ST_OK;
+    if (w->scope != w->graph || !w->run)
+        return world_break_status(w, REASON_TENSOR_OPERATION,
+                                  "a body makes a tensor that requires a gradient");
+    if (!t->leaf)
+        t->leaf = w->time.trial ? w->time.trial : w->run->started;
+    return ST_OK;
+}
+
 static node *add_at(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
                     PyObject *example, PyObject *stack) {
     torch_trace *t = w->torch;
-    if (is_stop(w))
+    if (is_stop(w) || note_leaf(w, kwargs) != ST_OK)
         return NULL;
     if (is_time_to_sweep(t, w->scope->calls) && !is_within_native(w))
         standins_sweep(t, w->graph->calls);
@@ -1068,17 +1081,6 @@ static PyObject *same_list(const call *a, PyObject *result) {
     return Py_NewRef(given);
 }
 
-// A tensor that a graph makes and that is to require a gradient: graphs of AOTAutograd give it
-// without.
-static status refuse_leaf(world *w, const entering *c) {
-    PyObject *kwargs = c->given.kwargs;
-    bool leaf = kwargs && PyDict_GetItemString(kwargs, "requires_grad") == Py_True;
-    return !leaf || w->terms.replayed
-               ? ST_OK
-               : world_break_status(w, REASON_TENSOR_OPERATION, "%s with requires_grad=True",
-                                    name_of(c->callable));
-}
-
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     torch_trace *t = trace_of(w);
@@ -1088,8 +1090,7 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     quiet_begin(&q);
     bool fine = t && overrides_asked(w) == ST_OK &&
                 (is_late_still(t) || fakes_settle(w) == ST_OK) &&
-                operands_of(w, a, &c.given) == ST_OK && refuse_leaf(w, &c) == ST_OK &&
-                composites_enter(w, &c.given) == ST_OK;
+                operands_of(w, a, &c.given) == ST_OK && composites_enter(w, &c.given) == ST_OK;
     if (t)
         t->pending &= EFFECT_UNKNOWN; // the caller's word
     bool writes = fine && t->late && changes_argument(a->callable, &c.given);

@@ -288,6 +288,7 @@ typedef struct torch_trace {
     uint64_t lasting;        // when the last call with a lasting effect was recorded; 0: never
     uint64_t gradient_asked; // how often the program asked whether gradients are recorded
     uint64_t written;        // when an input was last written to; 0: never
+    uint64_t leaf;           // when a tensor was first made that requires a gradient; 0: never
     uint64_t asserted;       // when the first assertion became a node, see operators.c; 0: never
     PyObject
         *contexts; // strong: list of autocast contexts entered or left, see contexts.c; or NULL
@@ -693,6 +694,13 @@ status function_end(world *w);
 // Checks that, in a graph that is compiled as a whole, no output has memory that a Function got as
 // an argument and returned.
 status function_outputs(world *w, node *const *nodes, uint32_t count);
+
+// --- tensors of a graph that require gradients of their own (leaves.c) ---
+
+// Whether a call with these keywords makes one.
+bool leaf_is_made(PyObject *kwargs);
+// Checks that, in a graph that is compiled as a whole, no output has the history of such a tensor.
+status leaf_outputs(world *w, node *const *nodes, uint32_t count);
 
 // --- operators with bodies (higher.c) ---
 

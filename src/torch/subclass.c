@@ -82,8 +82,26 @@ PyObject *subclass_as(world *w, const call *c) {
     return class ? dress(w, record_function(w, facts.alias, &arg, 1), class) : NULL;
 }
 
+// A parameter is a new leaf. Where each operation runs by itself, a node can make one; a backend that
+// compiles the graph as a whole cannot.
+static PyObject *make_parameter(world *w, const call *c) {
+    if (!w->terms.replayed || w->scope != w->graph || c->given != 3)
+        return world_break(w, REASON_TENSOR_OPERATION, "torch.nn.Parameter() in a compiled graph");
+    standin *self = open_tensor(w, c->args[1]);
+    if (!self || fakes_settle(w) != ST_OK)
+        return NULL;
+    PyObject *args[] = {(PyObject *)self, c->args[2]};
+    PyObject *made = record_function(w, glue_function("make_parameter"), args, 2);
+    if (made)
+        Py_SETREF(((standin *)made)->type, (PyTypeObject *)Py_NewRef(facts.parameter));
+    return made;
+}
+
 // What requires a gradient is a new leaf, which a graph cannot make.
 PyObject *subclass_make(world *w, const call *c) {
+    PyObject *wanted = door_open(w, c->args[0]);
+    if (!wanted || wanted == (PyObject *)facts.parameter)
+        return wanted ? make_parameter(w, c) : NULL;
     PyTypeObject *class = open_class(w, c->args[0]);
     standin *self = class ? open_tensor(w, c->args[1]) : NULL;
     PyObject *flag = c->given > 2 ? c->args[2] : handler_keyword(c, "require_grad");

@@ -174,6 +174,7 @@ static status replay_views(world *w, node *const *nodes, uint32_t count) {
 static status outputs(world *w, node *const *nodes, uint32_t count) {
     TRY(levels_outputs(w, nodes, count));
     TRY(replay_views(w, nodes, count));
+    TRY(leaf_outputs(w, nodes, count));
     return function_outputs(w, nodes, count);
 }
 

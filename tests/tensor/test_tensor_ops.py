@@ -546,7 +546,6 @@ REFUSED = {
     "resize": lambda x: x.resize_(2, 2),
     "storage": lambda x: x.untyped_storage().nbytes(),
     "hook": lambda x: x.requires_grad_().register_hook(print) and x,
-    "parameter": lambda x: nn.Parameter(x),
     "seed": lambda x: (torch.manual_seed(0), torch.rand(2))[1],
     "type": lambda x: x.type(torch.sparse.DoubleTensor).to_dense(),
     "deepcopy": lambda x: __import__("copy").deepcopy(x),
