@@ -40,6 +40,9 @@ HELD = "question"  # asked for real: the guard of torch's whole state holds it
 
 # Changes. Without one a call that sets it ends the trace as well.
 NODE = "node"  # done for real while tracing if the thread's, else held back
+REPLAYED = (
+    "replayed"  # the same where each operation runs by itself; compiled ones do not ask for it
+)
 ENDS = "state"  # ends the trace, with a reason of its own
 _RANDOM: Row = ("state", ("RANDOM_STATE", "{}"))
 
@@ -233,7 +236,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("torch._C._is_grad_layout_enforcement_enabled",
             "torch._C._set_grad_layout_enforcement_enabled", PROCESS),
     Setting("torch.get_default_dtype torch.finfo",  # finfo() is that of the default
-            "torch._C._set_default_dtype torch.set_default_dtype", PROCESS, HELD, ENDS),
+            "torch._C._set_default_dtype", PROCESS, HELD, REPLAYED),
     Setting("torch.get_num_threads", "torch.set_num_threads", PROCESS, HELD, ENDS),
     *(Setting("torch._C._get_fp32_precision_getter", "torch._C._set_fp32_precision_setter",
               PROCESS, arguments=which) for which in _PRECISIONS),
@@ -278,7 +281,9 @@ def _questions(setting: Setting) -> Iterator[Named]:
 def _changes(setting: Setting) -> Iterator[Named]:
     for path in words(setting.sets) if setting.change else ():
         kind = _NODE_KINDS[setting.scope] if setting.change == NODE else setting.change
-        if kind == "setting":  # held back: its question tells what it was
+        if kind == REPLAYED:
+            kind = "setting_replayed"
+        if kind in ("setting", "setting_replayed"):  # held back: its question tells what it was
             getter = private.find(words(setting.asks)[0])
             yield path, private.find(path), (kind, getter) if getter else (ENDS, path)
         else:
@@ -301,7 +306,12 @@ def attention_kernels() -> tuple[Any, ...]:
 
 def node_setters() -> list[Any]:
     """C functions whose nodes set state."""
-    paths = (path for setting in SETTINGS if setting.change == NODE for path in words(setting.sets))
+    paths = (
+        path
+        for setting in SETTINGS
+        if setting.change in (NODE, REPLAYED)
+        for path in words(setting.sets)
+    )
     return [found for found in map(private.find, paths) if found is not None]
 
 

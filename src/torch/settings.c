@@ -130,6 +130,15 @@ PyObject *settings_set(world *w, const call *c) {
     return done == ST_OK ? Py_NewRef(Py_None) : NULL;
 }
 
+// A backend that compiles the graph as a whole makes operations of it that ask for the state when they
+// run, and not for what it was in the program.
+PyObject *settings_set_replayed(world *w, const call *c) {
+    if (!w->terms.replayed)
+        return world_break(w, REASON_TORCH_STATE, "%s",
+                           ((PyCFunctionObject *)c->rule->object)->m_ml->ml_name);
+    return settings_set(w, c);
+}
+
 // --- the end of a trace ---
 
 static int is_changed(const setting *s) {

@@ -338,6 +338,7 @@ def test_no_setter_runs_while_tracing():
     """A setter is known as one, or unknown: then the trace ends before it. Modes are the trace's."""
     kinds = {id(function): kind for function, _, (kind, _) in _callables.rows()}
     fine = {None, "state", "setter", "setting", "refused", "mode_push", "mode_pop"} | {
+        "setting_replayed",
         "enter_level",
         "exit_level",
         "level_set",
