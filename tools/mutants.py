@@ -420,7 +420,7 @@ def read_used(jobs: int) -> list[Used]:
 
 
 class Uses:
-    """Tests by the rows they use, those that use little else first."""
+    """Tests by the rows they use: those that name the row first, then those that use little else."""
 
     def __init__(self, tests: list[Used]) -> None:
         self.tests = tests
@@ -432,9 +432,13 @@ class Uses:
                     self.by_row[table, row].append(i)
 
     def of(self, mutant: Mutant) -> list[Used]:
+        name = mutant.row.partition(" ")[0].rpartition(".")[2]
         # A test of one of a line's names is as good as one of another: take turns.
         turns = [
-            sorted(self.by_row[mutant.table, row], key=lambda i: self.cost(i))
+            sorted(
+                self.by_row[mutant.table, row],
+                key=lambda i: (name not in self.tests[i].test, self.cost(i)),
+            )
             for row in mutant.rows
         ]
         order: dict[int, None] = {}

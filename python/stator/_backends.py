@@ -216,8 +216,7 @@ def _label_inputs(
         node.meta["tensor_dict"] = {}
         if isinstance(example, torch.Tensor):
             node.meta["tensor_dict"] = _tensor_dict(example, text)
-            if shapes.contexts[i] is not None:
-                contexts[example] = shapes.contexts[i]
+            contexts[example] = shapes.contexts[i]
         if shapes.has_symbols:
             node.meta["example_value"] = shapes.value_of(i)
         if name := shapes.name_of(i):

@@ -359,7 +359,12 @@ def questions_of_groups() -> dict[str, Any]:
     """C functions that tell what a process group is, by path; it stays so."""
     home = "torch.distributed.ProcessGroup"
     group = torch.distributed.ProcessGroup
-    found = {f"{home}.{name}": getattr(group, name, None) for name in ("rank", "size", "name")}
+    found = {}
+    for name in ("rank", "size", "name"):
+        method = getattr(group, name, None)
+        # Some versions of pybind11 give the descriptor, others the C function within.
+        within = ".__func__" if hasattr(method, "__func__") else ""
+        found[f"{home}.{name}{within}"] = getattr(method, "__func__", method)
     for name in ("group_name", "group_desc"):
         found[f"{home}.{name}.fget"] = getattr(vars(group).get(name), "fget", None)
     return {path: function for path, function in found.items() if function is not None}

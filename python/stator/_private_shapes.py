@@ -15,6 +15,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.fx.experimental.symbolic_shapes import DimDynamic as DimDynamic
 from torch.fx.experimental.symbolic_shapes import ShapeEnv as ShapeEnv
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext as StatefulSymbolicContext
+from torch.fx.experimental.symbolic_shapes import SubclassSymbolicContext as SubclassSymbolicContext
 from torch.fx.experimental.symbolic_shapes import (
     compute_unbacked_bindings as compute_unbacked_bindings,
 )

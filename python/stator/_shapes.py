@@ -573,14 +573,27 @@ def _dynamic(expr: Expr) -> private.DimDynamic:
     return private.DimDynamic.DYNAMIC if type(expr) is tuple else private.DimDynamic.STATIC
 
 
+def _static_contexts_within(tensor: Any, source: private.Source) -> dict[str, Any]:
+    """By the attribute that holds each of the tensors of which another one is composed."""
+    held = ((name, getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
+    return {
+        name: _static_context(part, private.AttrSource(source, name))
+        for name, part in held
+        if isinstance(part, torch.Tensor)
+    }
+
+
 def _static_context(tensor: torch.Tensor, source: private.Source) -> Any:
-    if private.is_composite(tensor):
-        return None  # torch would want one for each tensor within
-    return private.StatefulSymbolicContext(
+    """Says that none of a tensor's sizes is symbolic. Backends would decide by themselves."""
+    composite = private.is_composite(tensor)
+    make = private.SubclassSymbolicContext if composite else private.StatefulSymbolicContext
+    within = {"inner_contexts": _static_contexts_within(tensor, source)} if composite else {}
+    return make(
         dynamic_sizes=[private.DimDynamic.STATIC] * tensor.dim(),
         constraint_sizes=[None] * tensor.dim(),
         tensor_source=source,
         shape_env_to_source_to_symbol_cache={},
+        **within,
     )
 
 

@@ -18,6 +18,7 @@ from torch._higher_order_ops.wrap import (  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import stator  # noqa: E402
+from tests.older import version  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -246,6 +247,8 @@ WAYS = ["replay", "aot_eager", pytest.param("eager", marks=pytest.mark.full)]
 @pytest.mark.parametrize("backend", WAYS)
 @pytest.mark.parametrize("program", FEW + MANY, ids=lambda program: program.__name__)
 def test_as_in_plain_python(program, backend):
+    if program is scanned_in_reverse and backend == "aot_eager" and version() < (2, 13):
+        pytest.skip("this torch refuses to differentiate it, under stock Dynamo, too")
     torch.compiler.reset()
     counter = CompileCounterWithBackend(backend)
     fast = torch.compile(program, backend="eager" if backend == "replay" else counter)

@@ -3,6 +3,7 @@
 Rows have how many graphs there are after each call, or the error; they were seen with stock Dynamo
 on torch 2.13, which runs them, too."""
 
+import inspect
 import logging
 
 import pytest
@@ -16,6 +17,7 @@ from torch.fx.experimental.symbolic_shapes import ConstraintViolationError  # no
 
 import stator  # noqa: E402
 from stator import _dims  # noqa: E402
+from tests.older import skip_stock_before, version  # noqa: E402
 
 
 @pytest.fixture(params=["stator", "stock"])
@@ -205,6 +207,8 @@ MARKS = {
 @pytest.mark.parametrize("row", MARKS.values(), ids=MARKS)
 def test_marks(engine, row):
     function, calls, counts = row
+    if row in (MARKS["then static"], MARKS["static, then not"]):
+        skip_stock_before(engine, 2, 13)
     assert graphs(function, calls) == counts
 
 
@@ -310,6 +314,8 @@ UNHONOURED = {
 @pytest.mark.parametrize("row", UNHONOURED.values(), ids=UNHONOURED)
 def test_what_is_not_honoured_is_said_once(installed, caplog, row):
     options, text = row
+    if not options.keys() <= inspect.signature(mark_unbacked).parameters.keys():
+        pytest.skip("this torch has no such parameter")
     with caplog.at_level(logging.WARNING, "stator"):
         calls = [marked(mark_unbacked, (n, 4), **options) for n in (3, 5)]
         assert graphs(sine, calls) == [1, 1]
@@ -388,6 +394,10 @@ SOURCES = {
 @pytest.mark.parametrize("row", SOURCES.values(), ids=SOURCES)
 def test_places_that_settings_name(engine, row):
     settings, function, calls, counts = row
+    if not all(hasattr(torch.compiler.config, name) for name in settings):
+        pytest.skip("this torch has no such setting")
+    if ":" in str(settings):
+        skip_stock_before(engine, 2, 13)
     with torch.compiler.config.patch(settings):
         assert graphs(function, calls, dynamic=None) == counts
 
@@ -458,7 +468,9 @@ def test_a_cache_that_grows_settles(installed, backend):
         want = step([cache[0]], x)
         torch.testing.assert_close(fast(cache, x), want)
         entries.append(fast.metrics["entries"])
-    assert entries == [1] * 6
+    # Older versions of AOTAutograd decide something about the first cache.
+    decided = backend == "aot_eager" and version() < (2, 13)
+    assert entries == ([1] + [2] * 5 if decided else [1] * 6)
 
 
 # -- reasons, and the limit --

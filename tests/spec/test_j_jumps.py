@@ -9,6 +9,7 @@ import torch._dynamo
 from torch._dynamo import exc
 
 import stator
+from tests.older import skip_stock_before
 from tests.spec import asserting
 from tests.spec.helpers import Recorder, assert_same, both, breaks, check, missing, outcome, value
 
@@ -235,7 +236,8 @@ def test_J7_other_messages_are_made_by_python():
 
 
 @both
-def test_J8_asserts_on_sizes_and_numbers():
+def test_J8_asserts_on_sizes_and_numbers(engine):
+    skip_stock_before(engine, 2, 13)
     for args in ((torch.ones(3),), (torch.ones(5),)):
         check(asserting.on_a_size, *args, whole=False)
     for n in (1, 0):

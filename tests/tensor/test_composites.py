@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import torch.utils._pytree as pytree  # noqa: E402
 from helpers import Recorder, count  # noqa: E402
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch.testing._internal.two_tensor import TwoTensor  # noqa: E402
 
 import stator  # noqa: E402
@@ -531,3 +532,16 @@ def test_a_new_one_that_requires_a_gradient(backend):
 def test_says_why(f, make, text):
     with pytest.raises(stator.Unsupported, match=text):
         stator.compile(f, backend="eager", fullgraph=True)(make())
+
+
+def test_sizes_are_left_to_no_backend():
+    """Those of the tensors within are plain numbers, too, where the graph is for this call's sizes."""
+    given = []
+
+    def forward(module, examples):
+        given.extend(examples)
+        return module
+
+    fast = stator.compile(lambda t: t.detach(), backend=aot_autograd(fw_compiler=forward))
+    assert seen(fast(two())) == seen(two())
+    assert [type(example.shape[0]) for example in given] == [int, int]

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 import torch._dynamo
 
 import stator
+from tests.older import since
 from tests.spec.helpers import logged
 
 
@@ -60,6 +61,7 @@ END = (
 )
 
 
+@since(2, 12)
 def test_the_limit_names_the_function_and_what_changed(heard):
     fast = torch.compile(scaled, backend="eager", dynamic=False, recompile_limit=3)
     text = said_at_the_limit(heard, lambda n: fast(torch.ones(1), n), *range(6))
@@ -75,6 +77,7 @@ def test_the_limit_names_the_function_and_what_changed(heard):
     )
 
 
+@since(2, 12)
 @pytest.mark.parametrize("hooked", [False, True])
 @pytest.mark.parametrize("way", ["compile", "in place"])
 def test_the_limit_names_the_forward_of_a_module(heard, way, hooked):
