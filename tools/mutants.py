@@ -420,7 +420,7 @@ def read_used(jobs: int) -> list[Used]:
 
 
 class Uses:
-    """Tests by the rows they use: those that name the row first, then those that use little else."""
+    """Tests by the rows they use: those that name the row, then those that use little else."""
 
     def __init__(self, tests: list[Used]) -> None:
         self.tests = tests
