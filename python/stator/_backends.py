@@ -315,6 +315,13 @@ def _is_torchs(backend: Any) -> bool:
     return isinstance(backend, str) and backend in private.backend_names()
 
 
+def recursion(backend: Any) -> int:
+    """The recursion limit that a backend sees to while it compiles; 0: it changes none."""
+    if isinstance(backend, private.compile_wrappers):
+        backend = backend.compiler_name
+    return private.INDUCTOR_RECURSION if backend == "inductor" else 0
+
+
 def _takes_layers_once(backend: Any) -> bool:
     """Whether it compiles graphs that call bodies, whatever of them it keeps."""
     options: dict[str, Any] = {}

@@ -37,6 +37,12 @@ def _resolve(backend: str | Callable[..., Any]) -> Callable[..., Any] | None:
     return _backends.resolve(backend)
 
 
+def _recursion(backend: str | Callable[..., Any]) -> int:
+    from stator import _backends
+
+    return _backends.recursion(backend)
+
+
 def make_compiler(
     backend: str | Callable[..., Any],
     policy: Policy,
@@ -53,6 +59,7 @@ def make_compiler(
         "fullgraph": policy.fullgraph,
         "keep_empty": keep_empty,
         "limit": RECOMPILE_LIMIT,
+        "recursion": 0 if resolved is None else _recursion(backend),
     }
     if hasattr(_engine, "set_chooser"):  # else an engine that asks nobody
         settings["policy"] = policy

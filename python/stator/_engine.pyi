@@ -256,6 +256,7 @@ def compiler(
     break_seed: int = 0,
     policy: Any = None,
     symbolic: dict[str, int] | None = None,
+    recursion: int = 0,
 ) -> Compiler: ...
 def compiled(function: FunctionType, compiler: Compiler, /) -> Compiled: ...
 def set_chooser(

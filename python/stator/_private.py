@@ -826,6 +826,10 @@ compiles_itself: Callable[[], bool] = find("torch._higher_order_ops.utils._in_ho
 compiles_operator: Any = find("torch._higher_order_ops.utils._hop_compile_and_call")
 
 
+# What inductor raises the recursion limit to, for good (compile_fx).
+INDUCTOR_RECURSION = 2000
+
+
 def inductor_keeps_calls(options: dict[str, Any]) -> bool:
     """Whether inductor is set to record calls of kernels, or to write C++ that makes them: then it
     does not take graphs that call bodies."""

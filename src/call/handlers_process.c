@@ -90,8 +90,12 @@ static PyObject *limit_text(const char *source, void *data) {
 static const guard_custom limit_guard = {
     .name = "recursion limit", .check = limit_is, .text = limit_text};
 
+// A backend that raises the limit while it compiles would make the guard fail at once. So the limit is
+// raised before the program sees it.
 HANDLER(recursion_limit) {
     (void)c;
+    if (Py_GetRecursionLimit() < w->terms.recursion)
+        Py_SetRecursionLimit(w->terms.recursion);
     int limit = Py_GetRecursionLimit();
     if (guard_add_custom(w->guards, NULL, &limit_guard, (void *)(intptr_t)limit) != ST_OK)
         return NULL;

@@ -378,15 +378,15 @@ static PyTypeObject compiler_type = {
 
 static PyObject *new_compiler(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
-    static char *names[] = {"backend", "error",    "fullgraph",   "keep_empty",
-                            "limit",   "break_at", "break_every", "break_seed",
-                            "policy",  "numbers",  "symbolic",    NULL};
+    static char *names[] = {"backend",  "error",       "fullgraph",  "keep_empty", "limit",
+                            "break_at", "break_every", "break_seed", "policy",     "numbers",
+                            "symbolic", "recursion",   NULL};
     PyObject *backend, *error, *policy = Py_None, *symbolic = Py_None;
-    int fullgraph, keep_empty, limit, numbers = 0;
+    int fullgraph, keep_empty, limit, numbers = 0, recursion = 0;
     long break_at = 0, break_every = 0, break_seed = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi|lllOiO", names, &backend, &error,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOppi|lllOiOi", names, &backend, &error,
                                      &fullgraph, &keep_empty, &limit, &break_at, &break_every,
-                                     &break_seed, &policy, &numbers, &symbolic))
+                                     &break_seed, &policy, &numbers, &symbolic, &recursion))
         return NULL;
     if (symbolic != Py_None && !PyDict_CheckExact(symbolic)) {
         PyErr_SetString(PyExc_TypeError, "symbolic is a dict or None");
@@ -411,6 +411,7 @@ static PyObject *new_compiler(PyObject *module, PyObject *args, PyObject *kwargs
     c->keep_empty = keep_empty;
     c->limit = limit;
     c->numbers = numbers;
+    c->recursion = recursion;
     c->break_at = break_at;
     c->break_every = break_every;
     c->random = (uint64_t)break_seed;
@@ -471,7 +472,7 @@ PyMethodDef compile_methods[] = {
      "Asked with each compiled object that is called: None, or what to call in its place."},
     {"compiler", (PyCFunction)(void (*)(void))new_compiler, METH_VARARGS | METH_KEYWORDS,
      "compiler(backend, error, fullgraph, keep_empty, limit, break_at=0, break_every=0, "
-     "break_seed=0, policy=None, numbers=0, symbolic=None)"},
+     "break_seed=0, policy=None, numbers=0, symbolic=None, recursion=0)"},
     {"compiled", new_compiled, METH_VARARGS, "compiled(function, compiler)"},
     {"reset", reset_all, METH_NOARGS, "Forgets every compiled entry."},
     {"frame_at_work", make_frame, METH_NOARGS,

@@ -21,8 +21,9 @@ typedef struct compiler {
     VEC(cache *) all;
     uint32_t sweep_at; // at this number of caches, code objects that only compilers hold are let go
     bool fullgraph, keep_empty;
-    int limit;   // the most entries that a code object may have
-    int numbers; // of compiler_numbers: which numbers are left open without a policy
+    int limit;     // the most entries that a code object may have
+    int numbers;   // of compiler_numbers: which numbers are left open without a policy
+    int recursion; // the backend raises the recursion limit to at least this while it compiles
     bool warned;
     long traces, restarts, hits, compiled;
     long longest; // the number of instructions of the longest trace of a call

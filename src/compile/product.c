@@ -52,6 +52,7 @@ world *product_world(const compiler *c, const entry_numbers *asked) {
     w->terms.captures = numbers_captured(c, asked->settings);
     w->terms.whole = c->fullgraph;
     w->terms.replayed = c->backend == Py_None;
+    w->terms.recursion = c->recursion;
     w->terms.handling = py_is_handling();
     w->terms.told_before = compiler_told;
     w->terms.showing = py_is_showing();

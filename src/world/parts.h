@@ -46,6 +46,7 @@ typedef struct world_terms {
     bool unhinted; // nobody may rely on the values of sizes that are left open since they changed
     bool lenient;  // a mark that cannot be kept is no error
     bool history;  // every operation runs on fakes that know what came before; no size is left open
+    int recursion; // the backend raises the recursion limit to at least this
     int watching;  // how many calls of tools the thread was inside of when the trace
                    // began
 } world_terms;

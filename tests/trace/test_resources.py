@@ -240,3 +240,24 @@ def test_an_entry_is_run_only_where_its_frames_could_be_made(function):
     for room in (60, *range(10, 45, 5), *range(27, 37), 60):
         assert _with_room(compiled, room) == _with_room(function, room), room
     assert compiled(30) == 30
+
+
+def test_the_limit_that_a_backend_raises_is_raised_before_it_is_read():
+    """A backend that compiles deep graphs raises the limit; the entry must fit afterwards."""
+
+    def backend(graph, examples):
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), before + 50))
+        return graph
+
+    def f():
+        return sys.getrecursionlimit()
+
+    before = sys.getrecursionlimit()
+    compiler = _engine.compiler(backend, RuntimeError, False, True, 8, recursion=before + 50)
+    compiled = _engine.compiled(f, compiler)
+    try:
+        assert [compiled() for _ in range(3)] == [before + 50] * 3
+    finally:
+        sys.setrecursionlimit(before)
+    assert compiled.metrics["entries"] == 1
+    assert "sys.getrecursionlimit() == " in str(compiler.entries()[0]["guards"])
