@@ -1005,7 +1005,8 @@ void inputs_guard_sharing(world *w) {
 }
 
 bool inputs_overlap(const torch_trace *t) {
-    return t->group && t->group->matters && (t->group->overlaps || composites_written(t));
+    return t->group && t->group->matters &&
+           (t->group->overlaps || composites_written(t) || memory_spread_is_written(t));
 }
 
 bool input_is_shared(const torch_trace *t, const standin *s) {

@@ -84,6 +84,26 @@ bool memory_is_written(const torch_trace *t, const standin *input) {
     return written;
 }
 
+// Whether several elements of an input lie in one place.
+static bool is_spread(const seen *s) {
+    for (int64_t d = 0; d < s->dims; d++)
+        if (s->strides[d] == 0 && s->sizes[d] > 1)
+            return true;
+    return false;
+}
+
+// AOTAutograd copies to each input that was written to, which torch refuses for such an input.
+bool memory_spread_is_written(const torch_trace *t) {
+    for (uint32_t i = 0; i < t->all.count; i++) {
+        const standin *s = (standin *)t->all.items[i];
+        seen now;
+        if (s->input && s->input->effects & EFFECT_OUTSIDE && s->outside &&
+            read_tensor(s->outside, &now) && is_spread(&now))
+            return true;
+    }
+    return false;
+}
+
 // --- outputs ---
 
 // 1, 0, -1. Of the memory of some results only fakes with history know.

@@ -1081,6 +1081,35 @@ static PyObject *same_list(const call *a, PyObject *result) {
     return Py_NewRef(given);
 }
 
+// Whether a method gives its tensor other sizes or strides, and counts as a write whether or not these
+// differ (torch.Tag.inplace_view).
+static bool is_reshaping_in_place(const entering *c) {
+    static const char *const names[] = {"t_",       "transpose_", "swapaxes_",  "swapdims_",
+                                        "squeeze_", "unsqueeze_", "as_strided_"};
+    const char *name = name_of(c->callable);
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool has_grad(const world *w) {
+    for (int i = 0; i < w->graph->inputs; i++)
+        if (((node *)PyList_GET_ITEM(w->graph->nodes, i))->meta.requires_grad)
+            return facts.grad_enabled();
+    return false;
+}
+
+// AOTAutograd fails if a backward needs an input as it was before its sizes changed.
+static status check_reshaping(world *w, const entering *c) {
+    const node *n = first_node(c->given.args);
+    if (w->terms.replayed || !n || !is_reshaping_in_place(c) || !has_grad(w) ||
+        memory_of(w->torch, n) != MEMORY_SHARED)
+        return ST_OK;
+    return world_break_status(w, REASON_TENSOR_OPERATION, "%s on an input that backward may need",
+                              name_of(c->callable));
+}
+
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.
 PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     torch_trace *t = trace_of(w);
@@ -1090,7 +1119,8 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     quiet_begin(&q);
     bool fine = t && overrides_asked(w) == ST_OK &&
                 (is_late_still(t) || fakes_settle(w) == ST_OK) &&
-                operands_of(w, a, &c.given) == ST_OK && composites_enter(w, &c.given) == ST_OK;
+                operands_of(w, a, &c.given) == ST_OK && composites_enter(w, &c.given) == ST_OK &&
+                check_reshaping(w, &c) == ST_OK;
     if (t)
         t->pending &= EFFECT_UNKNOWN; // the caller's word
     bool writes = fine && t->late && changes_argument(a->callable, &c.given);

@@ -433,6 +433,8 @@ int memory_write(torch_trace *t, const node *n);
 void memory_needs_grad(torch_trace *t, const node *n);
 // Whether an input's memory was written to while fakes are late.
 bool memory_is_written(const torch_trace *t, const standin *input);
+// Whether one of the inputs that are marked as written to has several elements in one place.
+bool memory_spread_is_written(const torch_trace *t);
 // Whether one of the outputs lies in the memory of an input for which input_is_shared. -1 with an
 // exception.
 int memory_escapes(world *w, node *const *outputs, uint32_t count);
