@@ -250,6 +250,8 @@ class Policy:
     def broke(
         self, code: CodeType, offset: int, reason: str, text: str, stack: Stack, strict: bool
     ) -> None:
+        if reason == "FAKES":  # nothing of what they are is of use to anyone but that tool
+            return
         forbidden = reason == "UNBACKED" and _dims.forbids_breaks()
         if self.fullgraph or strict or forbidden:
             _progress.failed(code, offset, reason)

@@ -75,10 +75,11 @@ status composite_check(world *w, PyObject *tensor) {
     if (!why && error_stays(w))
         return ST_ERROR;
     PyErr_Clear();
+    reason of = class == facts.fake ? REASON_FAKES : REASON_TENSOR_OPERATION;
     status fine = why == Py_None
                       ? ST_OK
-                      : world_break_status(w, REASON_TENSOR_OPERATION, "a tensor of class %s%s%V",
-                                           class->tp_name, why ? ", which " : "", why, "");
+                      : world_break_status(w, of, "a tensor of class %s%s%V", class->tp_name,
+                                           why ? ", which " : "", why, "");
     Py_XDECREF(why);
     TRY(fine);
     return know_class(w, class);

@@ -198,3 +198,16 @@ def test_arguments_that_are_fakes_of_nobodys_mode():
     for _ in range(2):
         assert type(fast(fake)) is type(fake)
         assert_same(fast(argument()), computes(argument()))
+
+
+def test_fake_tensors_go_through_what_is_compiled_as_one_graph():
+    """Another compiler runs operators of the program's on fakes, with no mode on."""
+
+    def program(x):
+        return x.sin().cos()
+
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    fake = torch._subclasses.FakeTensorMode().from_tensor(torch.ones(3))
+    for _ in range(2):
+        assert type(compiled(fake)) is type(fake)
+        assert torch.equal(compiled(torch.ones(3)), program(torch.ones(3)))
