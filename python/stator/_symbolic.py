@@ -193,10 +193,7 @@ class Runner:
         if self._inner and not self._replayed and any(_needs_grad(fake) for fake in fakes):
             raise private.data_dependent[0](function)  # derivatives ask for the number
         results = [self._result(fake, given, len(fakes) == 1) for fake in fakes]
-        own = [private.storage_of(fake) for fake, result in zip(fakes, results, strict=True)
-               if type(result) is tuple and result[5] is None]  # fmt: skip
-        if len(set(own)) < len(own):
-            raise _Refused
+        results = _with_shared(fakes, results)
         written = self._written(given)
         effects, self._mode.stator_effects = self._mode.stator_effects, 0
         allowed = _fakes.RANDOM | _fakes.WRITES | _fakes.UNKNOWN
@@ -329,6 +326,14 @@ def _value(described: Any, mode: Any, number: Callable[[Any], Any]) -> Any:
         made = lambda: _fakes.fake_like(mode, sizes, strides, dtype, device, False)  # noqa: E731
         return _Made.apply(leaf, made)  # type: ignore[no-untyped-call]
     return _fakes.fake_like(mode, sizes, strides, dtype, device, needs_grad)
+
+
+def _with_shared(fakes: Any, results: list[Any]) -> list[Any]:
+    """New tensors that lie in the same memory (`torch.where(x)`) may not be written to."""
+    own = [private.storage_of(fake) if type(result) is tuple and result[5] is None else None
+           for fake, result in zip(fakes, results, strict=True)]  # fmt: skip
+    return [(*result[:5], ..., result[6]) if storage is not None and own.count(storage) > 1
+            else result for storage, result in zip(own, results, strict=True)]  # fmt: skip
 
 
 def _items(result: Any) -> Any:

@@ -196,9 +196,9 @@ static PyObject *ask(world *w, torch_trace *t, PyObject *callable, PyObject *arg
     return answer;
 }
 
-// Whether a number may be left open later in the trace, be there none so far.
+// Whether a number may be open later in the trace, be there none so far.
 static bool wants_open(const world *w) {
-    return w->terms.symbolic || w->terms.symbolic_all;
+    return w->terms.symbolic || w->terms.symbolic_all || w->terms.captures;
 }
 
 // Asks torch; false without an exception: there is no answer.

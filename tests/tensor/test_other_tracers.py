@@ -207,7 +207,7 @@ def test_fake_tensors_go_through_what_is_compiled_as_one_graph():
         return x.sin().cos()
 
     compiled = stator.compile(program, backend="eager", fullgraph=True)
-    fake = torch._subclasses.FakeTensorMode().from_tensor(torch.ones(3))
+    fake = FakeTensorMode().from_tensor(torch.ones(3))
     for _ in range(2):
         assert type(compiled(fake)) is type(fake)
         assert torch.equal(compiled(torch.ones(3)), program(torch.ones(3)))
