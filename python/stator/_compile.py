@@ -8,7 +8,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from stator import _dims, _engine, _marks, _policy
 from stator._policy import RECOMPILE_LIMIT, Policy, Unsupported
@@ -241,35 +241,26 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+class Options(TypedDict, total=False):
+    """What can be said about a compilation; `stator.compile` explains it."""
+
+    fullgraph: bool
+    dynamic: bool | None
+    backend: str | Callable[..., Any] | None
+    mode: str | None
+    options: dict[str, Any] | None
+    name: str | None
+    disable: bool
+    recompile_limit: int | None
+    isolate_recompiles: bool
+    _keep_empty: bool  # entries without a graph are kept, too: for the tests and the demo
+
+
+@overload
+def compile(model: Callable[_P, _R], **options: Unpack[Options]) -> Callable[_P, _R]: ...
 @overload
 def compile(
-    model: Callable[_P, _R],
-    *,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    backend: str | Callable[..., Any] | None = None,
-    mode: str | None = None,
-    options: dict[str, Any] | None = None,
-    name: str | None = None,
-    disable: bool = False,
-    recompile_limit: int | None = None,
-    isolate_recompiles: bool = False,
-    **others: Any,
-) -> Callable[_P, _R]: ...
-@overload
-def compile(
-    model: None = None,
-    *,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    backend: str | Callable[..., Any] | None = None,
-    mode: str | None = None,
-    options: dict[str, Any] | None = None,
-    name: str | None = None,
-    disable: bool = False,
-    recompile_limit: int | None = None,
-    isolate_recompiles: bool = False,
-    **others: Any,
+    model: None = None, **options: Unpack[Options]
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 def compile(  # the name is torch's
     model: Any = None,

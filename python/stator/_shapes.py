@@ -585,16 +585,16 @@ def _static_contexts_within(tensor: Any, source: private.Source) -> dict[str, An
 
 def _static_context(tensor: torch.Tensor, source: private.Source) -> Any:
     """Says that none of a tensor's sizes is symbolic. Backends would decide by themselves."""
-    composite = private.is_composite(tensor)
-    make = private.SubclassSymbolicContext if composite else private.StatefulSymbolicContext
-    within = {"inner_contexts": _static_contexts_within(tensor, source)} if composite else {}
-    return make(
-        dynamic_sizes=[private.DimDynamic.STATIC] * tensor.dim(),
-        constraint_sizes=[None] * tensor.dim(),
-        tensor_source=source,
-        shape_env_to_source_to_symbol_cache={},
-        **within,
-    )
+    said: dict[str, Any] = {
+        "dynamic_sizes": [private.DimDynamic.STATIC] * tensor.dim(),
+        "constraint_sizes": [None] * tensor.dim(),
+        "tensor_source": source,
+        "shape_env_to_source_to_symbol_cache": {},
+    }
+    if not private.is_composite(tensor):
+        return private.StatefulSymbolicContext(**said)
+    within = _static_contexts_within(tensor, source)
+    return private.SubclassSymbolicContext(**said, inner_contexts=within)
 
 
 def plain(examples: Sequence[Any], sources: Sequence[private.Source]) -> Shapes:

@@ -5,6 +5,7 @@
 // with all of them set to raise, and breaks if one does, so that no result depends on the setting.
 #include "src/call/numpy.h"
 
+#include "src/py/each.h"
 #include "src/py/operators.h"
 #include "src/py/process.h"
 
@@ -122,26 +123,20 @@ static int is_traced(world *w, const call *c) {
     return world_tensors ? any_traced(w, c->args, (Py_ssize_t)call_count(c), DEPTH) : 0;
 }
 
-static PyObject *argument(world *w, PyObject *o, int depth);
+// A value on its way to numpy; `depth` lists and tuples lie around it.
+typedef struct arguing {
+    world *w;
+    int depth;
+} arguing;
 
-static PyObject *each_argument(world *w, PyObject *const *items, Py_ssize_t count, bool tuple,
-                               int depth) {
-    PyObject *to = tuple ? PyTuple_New(count) : PyList_New(count);
-    for (Py_ssize_t i = 0; to && i < count; i++) {
-        PyObject *item = argument(w, items[i], depth);
-        if (!item)
-            Py_CLEAR(to);
-        else if (tuple)
-            PyTuple_SET_ITEM(to, i, item);
-        else
-            PyList_SET_ITEM(to, i, item);
-    }
-    return to;
-}
+static PyObject *argument(void *data, PyObject *o);
 
 // What numpy may see of a value: a new reference, with lists and tuples made again. NULL with a break
 // or an exception.
-static PyObject *argument(world *w, PyObject *o, int depth) {
+static PyObject *argument(void *data, PyObject *o) {
+    const arguing *a = data;
+    world *w = a->w;
+    arguing within = {w, a->depth + 1};
     if (!(o = door_open(w, o)))
         return NULL;
     if (value_immutable(o) || is_dtype(o) || is_number_type(o))
@@ -149,19 +144,11 @@ static PyObject *argument(world *w, PyObject *o, int depth) {
     if (is_array(o) && !record_of(w, o))
         return Py_NewRef(o);
     bool tuple = PyTuple_Check(o) && !raw_is_python_class(Py_TYPE(o));
-    if ((tuple || PyList_CheckExact(o)) && depth < 10)
-        return each_argument(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), tuple,
-                             depth + 1);
-    if (PySlice_Check(o)) {
-        PySliceObject *s = (PySliceObject *)o;
-        PyObject *const parts[] = {s->start, s->stop, s->step};
-        PyObject *all = each_argument(w, parts, 3, true, depth + 1);
-        PyObject *made = all ? PySlice_New(PyTuple_GET_ITEM(all, 0), PyTuple_GET_ITEM(all, 1),
-                                           PyTuple_GET_ITEM(all, 2))
-                             : NULL;
-        Py_XDECREF(all);
-        return made;
-    }
+    if ((tuple || PyList_CheckExact(o)) && a->depth < 10)
+        return py_each(PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), tuple, argument,
+                       &within);
+    if (PySlice_Check(o))
+        return py_each_of_slice((PySliceObject *)o, argument, &within);
     return world_break(w, REASON_ARRAY, "%s", Py_TYPE(o)->tp_name);
 }
 
@@ -235,7 +222,7 @@ static PyObject *handle_function(world *w, const call *c) {
     if (has_out(c))
         return world_break(w, REASON_ARRAY, "%s with out=", c->rule->path);
     size_t count = call_count(c);
-    PyObject *all = each_argument(w, c->args, (Py_ssize_t)count, true, 0);
+    PyObject *all = py_each(c->args, (Py_ssize_t)count, true, argument, &(arguing){w, 0});
     PyObject *result = all ? call_careful(w, c, ((PyTupleObject *)all)->ob_item) : NULL;
     Py_XDECREF(all);
     return result;
@@ -265,7 +252,7 @@ static PyObject *handle_ufunc(world *w, const call *c) {
 }
 
 static PyObject *handle_field(world *w, const call *c) {
-    PyObject *o = argument(w, c->args[0], 0);
+    PyObject *o = argument(&(arguing){w, 0}, c->args[0]);
     careful careful;
     if (!o || !careful_begin(&careful, w)) {
         Py_XDECREF(o);
@@ -351,7 +338,8 @@ PyObject *numpy_compare(world *w, int kind, PyObject *left, PyObject *right) {
 }
 
 PyObject *numpy_getitem(world *w, PyObject *array, PyObject *key) {
-    PyObject *of = argument(w, array, 0), *at = of ? argument(w, key, 0) : NULL, *result = NULL;
+    arguing a = {w, 0};
+    PyObject *of = argument(&a, array), *at = of ? argument(&a, key) : NULL, *result = NULL;
     careful careful;
     if (at && careful_begin(&careful, w))
         result = result_of(w, careful_end(&careful, PyObject_GetItem(of, at)));

@@ -14,6 +14,19 @@ typedef struct interval {
     int64_t low, high;
 } interval;
 
+// --- intervals (interval.c) ---
+
+extern const interval interval_all;
+bool bound_is_endless(int64_t bound);
+interval interval_both(interval a, interval b);   // what lies in both
+interval interval_either(interval a, interval b); // the smallest that holds both
+interval interval_add(interval a, interval b);
+interval interval_mul(interval a, interval b);
+interval interval_times(interval a, int64_t k);
+interval interval_floordiv(interval a, interval b);
+interval interval_mod(interval a, interval b);
+interval interval_abs(interval a);
+
 // Facts about an expression that follow from decisions. The trail keeps earlier copies of the
 // facts, by which a rollback undoes decisions.
 typedef struct expr_facts {

@@ -8,103 +8,8 @@
 // How many relations of atoms a proof may combine, and how many terms its sums may have.
 enum { MOST_RELATIONS = 3, MOST_RELATED = 8 };
 
-static const interval everything = {INT64_MIN, INT64_MAX};
-
 static bool is_atom(const expr *e) {
     return e->form == FORM_SYMBOL || e->form == FORM_OPERATION;
-}
-
-static interval both(interval a, interval b) {
-    return (interval){Py_MAX(a.low, b.low), Py_MIN(a.high, b.high)};
-}
-
-static interval either(interval a, interval b) {
-    return (interval){Py_MIN(a.low, b.low), Py_MAX(a.high, b.high)};
-}
-
-static bool is_endless(int64_t bound) {
-    return bound == INT64_MIN || bound == INT64_MAX;
-}
-
-// A bound that does not fit 64 bits becomes endless.
-static int64_t bound_add(int64_t a, int64_t b) {
-    int64_t sum;
-    if (is_endless(a))
-        return a;
-    if (is_endless(b))
-        return b;
-    if (__builtin_add_overflow(a, b, &sum))
-        return a < 0 ? INT64_MIN : INT64_MAX;
-    return sum;
-}
-
-static int64_t bound_mul(int64_t a, int64_t b) {
-    int64_t product;
-    if (a == 0 || b == 0)
-        return 0;
-    if (is_endless(a) || is_endless(b) || __builtin_mul_overflow(a, b, &product))
-        return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
-    return product;
-}
-
-static interval interval_add(interval a, interval b) {
-    return (interval){bound_add(a.low, b.low), bound_add(a.high, b.high)};
-}
-
-static interval interval_mul(interval a, interval b) {
-    int64_t ends[] = {bound_mul(a.low, b.low), bound_mul(a.low, b.high), bound_mul(a.high, b.low),
-                      bound_mul(a.high, b.high)};
-    interval r = {ends[0], ends[0]};
-    for (int i = 1; i < 4; i++)
-        r = either(r, (interval){ends[i], ends[i]});
-    return r;
-}
-
-static interval interval_times(interval a, int64_t k) {
-    return interval_mul(a, (interval){k, k});
-}
-
-// The divisor is positive.
-static int64_t bound_div(int64_t a, int64_t b) {
-    int64_t quotient = 0;
-    if (is_endless(b))
-        return a < 0 ? -1 : 0;
-    if (is_endless(a))
-        return a;
-    (void)floor_divide(a, b, &quotient);
-    return quotient;
-}
-
-static interval interval_floordiv(interval a, interval b) {
-    if (b.high < 0) {
-        a = interval_times(a, -1);
-        b = interval_times(b, -1);
-    }
-    if (b.low <= 0)
-        return everything;
-    interval r = {bound_div(a.low, b.low), bound_div(a.high, b.low)};
-    return either(r, (interval){bound_div(a.low, b.high), bound_div(a.high, b.high)});
-}
-
-static interval interval_mod(interval a, interval b) {
-    if (b.high < 0)
-        return (interval){bound_add(b.low, 1), 0};
-    if (b.low <= 0)
-        return everything;
-    interval r = {0, bound_add(b.high, -1)};
-    if (a.low < 0)
-        return r;
-    r.high = Py_MIN(r.high, a.high);
-    return a.high < b.low ? a : r;
-}
-
-static interval interval_abs(interval a) {
-    interval r = {0, Py_MAX(a.high, bound_mul(a.low, -1))};
-    if (a.low >= 0)
-        r.low = a.low;
-    else if (a.high < 0)
-        r.low = bound_mul(a.high, -1);
-    return r;
 }
 
 static interval operation_bounds(const expr *e) {
@@ -112,8 +17,8 @@ static interval operation_bounds(const expr *e) {
     if (e->op == NUMBER_TO_INT && a.kind == NUMBER_BOOL)
         return (interval){0, 1};
     if (a.kind != NUMBER_INT)
-        return everything;
-    interval x = bounds_of(a), y = number_is_unary((number_op)e->op) ? everything : bounds_of(b);
+        return interval_all;
+    interval x = bounds_of(a), y = number_is_unary((number_op)e->op) ? interval_all : bounds_of(b);
     switch (e->op) {
     case NUMBER_FLOORDIV:
         return interval_floordiv(x, y);
@@ -130,9 +35,9 @@ static interval operation_bounds(const expr *e) {
     case NUMBER_AND: // the result has no more bits than the mask
         if (x.low >= 0 || y.low >= 0)
             return (interval){0, x.low < 0 ? y.high : y.low < 0 ? x.high : Py_MIN(x.high, y.high)};
-        return everything;
+        return interval_all;
     default:
-        return everything;
+        return interval_all;
     }
 }
 
@@ -157,10 +62,10 @@ static interval sum_facts(sizes *s, const poly *p) {
     poly m = *p;
     int64_t constant = poly_take_constant(&m), content = poly_content(&m);
     if (content == 0 || (m.count == 1 && m.terms[0].coefficient == 1))
-        return everything;
+        return interval_all;
     const expr *e = find_sum(s, m.terms, m.count);
     if (!e)
-        return everything;
+        return interval_all;
     return interval_add(interval_times(e->facts.bounds, content), (interval){constant, constant});
 }
 
@@ -209,7 +114,7 @@ static interval factored_bounds(sizes *s, const poly *p, const expr *atom, int m
     poly m = *p, rest;
     int64_t constant = poly_take_constant(&m);
     if (!divide_by_atom(s, &m, atom, &rest))
-        return everything;
+        return interval_all;
     interval r = interval_mul(bounds_of(whole(atom)), poly_bounds(s, &rest, more));
     return interval_add(r, (interval){constant, constant});
 }
@@ -227,22 +132,22 @@ static interval quotient_bounds(sizes *s, const poly *p, const expr *quotient, b
     number x = operand_of(quotient, 0), k = operand_of(quotient, 1);
     poly px, changed = *p, single;
     if (k.e || k.hint.i <= 0)
-        return everything;
+        return interval_all;
     poly_of(&px, x);
     poly_of(&single, whole(quotient));
     term lead = px.terms[px.count - 1];
     int64_t from = forward ? coefficient_in(p, quotient) : coefficient_in(p, lead.of), times;
     int64_t by = forward ? k.hint.i : lead.coefficient, taken;
     if (from == 0 || from % by != 0 || from == INT64_MIN)
-        return everything;
+        return interval_all;
     times = from / by;
     if (__builtin_mul_overflow(times, k.hint.i, &taken))
-        return everything;
+        return interval_all;
     // forward: times * k * (x // k) becomes times * (x - rest); else the reverse
     bool fits = forward ? poly_add(&changed, &single, -taken) && poly_add(&changed, &px, times)
                         : poly_add(&changed, &single, taken) && poly_add(&changed, &px, -times);
     if (!fits)
-        return everything;
+        return interval_all;
     interval rest = interval_times((interval){0, k.hint.i - 1}, forward ? -times : times);
     return interval_add(poly_bounds(s, &changed, more), rest);
 }
@@ -253,7 +158,7 @@ static interval replaced_bounds(sizes *s, const poly *p, const expr *atom, int64
     poly_of(&single, whole(atom));
     poly_of(&other, by);
     if (!poly_add(&changed, &single, -coefficient) || !poly_add(&changed, &other, coefficient))
-        return everything;
+        return interval_all;
     return poly_bounds(s, &changed, more);
 }
 
@@ -263,7 +168,7 @@ static interval choice_bounds(sizes *s, const poly *p, const expr *choice, int64
     interval found[2];
     for (int i = 0; i < 2; i++)
         found[i] = replaced_bounds(s, p, choice, coefficient, operand_of(choice, i), more);
-    interval r = either(found[0], found[1]);
+    interval r = interval_either(found[0], found[1]);
     if ((choice->op == NUMBER_MIN) == (coefficient > 0))
         r.high = Py_MIN(found[0].high, found[1].high);
     else
@@ -276,7 +181,7 @@ static interval rest_bounds(sizes *s, const poly *p, const expr *rest, int64_t c
                             int more) {
     number k = operand_of(rest, 1), most;
     if (bounds_of(k).low <= 0 || !int_add(s, k, number_int(1), -1, &most))
-        return everything;
+        return interval_all;
     interval least = replaced_bounds(s, p, rest, coefficient, number_int(0), more);
     interval last = replaced_bounds(s, p, rest, coefficient, most, more);
     return coefficient > 0 ? (interval){least.low, last.high} : (interval){last.low, least.high};
@@ -287,23 +192,23 @@ static interval poly_bounds(sizes *s, const poly *p, int more) {
     interval r = terms_bounds(p);
     if (p->count < 2 || (p->count == 2 && !p->terms[0].of))
         return r;
-    r = both(r, sum_facts(s, p));
+    r = interval_both(r, sum_facts(s, p));
     if (more == 0 || p->count > MOST_RELATED)
         return r;
     const expr *atom = common_atom(p);
     if (atom)
-        r = both(r, factored_bounds(s, p, atom, more - 1));
+        r = interval_both(r, factored_bounds(s, p, atom, more - 1));
     for (int i = 0; i < p->count; i++) {
         const expr *of = p->terms[i].of;
         if (!of || of->form != FORM_OPERATION)
             continue;
         if (of->op == NUMBER_FLOORDIV && operand_of(of, 0).e) {
-            r = both(r, quotient_bounds(s, p, of, true, more - 1));
-            r = both(r, quotient_bounds(s, p, of, false, more - 1));
+            r = interval_both(r, quotient_bounds(s, p, of, true, more - 1));
+            r = interval_both(r, quotient_bounds(s, p, of, false, more - 1));
         } else if (of->op == NUMBER_MIN || of->op == NUMBER_MAX) {
-            r = both(r, choice_bounds(s, p, of, p->terms[i].coefficient, more - 1));
+            r = interval_both(r, choice_bounds(s, p, of, p->terms[i].coefficient, more - 1));
         } else if (of->op == NUMBER_MOD && operand_of(of, 1).e) {
-            r = both(r, rest_bounds(s, p, of, p->terms[i].coefficient, more - 1));
+            r = interval_both(r, rest_bounds(s, p, of, p->terms[i].coefficient, more - 1));
         }
     }
     return r;
@@ -313,7 +218,7 @@ static interval structure_bounds(expr *e) {
     poly p;
     switch ((expr_form)e->form) {
     case FORM_SYMBOL:
-        return everything;
+        return interval_all;
     case FORM_OPERATION:
         return operation_bounds(e);
     case FORM_PRODUCT:
@@ -331,7 +236,7 @@ interval bounds_of(number n) {
     if (!e)
         return (interval){n.hint.i, n.hint.i};
     if (e->kind != NUMBER_INT)
-        return everything;
+        return interval_all;
     if (e->bounds_version == e->owner->version)
         return e->now_bounds;
     // a nested call for the same expression gets the bounds of its facts
@@ -341,10 +246,10 @@ interval bounds_of(number n) {
     if (s->deep == MOST_DEEP)
         return e->now_bounds;
     s->deep++;
-    interval r = both(e->facts.bounds, structure_bounds(e));
+    interval r = interval_both(e->facts.bounds, structure_bounds(e));
     number now = now_of(whole(e));
     if (now.e != e)
-        r = both(r, bounds_of(now));
+        r = interval_both(r, bounds_of(now));
     s->deep--;
     return e->now_bounds = r;
 }
@@ -550,7 +455,7 @@ static void learn_zero(sizes *s, number n);
 
 // low <= e <= high.
 static void learn_bounds(sizes *s, const expr *e, interval told) {
-    interval now = both(e->facts.bounds, told);
+    interval now = interval_both(e->facts.bounds, told);
     if (now.low == e->facts.bounds.low && now.high == e->facts.bounds.high)
         return;
     expr_facts *facts = change(s, e);
@@ -561,10 +466,10 @@ static void learn_bounds(sizes *s, const expr *e, interval told) {
     if (!k.e && k.hint.i > 0 && !e->facts.opaque) { // x // k >= v where x >= k * v
         x = operand_of(e, 0);
         int64_t v;
-        if (!is_endless(told.low) && !__builtin_mul_overflow(told.low, k.hint.i, &v) &&
+        if (!bound_is_endless(told.low) && !__builtin_mul_overflow(told.low, k.hint.i, &v) &&
             int_add(s, x, number_int(v), -1, &n))
             learn_not_negative(s, n);
-        if (!is_endless(told.high) && !__builtin_mul_overflow(told.high, k.hint.i, &v) &&
+        if (!bound_is_endless(told.high) && !__builtin_mul_overflow(told.high, k.hint.i, &v) &&
             int_add(s, number_int(v), number_int(k.hint.i - 1), 1, &limit) &&
             int_add(s, limit, x, -1, &n))
             learn_not_negative(s, n);
@@ -660,9 +565,9 @@ static void rewrite(sizes *s, const expr *e, number to) {
     s->rewrote = true;
     if (!to.e)
         return;
-    if (!is_endless(bounds.low) && int_add(s, to, number_int(bounds.low), -1, &n))
+    if (!bound_is_endless(bounds.low) && int_add(s, to, number_int(bounds.low), -1, &n))
         learn_not_negative(s, n);
-    if (!is_endless(bounds.high) && int_add(s, number_int(bounds.high), to, -1, &n))
+    if (!bound_is_endless(bounds.high) && int_add(s, number_int(bounds.high), to, -1, &n))
         learn_not_negative(s, n);
 }
 
@@ -733,7 +638,7 @@ static bool learn_multiple(sizes *s, const poly *p) {
     if (!facts)
         return false;
     facts->opaque = true;
-    facts->bounds = both(facts->bounds, bounds);
+    facts->bounds = interval_both(facts->bounds, bounds);
     for (int i = 0; i < equation.count; i++)
         if (equation.terms[i].of == target)
             return solve(s, &equation, i);
@@ -929,7 +834,7 @@ number number_settle(sizes *s, number n) {
 static number only_value(number n) {
     interval b = bounds_of(n);
     number now = now_of(n);
-    if (now.e && b.low == b.high && !is_endless(b.low))
+    if (now.e && b.low == b.high && !bound_is_endless(b.low))
         return number_int(b.low);
     return now.e ? n : now;
 }

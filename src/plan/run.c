@@ -2,6 +2,7 @@
 // result, does the writes, returns.
 #include "src/base/mutant.h"
 
+#include "src/py/each.h"
 #include "src/py/entries.h"
 #include "src/py/functions.h"
 #include "src/py/iterators.h"
@@ -633,25 +634,6 @@ static int run_steps(running *r, uint32_t from, uint32_t to) {
 }
 
 // The context that the operations run in, entered; new reference.
-static PyObject *enter_context(PyObject *class) {
-    PyObject *context = PyObject_CallNoArgs(class);
-    PyObject *done = context ? PyObject_CallMethod(context, "__enter__", NULL) : NULL;
-    if (!done)
-        Py_CLEAR(context);
-    Py_XDECREF(done);
-    return context;
-}
-
-static void leave_context(PyObject *context) {
-    py_raised aside = py_put_aside();
-    PyObject *done = PyObject_CallMethod(context, "__exit__", "OOO", Py_None, Py_None, Py_None);
-    if (!done)
-        PyErr_WriteUnraisable(context);
-    Py_XDECREF(done);
-    Py_DECREF(context);
-    py_put_on(aside);
-}
-
 // A function of the graph's witness, on the inputs that the graph writes to.
 static PyObject *ask_witness(const plan *p, int which, PyObject *const *inputs) {
     PyObject *written = PyList_New(0), *args = NULL, *result = NULL;
@@ -719,12 +701,12 @@ static int take_outputs(running *r, PyObject *outputs) {
 
 static PyObject *call_in_context(const running *r, PyObject *const *inputs,
                                  graph_failure *failure) {
-    PyObject *class = r->p->graph->context, *context = class ? enter_context(class) : NULL;
+    PyObject *class = r->p->graph->context, *context = class ? py_enter_context(class) : NULL;
     if (class && !context)
         return NULL;
     PyObject *outputs = call_graph(r, inputs, failure);
     if (context)
-        leave_context(context);
+        py_leave_context(context);
     return outputs;
 }
 
@@ -789,13 +771,13 @@ static int run_writes(running *r) {
     const step *first = &p->steps.items[p->writes];
     uint32_t from = p->writes + (first->kind == STEP_STATE);
     PyObject *class = first->kind == STEP_STATE ? p->graph->context : NULL;
-    PyObject *context = class ? enter_context(class) : NULL;
+    PyObject *context = class ? py_enter_context(class) : NULL;
     if (class && !context)
         return -1;
     bool collecting = raw_gc_off();
     int done = run_steps(r, p->writes, from);
     if (context)
-        leave_context(context);
+        py_leave_context(context);
     if (done == 0 && run_steps(r, from, p->later) < 0) {
         if (first->kind == STEP_STATE)
             undo_switches(first->object, PyTuple_GET_SIZE(first->object));

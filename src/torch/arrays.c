@@ -2,6 +2,7 @@
 // computed of arrays, holds the stand-in of a tensor over the same memory. What the program does to it
 // becomes a call of a function of stator._array_rows, which gives numpy's answer or refuses; then the
 // trace breaks, and numpy runs.
+#include "src/py/each.h"
 #include "src/py/operators.h"
 
 #include "src/guard/value.h"
@@ -214,35 +215,9 @@ PyObject *arrays_open(world *w, source *s, PyObject *o) {
 // A call on its way to a function of stator._array_rows.
 typedef struct passing {
     world *w;
+    int deeper;        // how many more lists and tuples may lie around an argument
     VEC(array *) seen; // borrowed: the arrays among its arguments
 } passing;
-
-static PyObject *pass(passing *p, PyObject *o, int depth);
-
-static PyObject *pass_each(passing *p, PyObject *const *items, Py_ssize_t count, bool tuple,
-                           int depth) {
-    PyObject *to = tuple ? PyTuple_New(count) : PyList_New(count);
-    for (Py_ssize_t i = 0; to && i < count; i++) {
-        PyObject *item = pass(p, items[i], depth);
-        if (!item)
-            Py_CLEAR(to);
-        else if (tuple)
-            PyTuple_SET_ITEM(to, i, item);
-        else
-            PyList_SET_ITEM(to, i, item);
-    }
-    return to;
-}
-
-static PyObject *pass_slice(passing *p, PySliceObject *s, int depth) {
-    PyObject *const parts[] = {s->start, s->stop, s->step};
-    PyObject *all = pass_each(p, parts, 3, true, depth);
-    PyObject *made = all ? PySlice_New(PyTuple_GET_ITEM(all, 0), PyTuple_GET_ITEM(all, 1),
-                                       PyTuple_GET_ITEM(all, 2))
-                         : NULL;
-    Py_XDECREF(all);
-    return made;
-}
 
 static PyObject *pass_dtype(passing *p, PyObject *o) {
     PyObject *own = PyDict_GetItemWithError(entry("to_torch"), o);
@@ -274,7 +249,8 @@ static PyObject *pass_array(passing *p, PyObject *o) {
 
 // What the function gets for an argument: tensors for arrays, torch's dtypes for numpy's. New
 // reference.
-static PyObject *pass(passing *p, PyObject *o, int depth) {
+static PyObject *pass(void *data, PyObject *o) {
+    passing *p = data;
     number n;
     int open = is_lazy(o) ? door_number(p->w, o, &n) : 0;
     if (open != 0)
@@ -287,11 +263,15 @@ static PyObject *pass(passing *p, PyObject *o, int depth) {
         return pass_constant(p, o);
     if (numpy_is_dtype(o))
         return pass_dtype(p, o);
-    if ((PyTuple_CheckExact(o) || PyList_CheckExact(o)) && depth > 0)
-        return pass_each(p, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o),
-                         PyTuple_CheckExact(o), depth - 1);
+    if ((PyTuple_CheckExact(o) || PyList_CheckExact(o)) && p->deeper > 0) {
+        p->deeper--;
+        PyObject *all = py_each(PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o),
+                                PyTuple_CheckExact(o), pass, p);
+        p->deeper++;
+        return all;
+    }
     if (PySlice_Check(o))
-        return pass_slice(p, (PySliceObject *)o, depth);
+        return py_each_of_slice((PySliceObject *)o, pass, p);
     if (is_plain_value(o))
         return Py_NewRef(o);
     return world_break(p->w, REASON_ARRAY, "an array and a %s", Py_TYPE(o)->tp_name);
@@ -348,9 +328,9 @@ enum { DEPTH = 8 };
 
 // `row` is (function, whether a 0-d result is a number).
 static PyObject *call_row(world *w, PyObject *row, const call *c) {
-    passing p = {.w = w};
+    passing p = {.w = w, .deeper = DEPTH};
     PyObject *function = PyTuple_GET_ITEM(row, 0), *result = NULL;
-    PyObject *all = pass_each(&p, c->args, (Py_ssize_t)call_count(c), true, DEPTH);
+    PyObject *all = py_each(c->args, (Py_ssize_t)call_count(c), true, pass, &p);
     call behind = {.callable = function, .given = c->given, .keywords = c->keywords};
     if (all) {
         behind.args = ((PyTupleObject *)all)->ob_item;

@@ -15,86 +15,6 @@ PyObject *int_tuple(const int64_t *items, int64_t count) {
     return result;
 }
 
-// --- which inputs share memory ---
-
-typedef struct member {
-    extent now;  // its memory in the current pass
-    int first;   // the first input that had the same storage
-    bool shared; // other inputs had the same storage
-} member;
-
-// A guard pass notes here where the memory of each input lies; the guard of an input compares it
-// with those of earlier inputs. Written only while the GIL is held and a pass runs.
-struct alias_group {
-    int references;
-    bool matters;     // an input is written to: inputs must share memory as when they were traced
-    bool overlaps;    // two inputs share memory, but not a storage
-    bool passed;      // the last pass reached the last input
-    bool moved;       // an input has other memory than in the last pass
-    VEC(member) each; // by input
-};
-typedef struct alias_group alias_group;
-
-void alias_group_drop(alias_group *g) {
-    if (!g || --g->references > 0)
-        return;
-    vec_free(&g->each);
-    PyMem_Free(g);
-}
-
-static bool is_overlap(const extent *a, const extent *b) {
-    return a->begin < b->end && b->begin < a->end;
-}
-
-static status alias_group_add(alias_group *g, extent e) {
-    member added = {.now = e, .first = (int)g->each.count};
-    for (int i = 0; i < (int)g->each.count; i++) {
-        member *other = &g->each.items[i];
-        if (other->now.storage != e.storage) {
-            g->overlaps |= is_overlap(&other->now, &e);
-        } else if (!added.shared) {
-            added.first = i;
-            added.shared = other->shared = true;
-        }
-    }
-    return vec_push(&g->each, added);
-}
-
-// Whether inputs `i` and `j` share memory as when they were traced; `j` is the first of its
-// storage.
-static bool share_as_before(const alias_group *g, int i, int j) {
-    const extent *a = &g->each.items[i].now, *b = &g->each.items[j].now;
-    if (g->each.items[i].first == j)
-        return a->storage == b->storage;
-    return a->storage != b->storage && (g->overlaps || !is_overlap(a, b));
-}
-
-static bool alias_group_compare(const alias_group *g, int i) {
-    for (int j = 0; j < i; j++) {
-        if (g->each.items[j].first == j && !share_as_before(g, i, j))
-            return false;
-    }
-    return true;
-}
-
-// Whether input `i` shares memory with earlier inputs as when it was traced. If no input has moved
-// since a pass that compared all, none is compared again: there may be many.
-static bool alias_group_check(alias_group *g, int i, PyObject *tensor) {
-    if (!g->matters)
-        return true;
-    extent e = read_extent(tensor), *known = &g->each.items[i].now;
-    if (i == 0) {
-        g->moved = !g->passed;
-        g->passed = false;
-    }
-    g->moved |= known->storage != e.storage || known->begin != e.begin || known->end != e.end;
-    *known = e;
-    if (g->moved && !alias_group_compare(g, i))
-        return false;
-    g->passed = i == (int)g->each.count - 1;
-    return true;
-}
-
 // --- the guard ---
 
 // The numbers of a tensor that its guard does not compare.
@@ -236,9 +156,11 @@ static bool guard_check_tensor(PyObject *o, void *data) {
     seen now;
     if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !seen_fits(g, &now))
         return false;
-    if (!marks_fit(g, o) || !is_at_address(g, o) || !alias_group_check(g->group, g->index, o))
+    bool sharing = g->group->matters;
+    if (!marks_fit(g, o) || !is_at_address(g, o) ||
+        (sharing && !alias_group_check(g->group, g->index, o)))
         return false;
-    bool offset = g->offset_matters || (g->group->matters && g->group->each.items[g->index].shared);
+    bool offset = g->offset_matters || (sharing && g->group->each.items[g->index].shared);
     if (offset && read_offset(o) != g->offset)
         return false;
     return !g->leaf_matters || read_leaf(o) == g->leaf;
@@ -505,16 +427,6 @@ static const guard_custom tensor_custom = {
     .misfit = guard_misfit_tensor,
 };
 
-static alias_group *group_of(torch_trace *t) {
-    if (!t->group) {
-        t->group = PyMem_Calloc(1, sizeof(alias_group));
-        if (!t->group)
-            return (alias_group *)PyErr_NoMemory();
-        t->group->references = 1;
-    }
-    return t->group;
-}
-
 static void fill_guard(tensor_guard *g, PyObject *tensor, const seen *s) {
     g->type = (PyTypeObject *)Py_NewRef(Py_TYPE(tensor));
     g->expected = *s;
@@ -530,7 +442,7 @@ static void fill_guard(tensor_guard *g, PyObject *tensor, const seen *s) {
 
 static tensor_guard *guard_of(torch_trace *t, PyObject *tensor, const open_dims *open) {
     seen s;
-    alias_group *group = group_of(t);
+    alias_group *group = alias_group_of(t);
     if (!group || !read_tensor(tensor, &s))
         return NULL;
     tensor_guard *g = PyMem_Calloc(1, sizeof(tensor_guard) + 2 * (size_t)s.dims * sizeof(int64_t));
@@ -996,17 +908,6 @@ status input_guard_leaf(world *w, standin *s) {
     s->guard->leaf_matters = true;
     s->guard->leaf = read_leaf(r->outside);
     return ST_OK;
-}
-
-void inputs_guard_sharing(world *w) {
-    torch_trace *t = w->torch;
-    if (t->group)
-        t->group->matters = true;
-}
-
-bool inputs_overlap(const torch_trace *t) {
-    return t->group && t->group->matters &&
-           (t->group->overlaps || composites_written(t) || memory_spread_is_written(t));
 }
 
 bool input_is_shared(const torch_trace *t, const standin *s) {

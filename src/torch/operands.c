@@ -1,5 +1,7 @@
 // Turns the arguments of a call into those of its node: stand-ins become nodes, open numbers the nodes
 // that compute them. And back into what torch can run: fakes, plain numbers.
+#include "src/py/each.h"
+
 #include "src/guard/value.h"
 
 #include "src/call/numpy.h"
@@ -27,20 +29,19 @@ PyObject *operand_convert(world *w, PyObject *argument) {
 
 typedef PyObject *(*convert_one)(world *w, PyObject *argument);
 
-// A tuple or a list of what each item becomes.
+typedef struct converting {
+    world *w;
+    convert_one one;
+} converting;
+
+static PyObject *convert_item(void *data, PyObject *item) {
+    const converting *c = data;
+    return c->one(c->w, item);
+}
+
 static PyObject *convert_each(world *w, PyObject *const *items, Py_ssize_t count, bool tuple,
                               convert_one one) {
-    PyObject *to = tuple ? PyTuple_New(count) : PyList_New(count);
-    for (Py_ssize_t i = 0; to && i < count; i++) {
-        PyObject *item = one(w, items[i]);
-        if (!item)
-            Py_CLEAR(to);
-        else if (tuple)
-            PyTuple_SET_ITEM(to, i, item);
-        else
-            PyList_SET_ITEM(to, i, item);
-    }
-    return to;
+    return py_each(items, count, tuple, convert_item, &(converting){w, one});
 }
 
 static PyObject *convert_sequence(world *w, PyObject *const *items, Py_ssize_t count, bool tuple) {
@@ -67,14 +68,7 @@ static PyObject *convert_dict(world *w, PyObject *dict) {
 }
 
 static PyObject *convert_slice(world *w, PySliceObject *slice, convert_one one) {
-    PyObject *parts[] = {slice->start, slice->stop, slice->step};
-    PyObject *tuple = convert_each(w, parts, 3, true, one);
-    if (!tuple)
-        return NULL;
-    PyObject **p = ((PyTupleObject *)tuple)->ob_item;
-    PyObject *to = PySlice_New(p[0], p[1], p[2]);
-    Py_DECREF(tuple);
-    return to;
+    return py_each_of_slice(slice, convert_item, &(converting){w, one});
 }
 
 static bool is_torch_constant(PyTypeObject *type) {

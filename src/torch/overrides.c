@@ -1,6 +1,6 @@
 // Turns a call of torch whose arguments have `__torch_function__` into interpreted calls of these
 // methods.
-#include "src/py/raised.h"
+#include "src/py/each.h"
 
 #include "src/attr/descr.h"
 
@@ -11,24 +11,6 @@
 static PyObject *method_name(void) {
     static PyObject *name;
     return name ? name : (name = PyUnicode_InternFromString("__torch_function__"));
-}
-
-static PyObject *enter_guard(PyTypeObject *class) {
-    PyObject *guard = PyObject_CallNoArgs((PyObject *)class);
-    PyObject *done = guard ? PyObject_CallMethod(guard, "__enter__", NULL) : NULL;
-    Py_XDECREF(done);
-    if (!done)
-        Py_CLEAR(guard);
-    return guard;
-}
-
-static void leave_guard(PyObject *guard) {
-    py_raised aside = py_put_aside();
-    PyObject *done = PyObject_CallMethod(guard, "__exit__", "OOO", Py_None, Py_None, Py_None);
-    if (!done)
-        PyErr_WriteUnraisable(guard);
-    Py_XDECREF(done);
-    py_put_on(aside);
 }
 
 static int state_now(void) {
@@ -57,7 +39,7 @@ overrides *overrides_of(world *w) {
     if (!o)
         return state < 0 ? NULL : (overrides *)PyErr_NoMemory();
     o->before = o->state = (function_state)state;
-    o->guard = enter_guard(facts.no_functions);
+    o->guard = py_enter_context((PyObject *)facts.no_functions);
     t->overrides = o;
     if (!o->guard)
         return NULL;
@@ -71,8 +53,7 @@ static void wake(overrides *o) {
     PyObject *guard = o->guard;
     o->guard = NULL;
     if (guard)
-        leave_guard(guard);
-    Py_XDECREF(guard);
+        py_leave_context(guard);
 }
 
 void overrides_free(torch_trace *t) {

@@ -224,86 +224,6 @@ static PyObject *wrap(world *w, PyObject *value, node *n) {
     return wrap_sequence(w, value, n);
 }
 
-// --- whose operation it is ---
-
-// A frame that calls a module, or a region: its first variable is that one.
-static bool is_call_of_its_own(const run *r) {
-    PyObject *code = (PyObject *)r->code->py;
-    return code == facts.module_call || code == facts.region_call;
-}
-
-// Where the module is found whose call this frame is; NULL if it was made inside.
-static source *module_place(world *w, const run *r, PyObject **module) {
-    PyObject *self = py_frame_get(r->frame, 0);
-    if (self && PyCell_Check(self)) // a function within the frame's uses it
-        self = PyCell_GET(self);
-    if (self && is_lazy(self)) {
-        *module = ((lazy *)self)->outside;
-        return ((lazy *)self)->source;
-    }
-    record *known = self ? record_of(w, self) : NULL;
-    *module = known ? known->outside : NULL;
-    return known ? known->source : NULL;
-}
-
-// The modules of the calls around this one, and this one; new reference.
-static PyObject *with_module(world *w, PyObject *outer, const run *r) {
-    PyObject *module;
-    source *place = module_place(w, r, &module);
-    if (!place)
-        return outer ? Py_NewRef(outer) : PyTuple_New(0);
-    PyObject *text = input_name(w, place);
-    bool region = (PyObject *)r->code->py == facts.region_call; // it has no class
-    PyObject *one = text ? Py_BuildValue("((NNOK))", PyLong_FromVoidPtr(module), text,
-                                         region ? Py_None : (PyObject *)Py_TYPE(module),
-                                         (unsigned long long)r->started)
-                         : NULL;
-    PyObject *all = one && outer ? PySequence_Concat(outer, one) : Py_XNewRef(one);
-    Py_XDECREF(one);
-    return all;
-}
-
-void modules_cut(torch_trace *t, uint32_t count) {
-    while (t->modules.count > count)
-        Py_DECREF(t->modules.items[--t->modules.count].all);
-}
-
-// Finds the innermost call of a module from r on: *depth is the number of such calls, whose last
-// one is the last of t->modules.
-static status find_modules(world *w, torch_trace *t, const run *r, uint32_t *depth) {
-    while (r && !is_call_of_its_own(r))
-        r = r->below;
-    *depth = t->modules.count;
-    while (r && *depth > 0 &&
-           (t->modules.items[*depth - 1].run != r ||
-            t->modules.items[*depth - 1].started != r->started))
-        --*depth;
-    if (!r || *depth > 0) {
-        *depth = r ? *depth : 0;
-        return ST_OK;
-    }
-    TRY(find_modules(w, t, r->below, depth));
-    modules_cut(t, *depth);
-    PyObject *all = with_module(w, *depth > 0 ? t->modules.items[*depth - 1].all : NULL, r);
-    module_run new = {r, r->started, all};
-    if (!all || vec_push(&t->modules, new) != ST_OK) {
-        Py_XDECREF(all);
-        return ST_ERROR;
-    }
-    ++*depth;
-    return ST_OK;
-}
-
-// Operations of one call of a module have the same modules: these are put in words once.
-status record_modules(world *w, node *n) {
-    torch_trace *t = w->torch;
-    uint32_t depth;
-    TRY(find_modules(w, t, w->run, &depth));
-    if (depth > 0)
-        Py_SETREF(n->modules, Py_NewRef(t->modules.items[depth - 1].all));
-    return ST_OK;
-}
-
 // Where native code is on its way, a break would have to be before it: by then something may have
 // lived that is gone.
 static bool is_within_native(const world *w) {
@@ -320,75 +240,6 @@ static bool is_time_to_sweep(const torch_trace *t, int calls) {
     return calls % (1 + (int)(t->living.count / QUICK)) == 0;
 }
 
-// An operation of this graph has failed, and the program is to go on from here. (A body belongs to
-// the call that comes next in the graph.)
-static bool is_stop(world *w) {
-    if (w->time.stop_call != w->graph->calls)
-        return false;
-    w->time.stop_call = -1; // what ends the graph may still be recorded
-    world_break(w, REASON_TENSOR_ERROR, "it failed when the graph was run");
-    return true;
-}
-
-// Frames that handle an exception of the trace's own cannot be put back. Where a failure could not
-// be undone, the exception is to be one from outside by then.
-static bool is_handling_own(const world *w) {
-    PyObject *handled = PyThreadState_Get()->exc_info->exc_value;
-    return handled && handled != Py_None && !record_of(w, handled);
-}
-
-// Of the calls since inference mode was entered: the program cannot go on in the middle of it.
-static int effects_in_inference(const world *w) {
-    const torch_trace *t = w->torch;
-    if (!t->inference_scope)
-        return 0;
-    int effects = t->inference_effects;
-    for (const graph *g = w->scope; g && g != t->inference_scope; g = g->outer)
-        effects |= g->effects; // a body that was begun since then
-    return effects;
-}
-
-// Whether the last call with effects was made within an instruction that runs native code, a
-// generator's step included: the program cannot go on in the middle of it.
-static bool has_effects_in_native(const world *w) {
-    const torch_trace *t = w->torch;
-    for (const run *r = w->run; r && r->below; r = r->below)
-        if (r->result <= RUN_OPERATOR && r->below->started <= t->lasting)
-            return true;
-    return false;
-}
-
-static int effects_so_far(const world *w) {
-    int effects = 0;
-    for (const graph *g = w->scope; g; g = g->outer)
-        effects |= g->effects;
-    return effects;
-}
-
-static bool may_not_fail(world *w) {
-    if (!w->terms.replayed || w->terms.whole || w->inside.strict > 0 || w->terms.recovering ||
-        !(effects_so_far(w) & EFFECTS_LASTING))
-        return false;
-    if (is_handling_own(w))
-        world_break(w, REASON_EXCEPTION_LIVES, "an operation may fail while it is handled");
-    else if (effects_in_inference(w) & EFFECTS_LASTING)
-        world_break(w, REASON_TORCH_STATE, "an operation may fail in inference mode");
-    else if (levels_have_effects(w->torch))
-        world_break(w, REASON_TORCH_STATE, "an operation may fail in a function transform");
-    else if (has_effects_in_native(w))
-        world_break(w, REASON_TENSOR_OPERATION,
-                    "an operation may fail behind one with effects, within a native call or a "
-                    "generator's step");
-    else if (((const torch_trace *)w->torch)->unlike)
-        world_break(
-            w, REASON_TENSOR_OPERATION,
-            "an operation may fail behind one that gave an input other sizes or a gradient");
-    else
-        return false;
-    return true;
-}
-
-// `stack` NULL: the node has none.
 // A compiled graph would lose the gradient of such a tensor: see leaves.c.
 static status note_leaf(world *w, PyObject *kwargs) {
     torch_trace *t = w->torch;
@@ -402,10 +253,11 @@ static status note_leaf(world *w, PyObject *kwargs) {
     return ST_OK;
 }
 
+// `stack` NULL: the node has none.
 static node *add_at(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
                     PyObject *example, PyObject *stack) {
     torch_trace *t = w->torch;
-    if (is_stop(w) || note_leaf(w, kwargs) != ST_OK)
+    if (effects_stop(w) || note_leaf(w, kwargs) != ST_OK)
         return NULL;
     if (is_time_to_sweep(t, w->scope->calls) && !is_within_native(w))
         standins_sweep(t, w->graph->calls);
@@ -434,7 +286,7 @@ static node *add_call(world *w, node_op op, PyObject *target, PyObject *args, Py
 
 static node *new_call(world *w, node_op op, PyObject *target, PyObject *args, PyObject *kwargs,
                       PyObject *example) {
-    return may_not_fail(w) ? NULL : add_call(w, op, target, args, kwargs, example);
+    return effects_forbid_failure(w) ? NULL : add_call(w, op, target, args, kwargs, example);
 }
 
 static PyObject *finish(world *w, const entering *c, PyObject *result) {
@@ -454,45 +306,6 @@ static PyObject *finish(world *w, const entering *c, PyObject *result) {
     PyObject *wrapped = n ? wrap(w, result, n) : NULL;
     Py_XDECREF(n);
     return wrapped;
-}
-
-// The bits that the glue has noted in the mode since the last time; -1 with an exception.
-static int take_effects(PyObject *mode) {
-    static PyObject *name, *none;
-    if (!name && !(name = PyUnicode_InternFromString("stator_effects")))
-        return -1;
-    if (!none && !(none = PyLong_FromLong(0)))
-        return -1;
-    PyObject *bits = PyObject_GetAttr(mode, name);
-    long effects = bits ? PyLong_AsLong(bits) : -1;
-    Py_XDECREF(bits);
-    if (effects > 0 && PyObject_SetAttr(mode, name, none) < 0)
-        return -1;
-    return (int)effects;
-}
-
-// What the call that comes next does, beside its result.
-static void add_effects(world *w, torch_trace *t, int effects) {
-    t->pending |= effects;
-    bool wrote = effects & EFFECT_OUTSIDE, random = effects & EFFECT_RANDOM;
-    if (wrote && !w->facts.mutated_tensor)
-        inputs_guard_sharing(w);
-    if (wrote) {
-        t->written = w->time.now;
-        t->unlike = t->unlike || inputs_changed(w);
-    }
-    w->held.writes += wrote || random;
-    t->effects += wrote || random;
-    w->facts.mutated_tensor = w->facts.mutated_tensor || wrote;
-    w->facts.random = w->facts.random || random;
-}
-
-// What the run on fakes did: the glue notes it in the mode.
-static status note_effects(world *w, torch_trace *t) {
-    int effects = t->mode ? take_effects(t->mode) : 0;
-    if (effects > 0)
-        add_effects(w, t, effects);
-    return effects < 0 ? ST_ERROR : ST_OK;
 }
 
 static const char *name_of(PyObject *callable) {
@@ -691,12 +504,12 @@ static bool by_rule(world *w, const entering *c, PyObject **result) {
     if (known && sizes_failed(known))
         return true;
     if (answer != META_UNKNOWN && m.written)
-        add_effects(w, w->torch, write_all(w->torch, &m));
+        effects_add(w, write_all(w->torch, &m));
     switch (answer) {
     case META_UNKNOWN:
         return false;
     case META_TENSOR:
-        add_effects(w, w->torch, m.effects);
+        effects_add(w, m.effects);
         *result = new_by_rule(w, c, &m.results[0]);
         note_memory(w, &m, *result);
         return true;
@@ -815,7 +628,7 @@ static void note_writes(world *w, const symbolic *s) {
         if (PyTuple_GET_ITEM(one, 1) == Py_True)
             memory_needs_grad(w->torch, n);
     }
-    add_effects(w, w->torch, effects);
+    effects_add(w, effects);
 }
 
 // Python's own underscore keeps clear of keywords.
@@ -1025,7 +838,7 @@ static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
     PyObject *fake = late ? run_late(w, t, c, &writes, &result) : NULL;
     if (!late || (writes && !by_symbols(w, c, SYMBOLIC_WRITES, &result)))
         fake = settle_and_run(w, t, c);
-    if (fake && note_effects(w, t) == ST_OK && may_resize(w, c))
+    if (fake && effects_note(w) == ST_OK && may_resize(w, c))
         result = finish(w, c, fake);
     if (fake && result && t->late)
         memory_may_share(t, c->given.args, c->given.kwargs);

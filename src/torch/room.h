@@ -249,6 +249,24 @@ typedef struct module_run {
     PyObject *all;    // strong: what nodes say of it and of the calls around it
 } module_run;
 
+// Where the memory of an input lies.
+typedef struct member {
+    extent now;  // its memory in the current pass
+    int first;   // the first input that had the same storage
+    bool shared; // other inputs had the same storage
+} member;
+
+// A guard pass notes here where the memory of each input lies; the guard of an input compares it
+// with those of earlier inputs. Written only while the GIL is held and a pass runs.
+typedef struct alias_group {
+    int references;
+    bool matters;     // an input is written to: inputs must share memory as when they were traced
+    bool overlaps;    // two inputs share memory, but not a storage
+    bool passed;      // the last pass reached the last input
+    bool moved;       // an input has other memory than in the last pass
+    VEC(member) each; // by input
+} alias_group;
+
 typedef struct torch_trace {
     PyObject *mode;              // strong: FakeTensorMode, or NULL until the first fake
     PyObject *before;            // strong: the thread's state before the first setter, or NULL
@@ -275,7 +293,7 @@ typedef struct torch_trace {
     bool odd_strides;            // computed tensors may have other strides than their fakes
     bool wrote;                  // a write was recorded while fakes are late
     bool wrote_anywhere;         // one of these may have been to any input
-    struct alias_group *group;   // of all inputs
+    alias_group *group;          // of all inputs
     uint64_t keys[2];            // the thread's dispatch keys when the trace began
     void *state;                 // borrowed from the guards: the data of the state guard
     PyObject *asked;             // strong: dict of questions, (function, *args) → answer, or NULL
@@ -410,7 +428,14 @@ status input_looked(world *w, source *s);
 bool register_tells(const source *s);
 // Puts the graph's placeholders into their final order.
 status inputs_sort(world *w);
-void alias_group_drop(struct alias_group *group);
+
+// --- which inputs share memory (sharing.c) ---
+
+alias_group *alias_group_of(torch_trace *t); // of the trace's inputs; NULL with an exception
+void alias_group_drop(alias_group *g);
+status alias_group_add(alias_group *g, extent e);
+// Whether input `i` shares memory with earlier inputs as when it was traced; asked if it matters.
+bool alias_group_check(alias_group *g, int i, PyObject *tensor);
 
 // --- whose memory tensors lie in (memory.c) ---
 
@@ -591,9 +616,22 @@ node *record_setter(world *w, PyObject *function, PyObject *args);
 // The same with keywords (dict, or NULL). As in Dynamo's graphs, the node says of no line that it
 // comes from there.
 node *record_switch(world *w, PyObject *function, PyObject *args, PyObject *kwargs);
+
+// --- whose operation it is (module_calls.c) ---
+
 // Notes the modules whose calls the node is part of.
 status record_modules(world *w, node *n);
 void modules_cut(torch_trace *t, uint32_t count); // forgets all modules but the outermost `count`
+
+// --- what operations do beside their results (effects.c) ---
+
+void effects_add(world *w, int effects); // of the call that comes next
+status effects_note(world *w);           // those of a run on fakes, which the glue has noted
+// Whether the call that comes next has failed when the graph was run: then the trace ends here.
+bool effects_stop(world *w);
+// Whether no operation may fail here, because what was done so far could not be undone: then the
+// trace ends here.
+bool effects_forbid_failure(world *w);
 
 // --- callables and attributes (table.c, attrs.c) ---
 
