@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 import torch._dynamo
 from torch._dynamo import exc
 
+import stator
 from tests.spec.helpers import assert_same, both, value
 
 
@@ -90,3 +91,46 @@ def test_E4_an_empty_graph():
     x = value()
     assert_same(module(x), x)
     assert not [node for node in module.graph.nodes if "call" in node.op]
+
+
+class Named(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 2)
+        self.register_buffer("shift", torch.ones(2))
+
+    def forward(self, x, y, *, k):
+        return {"z": self.linear(x) * self.shift * k + y, "n": x.shape[0]}
+
+
+class Branches(torch.nn.Module):
+    def forward(self, x, flag):
+        return torch.cond(flag, torch.sin, torch.cos, (x,))
+
+
+def _texts(dim):
+    """What torch makes of the programs by exporting."""
+    torch.manual_seed(0)
+    rows = value(12).view(3, 4)
+    named = torch.export.export(
+        Named(), (rows, value(6).view(3, 2)), {"k": 2}, strict=True,
+        dynamic_shapes={"x": {0: dim}, "y": {0: dim}, "k": None},
+    )  # fmt: skip
+    branches = torch.export.export(Branches(), (rows, torch.tensor(True)), strict=True)
+    module, _ = torch._dynamo.export(lambda x, y: x.sin() + y, tracing_mode="symbolic")(
+        rows, value(4)
+    )
+    programs = [str(part) for program in (named, branches)
+                for part in (program.graph, program.graph_signature, program.range_constraints)]  # fmt: skip
+    return [*programs, module.code]
+
+
+def test_E1_names_signatures_and_constraints_are_torch_s_own():
+    dim = torch.export.Dim("rows", min=2, max=64)
+    want = _texts(dim)
+    stator.install()
+    try:
+        assert _texts(dim) == want
+    finally:
+        stator.uninstall()
+    assert any("VR[2, 64]" in text for text in want)
