@@ -1,6 +1,6 @@
-// `assert tensor`: the check becomes a node, and the trace goes on as if the assertion held. If it
-// does not hold in a call, the graph fails and CPython runs the frame, which raises as in plain
-// Python.
+// `assert tensor`, and `if not tensor: raise ...` where the program is to be one graph: the check
+// becomes a node, and the trace goes on as if the assertion held. If it does not hold in a call, the
+// graph fails and CPython runs the frame, which raises as in plain Python.
 #include "src/interp/run.h"
 
 #include "src/call/call.h"
@@ -21,20 +21,35 @@ static const insn *jump_of(const code *c, const insn *i) {
     return jump && jump->op == OP_POP_JUMP_IF_TRUE ? jump : NULL;
 }
 
+// Whether the code after an instruction goes straight to a raise.
+static bool raises_after(const code *c, const insn *i) {
+    while ((i = after(c, i, 1))) {
+        if (i->op == OP_RAISE_VARARGS)
+            return true;
+        if (op_flags(i->op) & (OPF_JUMP | OPF_END | OPF_HANDLER))
+            return false;
+    }
+    return false;
+}
+
+// Borrowed; NULL without an exception if there is no memory.
+static PyObject *usual_message(void) {
+    static PyObject *text;
+    if (!text && !(text = PyUnicode_InternFromString("assertion error")))
+        PyErr_Clear();
+    return text;
+}
+
 // What the frame's current instruction asserts would be reported with this text (borrowed); NULL:
-// it asserts nothing, or makes its message when it fails.
-static PyObject *message_of(const run *r) {
-    static PyObject *none;
+// it asserts nothing, or makes its message when it fails. None: it is no assertion, but raises. `whole`:
+// the program is to be one graph.
+static PyObject *message_of(const run *r, bool whole) {
     const code *c = r->code;
     const insn *now = code_at(c, py_frame_lasti(r->frame)), *jump = now ? jump_of(c, now) : NULL;
     if (!jump || !is_op(after(c, jump, 1), OP_LOAD_ASSERTION_ERROR, 0))
-        return NULL;
-    if (!none && !(none = PyUnicode_InternFromString("assertion error"))) {
-        PyErr_Clear();
-        return NULL;
-    }
+        return jump && whole && raises_after(c, jump) ? Py_None : NULL;
     if (is_op(after(c, jump, 2), OP_RAISE_VARARGS, 1))
-        return none;
+        return usual_message();
     const insn *text = after(c, jump, 2);
     if (!text || text->op != OP_LOAD_CONST || !is_op(after(c, jump, 3), OP_CALL, 0) ||
         !is_op(after(c, jump, 4), OP_RAISE_VARARGS, 1))
@@ -44,7 +59,7 @@ static PyObject *message_of(const run *r) {
 }
 
 bool op_asserts(world *w) {
-    return w->run && world_tensors && message_of(w->run);
+    return w->run && world_tensors && message_of(w->run, w->terms.whole);
 }
 
 int op_condition(world *w, PyObject *o) {
@@ -55,6 +70,6 @@ int op_condition(world *w, PyObject *o) {
     if (!opened)
         return -1;
     const standin_kind *kind = standin_kind_of(opened);
-    int done = kind ? kind->check(w, opened, message_of(w->run)) : 0;
+    int done = kind ? kind->check(w, opened, message_of(w->run, w->terms.whole)) : 0;
     return done == 0 ? op_truth(w, opened) : done;
 }

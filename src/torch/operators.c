@@ -227,10 +227,15 @@ int operator_check(world *w, PyObject *o, PyObject *message) {
         return -1;
     if (count_of(w, (standin *)o) != 1)
         return 0;
-    if (!w->terms.whole && !is_on_cpu(w, (standin *)o) && !world_nobody_handles(w))
+    bool handled = message == Py_None || !(w->terms.whole || world_nobody_handles(w));
+    if (handled && !is_on_cpu(w, (standin *)o))
         return 0;
-    PyObject *args[] = {o, message};
-    PyObject *done = record_function(w, glue_function("assert_async"), args, 2);
+    PyObject *text = PyUnicode_Check(message)
+                         ? Py_NewRef(message) // without one AOTAutograd drops the assertion
+                         : PyUnicode_FromString("the condition before a raise is not met");
+    PyObject *args[] = {o, text};
+    PyObject *done = text ? record_function(w, glue_function("assert_async"), args, 2) : NULL;
+    Py_XDECREF(text);
     if (!done)
         return -1;
     Py_DECREF(done);

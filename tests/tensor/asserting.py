@@ -69,3 +69,38 @@ def then_draws(x):
     y = x + 1
     assert x.sum() > 0, "not positive"
     return y * torch.rand(3)
+
+
+def raises(x):
+    if not (x > 0).all():
+        raise RuntimeError(f"not positive: {x.tolist()}")
+    return x + 1
+
+
+def raises_in_a_loop(x):
+    for i in range(2):
+        if not (x + i > 0).all():
+            raise RuntimeError(i)
+    return x * 2
+
+
+def raises_and_handles(x):
+    try:
+        if not (x > 0).all():
+            raise ValueError("not positive")
+    except ValueError as error:
+        return x - len(str(error))
+    return x + 1
+
+
+def checks_a_distribution(x):
+    try:
+        return torch.distributions.Normal(x, x).log_prob(x)
+    except ValueError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def raises_if_true(x):
+    if x.sum() < 0:
+        raise RuntimeError("negative")
+    return x + 1

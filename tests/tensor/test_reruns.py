@@ -86,9 +86,14 @@ IN_ONE_GRAPH = [
     asserting.in_a_with_block,
     asserting.handled,
     asserting.in_a_callee,
+    asserting.raises,
+    asserting.raises_in_a_loop,
+    asserting.raises_and_handles,
+    asserting.checks_a_distribution,
 ]
 IN_PIECES = [
     asserting.makes_its_message,
+    asserting.raises_if_true,
     asserting.negated,
     asserting.of_two,
     asserting.of_many,
