@@ -190,7 +190,7 @@ class TorchPolicy(_policy.Policy):
         if private.config.error_on_recompile:
             raise private.exc.RecompileError(_describe(code, reasons))
         if self.fail_fn is not None:
-            self.fail_fn(private.GuardFail(reasons[0], code))
+            self.fail_fn(private.GuardFail(_words.as_torch(reasons[0]), code))
 
     def _under_limit(self, code: CodeType, offset: int, entries: int, reasons: list[str]) -> bool:
         limit = private.config.recompile_limit if self.limit is None else self.limit

@@ -252,9 +252,23 @@ def _guarded(guard: str, now: str, code: CodeType | None) -> str:
     return f"{place_text(guard, code)}: now {now}"
 
 
+_SETTLED = re.compile(r"(.+)\.(size|stride)\(\)\[(\d+)\] == (-?\d+): now (-?\d+)")
+_LOCAL = re.compile(r"L\['([^']*)'\]")
+
+
+def as_torch(reason: str) -> str:
+    """A size that the program fixed is, for torch, one that does not fit."""
+    found = _SETTLED.match(reason)
+    if found is None:
+        return reason
+    place, what, dim, then, now = found.groups()
+    name, rest = _LOCAL.sub(r"\1", place, count=1), reason[found.end() :]
+    return f"tensor '{name}' {what} mismatch at index {dim}. expected {then}, actual {now}{rest}"
+
+
 def in_words(reason: str, code: CodeType | None = None) -> str:
     """ "size 0 of x: 4, was 3": what failed in an entry, as short as it can be said."""
-    reason, _, rest = reason.partition(" (from now on ")
+    reason, _, rest = as_torch(reason).partition(" (from now on ")
     after = "; from now on any number will do" if rest else ""
     if found := _MISMATCH.match(reason):
         place, what, dim, then, now = found.groups()

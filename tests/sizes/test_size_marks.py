@@ -667,3 +667,14 @@ def test_a_check_is_known_afterwards(installed):
         x = torch.randn(size)
         assert torch.equal(fast(x), x.view(-1, 4) * 2)
     assert fast.metrics["entries"] == 1
+
+
+def test_a_size_that_the_program_fixes_is_reported_in_torchs_words():
+    from stator import _words
+
+    said = "L['x'].size()[0] == 10: now 9 (from now on any number will do for n)"
+    assert _words.as_torch(said).startswith(
+        "tensor 'x' size mismatch at index 0. expected 10, actual 9 ("
+    )
+    assert _words.in_words(said) == "size 0 of x: 9, was 10; from now on any number will do"
+    assert _words.as_torch("L['n'] == 10: now 9") == "L['n'] == 10: now 9"
