@@ -223,16 +223,22 @@ def note_shared(mode: _Mode, given: list[torch.Tensor], made: list[torch.Tensor]
     return bool(shared)
 
 
-def are_shared(mode: _Mode, fakes: list[Any]) -> bool:
+def are_shared(mode: _Mode, fakes: list[Any], goes_on: bool) -> bool:
     """Whether AOTAutograd would make an output of what a function was given, past the function. It
-    leaves a function's own result as it is, if no other output shares its memory."""
+    leaves a function's own result as it is, if no other output shares its memory. But a program
+    that goes on behind a break may look for the function in the result's history (torch's backward
+    hooks on modules do)."""
     outputs: dict[int, list[torch.Tensor]] = {}
     for fake in fakes:
         for storage in _storages(fake) if isinstance(fake, torch.Tensor) else ():
             outputs.setdefault(storage, []).append(fake)
     for storage in mode.stator_shared.intersection(outputs):
         tensors = outputs[storage]
-        alone = len(tensors) == 1 and isinstance(tensors[0].grad_fn, private.FunctionNode)
+        alone = (
+            not goes_on
+            and len(tensors) == 1
+            and isinstance(tensors[0].grad_fn, private.FunctionNode)
+        )
         if not alone and any(tensor.requires_grad for tensor in tensors):
             return True
     return False

@@ -188,7 +188,9 @@ status function_outputs(world *w, node *const *nodes, uint32_t count) {
     for (uint32_t i = 0; fakes && i < count; i++)
         if (PyList_Append(fakes, nodes[i]->example) < 0)
             Py_CLEAR(fakes);
-    int escapes = fakes ? ask(t, "are_shared", fakes, NULL) : -1;
+    PyObject *goes_on =
+        w->stop.image ? Py_True : Py_False; // behind a break the program may look at it
+    int escapes = fakes ? ask(t, "are_shared", fakes, goes_on) : -1;
     Py_XDECREF(fakes);
     if (escapes <= 0)
         return escapes < 0 ? ST_ERROR : ST_OK;

@@ -313,6 +313,20 @@ def test_layout_of_the_node():
     assert len(backward.graph.output_node().args[0]) == 2
 
 
+def test_backward_hooks_of_modules_find_their_function():
+    """torch's function for them gives back its arguments, and is looked for in their history."""
+    gradients = []
+    for backend in (None, "aot_eager"):
+        layer, log = torch.nn.Linear(4, 4), []
+        torch.nn.init.constant_(layer.weight, 2.0)
+        layer.register_full_backward_hook(lambda module, given, made, log=log: log.append(given))
+        net = torch.nn.Sequential(layer, torch.nn.ReLU())
+        x = torch.linspace(0, 1, 4).requires_grad_()
+        (stator.compile(net, backend=backend) if backend else net)(x).sum().backward()
+        gradients.append([x.grad, log])
+    assert_same(*gradients)
+
+
 def test_what_it_reads_is_guarded():
     scale = Scale(2)
     program = lambda x, y: OfObjects.apply(x, scale, [y])  # noqa: E731
