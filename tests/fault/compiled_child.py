@@ -1,9 +1,9 @@
 """In a process of its own: a compiled call again and again, each time with another allocation
 failing.
 
-    python compiled_child.py program phase
+    python compiled_child.py program phase [step]
 
-Prints how many failures had an effect. A wrong result, something half written, another exception
+Of the allocations behind the first ones only every `step`-th fails. Prints how many failures had an effect. A wrong result, something half written, another exception
 than MemoryError, or anything left behind ends it with a message; a crash is for the parent to see
 (the last line on stderr says where).
 """
@@ -24,6 +24,7 @@ from compiled_checks import (
     prepared,
 )
 
+ALL = 100  # so many at the beginning fail, whatever the step
 QUIET = 40  # so many runs in a row without an effect, and all allocations were reached
 LOST = "without setting an exception", "error return without exception set"
 
@@ -79,7 +80,7 @@ def check_description(name, at):
     return not done
 
 
-def main(name, phase):
+def main(name, phase, step="1"):
     usual = expected = None
     if phase != "described":
         _, f, args, _ = prepared(name, phase)
@@ -87,7 +88,7 @@ def main(name, phase):
         usual, expected = how(f), plain_rows(name, phase)
     effects = quiet = at = 0
     while quiet < QUIET:
-        at += 1
+        at += 1 if at < ALL else int(step)
         print(f"allocation {at}", file=sys.stderr, flush=True)
         try:
             if phase == "described":

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 FULL = os.environ.get("STATOR_FULL") == "1"
 CASES = list(load_cases("cases_"))
 SHARDS = 40
+STEP = 1 if FULL else 7  # odd: the rounds of a loop fail at other places
 # 3.13: type() itself crashes where its dict cannot grow (type_add_getset).
 CRASHING = ["classes"] if sys.version_info[:2] == (3, 13) else []
 
@@ -38,12 +39,12 @@ def run(child, *args):
 def test_compiled_call_survives_each_failed_allocation(program, phase):
     if program in CRASHING and phase != "warm":
         pytest.skip("CPython crashes")
-    assert run("compiled_child.py", program, phase) > (0 if phase == "warm" else 50)
+    assert run("compiled_child.py", program, phase, str(STEP)) > (0 if phase == "warm" else 50)
 
 
 @pytest.mark.parametrize("program", ["writes", "made"])
 def test_description_survives_each_failed_allocation(program):
-    assert run("compiled_child.py", program, "described") > 50
+    assert run("compiled_child.py", program, "described", str(STEP)) > 50
 
 
 def test_a_few_cases_of_the_trace_survive_some_failed_allocations():
