@@ -578,6 +578,8 @@ HANDLER(abc_register) {
 HANDLER(generic_alias) {
     PyObject *ready[4] = {NULL}, *result = NULL;
     status st = ST_OK;
+    if (c->keywords || c->given > Py_ARRAY_LENGTH(ready))
+        return handler_misuse(w, c);
     for (size_t i = 0; st == ST_OK && i < c->given; i++) {
         ready[i] = Py_NewRef(c->args[i]);
         st = protocol_open(w, &ready[i], P_NONE);
@@ -706,17 +708,6 @@ HANDLER(plain_dir) {
 }
 
 // --- types ---
-
-HANDLER(type_mro) {
-    PyObject *class = door_open(w, c->args[0]);
-    if (!class)
-        return NULL;
-    if (!PyType_Check(class))
-        return handler_misuse(w, c);
-    if (!class_value(w, (PyTypeObject *)class) || type_guard_mro(w, (PyTypeObject *)class) != ST_OK)
-        return NULL;
-    return PySequence_List(((PyTypeObject *)class)->tp_mro);
-}
 
 HANDLER(type) {
     if (c->given != 1 || c->keywords)

@@ -254,18 +254,6 @@ HANDLER(type_new) {
     return class;
 }
 
-// type.__init__ does nothing but to count its arguments.
-HANDLER(type_init) {
-    bool fits = c->given == 4 || (c->given == 2 && !c->keywords);
-    return fits ? Py_NewRef(Py_None) : handler_misuse(w, c);
-}
-
-HANDLER(type_prepare) {
-    (void)w;
-    (void)c;
-    return PyDict_New();
-}
-
 // --- class statements ---
 
 // What __build_class__ takes for the metaclass: does what the real one would do, by the

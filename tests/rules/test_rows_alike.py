@@ -70,6 +70,11 @@ HANDLED = [
     ("'w' in object.__dir__(x)", "x = C(1)", "C.w = 1"),
     ("'w' in type.__dir__(x)", "x = C", "C.w = 1"),
     ("type.mro(x)", "class D: pass\nclass E: pass\nclass F(D): pass\nx = F", "F.__bases__ = (E,)"),
+    (
+        "type.mro(x)",
+        "class D(type):\n def mro(c): return [c, int, object]\nclass E(int, metaclass=D): pass\nx = E",
+        "",
+    ),
     ("C.__dict__.__getitem__('w')", "C.w = 1; x = 0", "C.w = 2"),
     ("C.__dict__.__contains__('w')", "x = 0", "C.w = 1"),
     ("x.__getitem__('a').v", "D = {'a': C(1)}; x = types.MappingProxyType(D)", "D['a'].v = 2"),
@@ -191,6 +196,8 @@ ONE, TWO = (f"C.__index__ = lambda s: {n}" for n in (1, 2))
 READY = [
     ("_collections._tuplegetter(x, 'd').__get__((5, 6, 7))", ONE + "; x = C(1)", TWO),
     ("_collections._tuplegetter(0, x)", "x = [1]", "x.append(2)"),
+    ("(lambda s: (s.seek(x), s.read()))(io.StringIO('abcdef'))", ONE + "; x = C(1)", TWO),
+    ("(lambda s: s.seek(0, x))(io.StringIO('abcdef'))", ONE + "; x = C(1)", TWO),
     ("text(lambda: io.StringIO().seek(x))", "x = [1]", "x = {}"),
     ("text(lambda: io.StringIO().seek(0, x))", "x = [1]", "x = {}"),
     ("text(lambda: io.StringIO(x).getvalue())", "x = [1]", "x = {}"),
