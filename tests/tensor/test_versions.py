@@ -411,7 +411,7 @@ KNOWN = dict(
     for line in (Path(__file__).parent / "setters.txt").read_text().splitlines()
     if not line.startswith("#")
 )
-KINDS = {"break", "setter", "setting", "state", "mode_push", "mode_pop",
+KINDS = {"break", "setter", "setting", "setting_replayed", "state", "mode_push", "mode_pop",
          "enter_level", "exit_level", "level_set"}  # fmt: skip
 
 
