@@ -127,6 +127,17 @@ PyObject *source_keep_number(number n, PyObject **kept) {
     return result;
 }
 
+static PyObject *number_text_of(PyObject *o, PyObject **kept) {
+    if (!PyLong_CheckExact(o) && !PyFloat_CheckExact(o))
+        return NULL;
+    bool collecting = raw_gc_off();
+    PyObject *text = PyObject_Str(o), *result = text ? keep(text, kept) : NULL;
+    if (!result)
+        PyErr_Clear();
+    raw_gc_restore(collecting);
+    return result;
+}
+
 static PyObject *tensor_value(PyObject *o, PyObject *name, PyObject **kept) {
     PyObject *value = source_read_tensor && name ? source_read_tensor(o, name) : NULL;
     return value ? keep(value, kept) : NULL;
@@ -336,6 +347,8 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
         return array_tensor(parent, kept);
     case SOURCE_STACK:
         return stack_item(parent, index, kept);
+    case SOURCE_TEXT:
+        return number_text_of(parent, kept);
     case SOURCE_SIZE:
     case SOURCE_STRIDE:
         return dimension(kind, parent, index, kept);

@@ -4,6 +4,8 @@
 #include "src/interp/names.h"
 #include "src/interp/raise.h"
 
+#include "src/world/number.h"
+
 #include "src/call/call.h"
 #include "src/call/native.h"
 #include "src/call/special.h"
@@ -79,6 +81,10 @@ static status read_spec(world *w, PyObject *o, PyObject *spec) {
 }
 
 PyObject *op_format(world *w, PyObject *value, int conversion, PyObject *spec) {
+    PyObject *open;
+    int number = spec ? 0 : number_text(w, value, &open);
+    if (number != 0)
+        return number > 0 ? open : NULL;
     PyObject *o = native_open(w, value, P_NONE);
     PyObject *s = spec && o ? native_open(w, spec, P_NONE) : NULL;
     PyObject *text = NULL;
@@ -91,6 +97,10 @@ PyObject *op_format(world *w, PyObject *value, int conversion, PyObject *spec) {
 }
 
 PyObject *op_convert(world *w, PyObject *value, int conversion) {
+    PyObject *open;
+    int number = number_text(w, value, &open);
+    if (number != 0)
+        return number > 0 ? open : NULL;
     PyObject *o = native_open(w, value, P_NONE), *text = NULL;
     if (o && format_prepare(w, &o, conversion) == ST_OK)
         text = native_result(w, convert_value(o, conversion), false);

@@ -163,6 +163,9 @@ static PyObject *make_bound(PyObject *descriptor, PyObject *self) {
 static PyObject *copy_number(PyObject *o) {
     if (PyLong_CheckExact(o))
         return _PyLong_Copy((PyLongObject *)o);
+    if (PyUnicode_CheckExact(o)) // a number's text
+        return PyUnicode_FromKindAndData(PyUnicode_KIND(o), PyUnicode_DATA(o),
+                                         PyUnicode_GET_LENGTH(o));
     return PyFloat_CheckExact(o) ? PyFloat_FromDouble(PyFloat_AS_DOUBLE(o)) : Py_NewRef(o);
 }
 

@@ -547,7 +547,8 @@ static PyObject *open_lazy(world *w, lazy *l, bool pinned) {
 PyObject *door_open_lazy(world *w, lazy *l) {
     if (l->inside)
         return l->inside;
-    if (l->is_number && number_settled(w, l) != ST_OK)
+    bool number = l->is_number || l->source->kind == SOURCE_TEXT;
+    if (number && number_settled(w, l) != ST_OK)
         return NULL;
     return l->inside ? l->inside : open_lazy(w, l, false);
 }

@@ -179,8 +179,8 @@ static source *number_source(world *w, number n) {
     return s;
 }
 
-static lazy *computed_lazy(world *w, source *s, number n) {
-    PyObject *outside = number_as_object(n);
+// Of a number, or of its text. Takes the reference to what it is in this call.
+static lazy *computed_lazy(world *w, source *s, number n, PyObject *outside) {
     lazy *l = outside ? PyObject_New(lazy, &lazy_type) : NULL;
     if (!l) {
         Py_XDECREF(outside);
@@ -191,12 +191,25 @@ static lazy *computed_lazy(world *w, source *s, number n) {
                 .source = s,
                 .outside = outside,
                 .type_known = true,
-                .is_number = true,
+                .is_number = s->kind != SOURCE_TEXT,
                 .number = n};
     if (!world_keep(w, (PyObject *)l) || vec_push(&w->numbers.computed, l) != ST_OK)
         return NULL;
     l->world = w;
     return l;
+}
+
+int number_text(world *w, PyObject *o, PyObject **text) {
+    number n;
+    int open = door_number(w, o, &n);
+    if (open <= 0 || !n.e || n.kind == NUMBER_BOOL || number_is_unbacked(n))
+        return open < 0 ? -1 : 0;
+    source *place = number_source(w, n);
+    source *s = place ? guard_source(w->guards, SOURCE_TEXT, place, NULL, 0) : NULL;
+    PyObject *value = s ? number_as_object(n) : NULL, *now = value ? PyObject_Str(value) : NULL;
+    *text = now ? Py_XNewRef((PyObject *)computed_lazy(w, s, n, now)) : NULL;
+    Py_XDECREF(value);
+    return *text ? 1 : -1;
 }
 
 PyObject *number_object(world *w, number n) {
@@ -207,7 +220,7 @@ PyObject *number_object(world *w, number n) {
     if (!s)
         return NULL;
     uint64_t *known = is_symbol(n) ? map_get(&w->in.lazies, map_key(s)) : NULL;
-    lazy *l = known ? (lazy *)(uintptr_t)*known : computed_lazy(w, s, n);
+    lazy *l = known ? (lazy *)(uintptr_t)*known : computed_lazy(w, s, n, number_as_object(n));
     return Py_XNewRef(l);
 }
 
@@ -216,7 +229,7 @@ static PyObject *computed_object(world *w, number n) {
     if (!n.e)
         return number_as_object(n);
     source *s = computed_source(w, n);
-    return s ? Py_XNewRef(computed_lazy(w, s, n)) : NULL;
+    return s ? Py_XNewRef(computed_lazy(w, s, n, number_as_object(n))) : NULL;
 }
 
 PyObject *number_again(world *w, number n) {
@@ -317,7 +330,7 @@ status number_settled(world *w, lazy *l) {
         return settle_symbol(w, l->number);
     number value = number_settle(w->numbers.sizes, l->number);
     TRY(numbers_guard(w));
-    l->inside = number_as_object(value);
+    l->inside = l->is_number ? number_as_object(value) : Py_NewRef(l->outside); // its text
     return l->inside ? ST_OK : ST_ERROR;
 }
 

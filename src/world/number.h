@@ -42,6 +42,9 @@ status number_symbol(world *w, source *s, number hint, int64_t low, int64_t high
 PyObject *number_object(world *w, number n);
 // The same number as another object. New reference.
 PyObject *number_again(world *w, number n);
+// What str() gives of an open number: a lazy, so that text that nobody reads settles nothing. 1: *text
+// is a new reference. 0: `o` is no such number. -1: error or break.
+int number_text(world *w, PyObject *o, PyObject **text);
 // A symbol whose value only the graph will know (sizes_unbacked). Whoever opens it, or asks of it
 // what facts do not tell, ends the trace before the instruction that does.
 status number_unbacked(world *w, number_kind kind, int64_t low, int64_t high, number *n);
@@ -67,7 +70,8 @@ int numbers_setup(void);
 
 // --- for the door ---
 
-// Settles an open number that is opened, and guards its value. A computed one gets its inside.
+// Settles an open number that is opened, or whose text is, and guards its value. A computed one gets
+// its inside.
 status number_settled(world *w, lazy *l);
 // Whether `o` is a lazy for which each call of the program makes another object.
 static inline bool number_is_computed(PyObject *o) {
@@ -75,5 +79,5 @@ static inline bool number_is_computed(PyObject *o) {
         return false;
     const source *s = ((lazy *)o)->source;
     return s->kind == SOURCE_SIZE || s->kind == SOURCE_STRIDE || s->kind == SOURCE_EXPR ||
-           s->kind == SOURCE_GRAPH;
+           s->kind == SOURCE_TEXT || s->kind == SOURCE_GRAPH;
 }

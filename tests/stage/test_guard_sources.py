@@ -312,6 +312,13 @@ CASES = {
     "ARRAY": [(Plain, None, 0, GONE, [])],  # of NumPy: tests/tensor
     "GRAPH": [(Plain, None, 0, GONE, [])],  # in no register, ever
     "STRIDE": [(Plain, None, 0, GONE, [])],
+    "TEXT": [
+        (Plain, None, 0, GONE, []),
+        (lambda: 12, None, 0, "12", []),
+        (lambda: -0.5, None, 0, "-0.5", []),
+        (lambda: True, None, 0, GONE, []),
+        (lambda: "12", None, 0, GONE, []),
+    ],
     "SLICE_FIELD": [
         (lambda: slice(1, 2, 3), None, 0, 1, []),
         (lambda: slice(1, 2, 3), None, 1, 2, []),
