@@ -118,7 +118,7 @@ def seen(o, exact):
         return (type(o).__name__, [seen(item, exact) for item in o])
     if isinstance(o, dict):
         return (type(o).__name__, [(seen(k, exact), seen(v, exact)) for k, v in o.items()])
-    return type(o).__name__, repr(o)
+    return type(o).__name__, hex(o) if type(o) is int and abs(o) >= 2**64 else repr(o)
 
 
 def close(a, b):
