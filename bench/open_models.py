@@ -3,6 +3,8 @@ operations of each that no rule knows, with the time that torch's fakes took for
 
 Models come from transformers, timm and torch, from small configurations; those of a library that is
 not installed are left out. `python bench/open_models.py [WORD…]`: models with a word in their name.
+`--stock`: next to torch.compile, in turns; `--backend=NAME` for another backend than `eager`;
+`--guards`: guards of an entry.
 """
 
 import collections
@@ -12,6 +14,7 @@ import time
 import torch
 
 import stator
+import stator._compile
 from stator import _fakes
 
 try:
@@ -158,14 +161,97 @@ class Fakes:
         self.count[name + (" (symbols)" if symbolic else "")] += 1
 
 
-def first_call(model, given, dynamic):
-    compiled = stator.compile(model, backend="eager", dynamic=dynamic)
+def first_call(model, given, dynamic, compile=stator.compile, backend="eager"):
+    if compile is torch.compile:
+        torch._dynamo.reset()
+    compiled = compile(model, backend=backend, dynamic=dynamic)
     begin = time.process_time()
     compiled(**given)
     first = time.process_time() - begin
     begin = time.process_time()
     compiled(**given)
     return first - (time.process_time() - begin)
+
+
+def warm_call(model, given, dynamic, compile, times=30):
+    if compile is torch.compile:
+        torch._dynamo.reset()
+    compiled = compile(model, backend="eager", dynamic=dynamic)
+    taken = []
+    for _ in range(times):
+        begin = time.process_time()
+        compiled(**given)
+        taken.append(time.process_time() - begin)
+    return min(taken) * 1e6
+
+
+# -- next to stock --
+
+
+def guards_of_stator(model, given):
+    context = stator._compile.Context("eager", dynamic=True)
+    context(model)(**given)
+    return [len(row["guards"]) for row in context.compiler.entries()]
+
+
+def guards_of_stock(model, given):
+    """Leaves of the trees that check an entry."""
+    found = []
+    build = torch._dynamo.guards.CheckFunctionManager.__init__
+
+    def noted(self, *args, **kwargs):
+        build(self, *args, **kwargs)
+        manager = self.guard_manager
+        manager.populate_code_parts_for_debugging()
+        found.append(len(manager.code_parts))
+
+    torch._dynamo.reset()
+    torch._dynamo.guards.CheckFunctionManager.__init__ = noted
+    try:
+        torch.compile(model, backend="eager", dynamic=True)(**given)
+    finally:
+        torch._dynamo.guards.CheckFunctionManager.__init__ = build
+    return found
+
+
+def beside_stock(name, train, backend, rounds):
+    """(trace plain, trace open, warm plain, warm open) of each; sides take turns."""
+    torch.manual_seed(0)
+    model, given = KINDS[name]()
+    model.train(train)
+    rows = {}
+    sides = (("stock", torch.compile), ("stator", stator.compile))
+    times = {(side, dynamic): [] for side, _ in sides for dynamic in (False, True)}
+    for _ in range(rounds):
+        for side, compile in sides:
+            for dynamic in (False, True):
+                taken = first_call(model, given, dynamic, compile, backend)
+                times[side, dynamic].append(taken * 1e3)
+    for side, compile in sides:
+        traces = [min(times[side, dynamic]) for dynamic in (False, True)]
+        warm = [warm_call(model, given, dynamic, compile) for dynamic in (False, True)]
+        rows[side] = (*traces, *warm)
+    return rows, model, given
+
+
+def print_beside(names, train, backend, rounds=2):
+    print(
+        f"{'open over plain, ' + backend:<32}{'trace':>14}{'warm':>16}{'open trace ms':>18}", end=""
+    )
+    print(f"{'guards':>14}" if "--guards" in sys.argv else "")
+    for name in names:
+        rows, model, given = beside_stock(name, train, backend, rounds)
+        (a, b, c, d), (e, f, g, h) = rows["stock"], rows["stator"]
+        print(
+            f"{name:<32}{b / a:>7.2f}{f / e:>7.2f}{d / c:>9.2f}{h / g:>7.2f}{b:>10.0f}{f:>8.1f}",
+            end="",
+        )
+        if "--guards" in sys.argv:
+            print(
+                f"{sum(guards_of_stock(model, given)):>7}{sum(guards_of_stator(model, given)):>7}",
+                end="",
+            )
+        print(flush=True)
 
 
 def measure(name, train, rounds=5):
@@ -189,6 +275,13 @@ def main():
     torch.set_num_threads(1)
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     missing = timm is None or transformers is None
+    if "--stock" in sys.argv:
+        backend = next((w[10:] for w in sys.argv if w.startswith("--backend=")), "eager")
+        names = [name for name in KINDS if not words or any(word in name for word in words)]
+        train = "--train" in sys.argv
+        with torch.set_grad_enabled(train):
+            print_beside(names, train, backend)
+        return
     print(f"{'model':<32}{'plain ms':>10}{'open ms':>10}{'ratio':>7}{'on fakes: plain, open':>24}")
     for name in KINDS:
         if words and not any(word in name for word in words):
