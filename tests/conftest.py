@@ -39,10 +39,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 heed_interrupts()
 
 
+_modules = 0  # how many were imported when the collector last looked at everything
+
+
 def pytest_collection_finish() -> None:
     """What the tests themselves are made of is no garbage: tests that collect need not look at it."""
+    global _modules
     gc.collect()
     gc.freeze()
+    _modules = len(sys.modules)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Nor are the modules of torch that a test has imported: there are a million objects in them."""
+    if len(sys.modules) > _modules + 50:
+        pytest_collection_finish()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -25,6 +25,7 @@ from tests.stage.callables import owners, resolve
 MANY = 2**32 - 1
 ROWS = [(row[0], row[5]) for row in _engine.rules() if row[1] == "handled"]
 
+KNOWN = {**owners(), "sys": sys}
 ARGUMENTS = ["None", "None", "1", "1", "1"]
 
 
@@ -92,8 +93,8 @@ def outcome(f: Callable[[Any], Any], x: Any) -> str:
 
 def call(path: str, given: list[str], form: str = "T({})") -> tuple[Callable[[Any], Any], Any]:
     """A function that calls what the row is of, and its argument: self, or a class."""
-    holder = {**owners(), "sys": sys}[path.rpartition(".")[0] or "builtins"]
-    found, owner = resolve(path, {**owners(), "sys": sys}) or (None, None)
+    holder = KNOWN[path.rpartition(".")[0] or "builtins"]
+    found, owner = resolve(path, KNOWN) or (None, None)
     raw = vars(holder).get(path.rpartition(".")[2]) if owner is None else found
     x = self_of(owner) if owner else holder
     of_class = isinstance(raw, types.ClassMethodDescriptorType)
