@@ -39,22 +39,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 heed_interrupts()
 
 
-_modules = 0  # how many were imported when the collector last looked at everything
+_seen: tuple[Path | None, int] = None, 0  # the file and the number of modules at the last freeze
+
+
+def _freeze(path: Path | None) -> None:
+    global _seen
+    gc.collect()
+    gc.freeze()
+    _seen = path, len(sys.modules)
 
 
 def pytest_collection_finish() -> None:
     """What the tests themselves are made of is no garbage: tests that collect need not look at it."""
-    global _modules
-    gc.collect()
-    gc.freeze()
-    _modules = len(sys.modules)
+    _freeze(None)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> None:
-    """Nor are the modules of torch that a test has imported: there are a million objects in them."""
-    if len(sys.modules) > _modules + 50:
-        pytest_collection_finish()
+    """Nor is what earlier files have left, or what this file imports: torch has a million objects."""
+    path, modules = _seen
+    if item.path != path or len(sys.modules) > modules + 50:
+        _freeze(item.path)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -72,7 +72,10 @@ CUSTOMS = "src/guard/customs.def", r'^CUSTOM\("([^"]+)"\)'
 # What is read from FIXED is the key that the entry holds: there is nothing else to be read later.
 # A number that only the graph knows (GRAPH) is never read. CUSTOM stands for the checks of CUSTOMS,
 # of which the last is only for tests of the room alone.
+# The source ARRAY asks of an array what the guard ARRAY has asked, and the tensor that this
+# source gives is made anew each time.
 SAME_ANYWAY = {(SOURCES, "FIXED"), (SOURCES, "GRAPH"), (GUARDS, "CUSTOM"), (GUARDS, "custom")}
+SAME_ANYWAY |= {(GUARDS, "ARRAY"), (SOURCES, "ARRAY")}
 META_ROW = re.compile(
     r'^(?:META|VIEW|ALIAS|ASK)\("([^"]+)", (\w+),\s+"(?:[^"]|"\s+")*", ([^)]+)\)', re.MULTILINE
 )
