@@ -95,7 +95,7 @@ def raises_and_handles(x):
 
 def checks_a_distribution(x):
     try:
-        return torch.distributions.Normal(x, x).log_prob(x)
+        return torch.distributions.Normal(x, x, validate_args=True).log_prob(x)
     except ValueError as error:
         raise RuntimeError(str(error)) from None
 
