@@ -91,6 +91,7 @@ static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kw
     n->kwargs = kwargs && PyDict_GET_SIZE(kwargs) > 0 ? Py_NewRef(kwargs) : NULL;
     n->example = Py_NewRef(example ? example : Py_None);
     n->meta.dims = -1;
+    n->meta.requires_grad = false;
     n->is_number = false;
     n->name = NULL;
     n->stack = Py_NewRef(stack ? stack : Py_None);
