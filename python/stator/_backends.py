@@ -308,18 +308,20 @@ class Handed(NamedTuple):
     found: _shapes.Found
 
 
+def _name_of(backend: Any) -> Any:
+    """The name of a backend that torch has wrapped for its options; else the backend."""
+    return backend.compiler_name if isinstance(backend, private.compile_wrappers) else backend
+
+
 def _is_torchs(backend: Any) -> bool:
     """Whether it is a backend of torch's own, which makes fakes of all values itself."""
-    if isinstance(backend, private.compile_wrappers):
-        backend = backend.compiler_name
+    backend = _name_of(backend)
     return isinstance(backend, str) and backend in private.backend_names()
 
 
 def recursion(backend: Any) -> int:
     """The recursion limit that a backend sees to while it compiles; 0: it changes none."""
-    if isinstance(backend, private.compile_wrappers):
-        backend = backend.compiler_name
-    return private.INDUCTOR_RECURSION if backend == "inductor" else 0
+    return private.INDUCTOR_RECURSION if _name_of(backend) == "inductor" else 0
 
 
 def _takes_layers_once(backend: Any) -> bool:

@@ -41,6 +41,10 @@ bool higher_open_needs(const graph *body);
 meta higher_open_slice(const meta *m);
 PyObject *higher_open_results(world *w, node *whole, PyObject *like, bool needs);
 
+// Adds to a list the fake of a result like the example, stacked `count` times (or None), which
+// requires a gradient or not. False with an exception or a break.
+bool higher_add_result(world *w, PyObject *fakes, PyObject *example, PyObject *count,
+                       PyObject *needs);
 // The items of what a node gives, as stand-ins with these fakes. New tuple.
 PyObject *higher_items(world *w, node *whole, PyObject *fakes);
 // Records the operator's node. Its arguments are those of the call from `from` on. New reference.

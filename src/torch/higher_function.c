@@ -168,12 +168,8 @@ static PyObject *results_like(world *w, PyObject *tensors, PyObject *needs) {
     PyObject *fakes = PyList_New(0);
     for (Py_ssize_t i = 0; fakes && i < PyTuple_GET_SIZE(tensors); i++) {
         PyObject *example = tensor_in(PyTuple_GET_ITEM(tensors, i))->node->example;
-        PyObject *question = PyTuple_Pack(3, example, Py_None, PyTuple_GET_ITEM(needs, i));
-        PyObject *fake = question ? higher_ask(w->torch, "result_like", question) : NULL;
-        if (!fake || PyList_Append(fakes, fake) < 0)
+        if (!higher_add_result(w, fakes, example, Py_None, PyTuple_GET_ITEM(needs, i)))
             Py_CLEAR(fakes);
-        Py_XDECREF(question);
-        Py_XDECREF(fake);
     }
     return fakes;
 }

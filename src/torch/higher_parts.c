@@ -201,17 +201,23 @@ PyObject *higher_needs(world *w, const call *c) {
 
 // --- what the operator gives ---
 
+bool higher_add_result(world *w, PyObject *fakes, PyObject *example, PyObject *count,
+                       PyObject *needs) {
+    PyObject *question = PyTuple_Pack(3, example, count, needs);
+    PyObject *fake = question ? higher_ask(w->torch, "result_like", question) : NULL;
+    bool added = fake && PyList_Append(fakes, fake) == 0;
+    Py_XDECREF(question);
+    Py_XDECREF(fake);
+    return added;
+}
+
 // New list of fakes like those of the tuple's stand-ins.
 static PyObject *results_like(world *w, PyObject *like, PyObject *count, PyObject *needs) {
     PyObject *fakes = PyList_New(0);
     for (Py_ssize_t i = 0; fakes && i < PyTuple_GET_SIZE(like); i++) {
         const standin *s = tensor_of(w, PyTuple_GET_ITEM(like, i));
-        PyObject *question = s ? PyTuple_Pack(3, s->node->example, count, needs) : NULL;
-        PyObject *fake = question ? higher_ask(w->torch, "result_like", question) : NULL;
-        if (!fake || PyList_Append(fakes, fake) < 0)
+        if (!s || !higher_add_result(w, fakes, s->node->example, count, needs))
             Py_CLEAR(fakes);
-        Py_XDECREF(question);
-        Py_XDECREF(fake);
     }
     return fakes;
 }
