@@ -162,6 +162,8 @@ class _Look:
             self.writes |= not _is_of(o, _CALM)
             return []
         self.touch(o, False)
+        if o.__bases__ == (tuple,) and hasattr(o, "_fields"):  # namedtuple() has made it
+            return []
         if any(isinstance(v, classmethod) for v in vars(o).values()):
             self.used.append(o)
         self.methods.update(map(id, vars(o).values()))
@@ -178,6 +180,8 @@ class _Look:
         code = _Code(self, f.__code__, f.__globals__, cells)
         names = f.__code__.co_varnames
         code.fresh = names[:1] if id(f) in self.fresh else ()
+        if f.__name__ == "__init__" and id(f) in self.methods:  # of an object that is just made
+            code.fresh = names[:1]
         if f.__name__ == "__new__":  # it sets attributes of what it makes
             code.fresh = names[code.parameters :]
         code.given = () if id(f) in self.methods else f.__code__.co_varnames[: code.parameters]
@@ -216,11 +220,15 @@ class _Code:
                 self.store(i.opname, self.all[at - 1])
             elif i.opname in _GETS and i.argval == "__class__":
                 raise _Unknown("uses the class of an object")
-            elif i.opname in _GETS and i.argval in _MUTATORS:
+            elif i.opname in _GETS and (i.argval in _MUTATORS or self.makes_again(i.argval)):
                 self.look.writes = True
         for constant in self.code.co_consts:
             if isinstance(constant, types.CodeType):
                 _Code(self.look, constant, self.names, self.cells).run()
+
+    def makes_again(self, name: str) -> bool:
+        """Whether a method may be `__init__` of an object that was there before."""
+        return name == "__init__" and self.code.co_name != "__init__"
 
     def store(self, opname: str, before: Any) -> None:
         """A write to an object, which the instruction before has put on the stack."""

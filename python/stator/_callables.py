@@ -26,6 +26,7 @@ from stator import (
     _higher_wrap,
     _instead,
     _levels,
+    _nonstrict,
     _overrides,
     _rows,
     _settings,
@@ -160,6 +161,8 @@ def rows() -> list[tuple[Any, str, Row]]:
         *_by_itself(_higher_flow.ROWS),
         *_by_itself(_higher_wrap.ROWS),
         *_by_itself(_function_bodies.ROWS),
+        *_by_itself(_nonstrict.ROWS),
+        *_by_itself(tuple(_nonstrict.later_rows())),
         *_higher_wrap.NAMED,
     ):
         if function is not None:

@@ -205,7 +205,7 @@ def _private() -> Any:
 
 def _register_torch() -> None:
     private = _private()
-    _engine.mark_ids(private.allowed_ids(), private.disallowed_ids())
+    _engine.mark_ids(private.allowed_ids(), private.disallowed_ids(), private.nonstrict_ids())
     _engine.mark_substitutes(private.substituted_ids(), private.substitute)
     _engine.mark_strict_at(*private.strict_breaks)
     _engine.skip_code(private.disable_wrapper, _BELOW)

@@ -717,6 +717,35 @@ tag_checkpoint = get("torch.ops.higher_order.tag_activation_checkpoint")
 no_context = get("torch.utils.checkpoint.noop_context_fn")
 tree_flatten = get("torch.utils._pytree.tree_flatten")
 tree_unflatten = get("torch.utils._pytree.tree_unflatten")
+TreeSpec = get("torch.utils._pytree.TreeSpec")
+ConstantNode = find("torch.utils._pytree.ConstantNode")
+_is_constant = find("torch.utils._pytree.is_constant_class") or (lambda cls: False)
+_opaque = find("torch._library.opaque_object")
+reparametrize = get("torch.nn.utils.stateless._reparametrize_module")
+
+
+def constant_manner(cls: type) -> str | None:
+    """What the program has registered a class as: "value", if equal objects may stand for each
+    other, "reference", if nobody looks into them; or None."""
+    if _is_constant(cls) or (_opaque is not None and _opaque.is_opaque_value_type(cls)):
+        return "value"
+    return "reference" if _opaque is not None and _opaque.is_opaque_type(cls) else None
+
+
+@contextlib.contextmanager
+def real_tensors_allowed() -> Iterator[None]:
+    """Fakes may meet real tensors, which are constants then. Versions before 2.13 cannot say so."""
+    known = find("torch._subclasses.fake_tensor.fake_tensor_tls")
+    before = getattr(known, "allow_non_fake_inputs_override", None)
+    if known is not None:
+        known.allow_non_fake_inputs_override = True
+    try:
+        yield
+    finally:
+        if known is not None:
+            known.allow_non_fake_inputs_override = before
+
+
 cond_op = get("torch.ops.higher_order.cond")
 while_loop = get("torch._higher_order_ops.while_loop")
 while_loop_op = get("torch.ops.higher_order.while_loop")

@@ -107,6 +107,10 @@ def put_forced_floats(names: set[str]) -> None:
 
 allowed_ids: Callable[[], set[int]] = trace_rules._allowed_callable_ids
 disallowed_ids: Callable[[], set[int]] = trace_rules._disallowed_callable_ids
+nonstrict_ids: Callable[[], set[int]] = find(
+    "torch._dynamo.trace_rules._nonstrict_trace_callable_ids"
+) or (lambda: set())
+nonstrict_trace = find("torch._dynamo.decorators.nonstrict_trace")
 substituted_ids: Callable[[], set[int]] = trace_rules._polyfilled_function_ids
 optimize = torch._dynamo.optimize
 disable = torch._dynamo.disable

@@ -29,6 +29,7 @@ from stator import (
     _instead,
     _levels,
     _marks,
+    _nonstrict,
     _overrides,
     _policy,
     _state,
@@ -151,6 +152,7 @@ def _glue() -> dict[str, Any]:
         *_groups.GLUE,
         *_higher_fakes.GLUE,
         *_levels.GLUE,
+        *_nonstrict.GLUE,
         *_overrides.GLUE,
         *_state.GLUE,
         *_symbolic.GLUE,
@@ -162,12 +164,21 @@ def _glue() -> dict[str, Any]:
     return {
         **{function.__name__: function for function in functions},
         "Settle": _fakes.Settle,
+        "nonstrict": _nonstrict.begin,
         "arrays": _arrays_table,
         "len": len,
         "handle_torch_function": private.handle_function,
         "own_files": tuple(
             m.OWN_FILE
-            for m in (_function, _function_bodies, _higher, _higher_flow, _higher_wrap, _flex)
+            for m in (
+                _function,
+                _function_bodies,
+                _higher,
+                _higher_flow,
+                _higher_wrap,
+                _flex,
+                _nonstrict,
+            )
         ),
         "dispatch_modes": private.len_dispatch_stack,
         "pop_dispatch_mode": private.pop_dispatch_stack,

@@ -19,8 +19,9 @@ static struct {
 #define WORD(id, text) PyObject *id;
     MARK_WORDS(WORD)
 #undef WORD
-    PyObject *allowed, *disallowed; // strong: sets of ids, or NULL
+    PyObject *allowed, *disallowed, *nonstrict; // strong: sets of ids, or NULL
     const rule *allow; // what becomes of those that are allowed; NULL: torch is not there
+    const rule *apart; // likewise of those that nonstrict_trace has marked
     const rule *make;  // likewise of classes of tensors that hold others,
     bool (*makes)(PyObject *callable); // which this tells
     PyObject *substituted, *find; // strong: a set of ids, and what gives a function for one of them
@@ -69,8 +70,9 @@ static bool in_set(const world *w, PyObject *set, PyObject *callable) {
     return found > 0;
 }
 
-void mark_allow_by(const rule *row) {
+void mark_allow_by(const rule *row, const rule *nonstrict) {
     marks.allow = row;
+    marks.apart = nonstrict;
 }
 
 void mark_make_by(const rule *row, bool (*makes)(PyObject *callable)) {
@@ -239,7 +241,9 @@ static const rule *mark_rule(world *w, const call *c, const rule *row) {
     bool allowed = marks.allow && !own && !(row && row->weak) && in_set(w, marks.allowed, callable);
     if (!row && !own && !allowed && marks.make && marks.makes(callable))
         return marks.make;
-    return allowed ? marks.allow : own;
+    if (!allowed)
+        return own;
+    return in_set(w, marks.nonstrict, callable) ? marks.apart : marks.allow;
 }
 
 // --- whether breaks are errors ---
@@ -288,12 +292,14 @@ static PyObject *tracing(PyObject *module, PyObject *none) {
 }
 
 static PyObject *mark_ids(PyObject *module, PyObject *args) {
-    PyObject *allowed, *disallowed;
+    PyObject *allowed, *disallowed, *nonstrict;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!", &PySet_Type, &allowed, &PySet_Type, &disallowed))
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PySet_Type, &allowed, &PySet_Type, &disallowed,
+                          &PySet_Type, &nonstrict))
         return NULL;
     Py_XSETREF(marks.allowed, Py_NewRef(allowed));
     Py_XSETREF(marks.disallowed, Py_NewRef(disallowed));
+    Py_XSETREF(marks.nonstrict, Py_NewRef(nonstrict));
     Py_RETURN_NONE;
 }
 
@@ -360,7 +366,7 @@ PyMethodDef marks_methods[] = {
     {"graph_break", (PyCFunction)(void (*)(void))graph_break, METH_VARARGS | METH_KEYWORDS,
      "graph_break(msg='')\n--\n\nBreaks a graph here; does nothing in code that is not compiled."},
     {"tracing", tracing, METH_NOARGS, "Whether this is run by a trace."},
-    {"mark_ids", mark_ids, METH_VARARGS, "mark_ids(allowed, disallowed): sets of callables' ids."},
+    {"mark_ids", mark_ids, METH_VARARGS, "mark_ids(allowed, disallowed, nonstrict): sets of callables' ids."},
     {"mark_substitutes", mark_substitutes, METH_VARARGS,
      "mark_substitutes(ids, find): find(callable) is what is traced in its place, or None."},
     {"mark_strict_at", mark_strict_at, METH_VARARGS,

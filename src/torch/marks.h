@@ -8,8 +8,8 @@ struct rule;
 struct call;
 
 // Sets the row by which a callable marked by allow_in_graph becomes a node; such a callable is not
-// traced.
-void mark_allow_by(const struct rule *row);
+// traced. Likewise one that nonstrict_trace has marked.
+void mark_allow_by(const struct rule *row, const struct rule *nonstrict);
 // The same for classes without a row that `makes` is true of.
 void mark_make_by(const struct rule *row, bool (*makes)(PyObject *callable));
 

@@ -678,6 +678,8 @@ status logging_end(world *w);
 // A callable with Python code that will run when the graph does is about to become a node. Breaks
 // if that code may see or undo what is held back. `faked`: it runs on fakes, too.
 status body_enters(world *w, PyObject *callable, bool faked);
+// A call of a function that nonstrict_trace has marked. New reference.
+PyObject *nonstrict_begin(world *w, const call *c);
 // The same for the code of a class with __torch_dispatch__, which runs in each operation on its
 // instances.
 status body_enters_class(world *w, PyTypeObject *class);

@@ -517,7 +517,13 @@ static int add_others(void) {
                               .handler = composite_make,
                               .takes = ANY,
                               .writes = W_HANDLER};
-    mark_allow_by(&allowed);
+    static const rule nonstrict = {.path = "nonstrict_trace",
+                                   .kind = RULE_HANDLED,
+                                   .handler = nonstrict_begin,
+                                   .takes = ANY,
+                                   .writes = W_HANDLER,
+                                   .weak = true};
+    mark_allow_by(&allowed, &nonstrict);
     mark_make_by(&made, is_composite_class);
     bool added = rules_add_instances(facts.overload, &overload) == ST_OK &&
                  rules_add_instances(facts.packet, &overload) == ST_OK &&
