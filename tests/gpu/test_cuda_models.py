@@ -136,7 +136,8 @@ def test_training_with_inductor(name, dtype):
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 @pytest.mark.parametrize("name", KINDS)
-def test_inference(name, mode):
+def test_inference(name, mode, monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     model, given = made(name)
     model.eval()
     compiled = stator.compile(model, mode=mode)
@@ -163,12 +164,14 @@ def test_no_more_graphs_than_stock(name, train):
     assert counts[1].graphs <= counts[0].graphs
 
 
+# Models ask whether they are compiled, and then mask their attention in another way.
 @pytest.mark.parametrize("name", KINDS)
-def test_backend_eager_is_the_same_to_the_bit(name):
+def test_backend_eager_is_the_same_as_in_stock_to_the_bit(name):
     model, given = made(name)
     with torch.no_grad():
-        expected = first_tensor(model(**given))
+        expected = first_tensor(torch.compile(model, backend="eager")(**given))
         found = first_tensor(stator.compile(model, backend="eager")(**given))
+    torch._dynamo.reset()
     assert torch.equal(found, expected)
 
 
