@@ -18,6 +18,7 @@ import torch.fx
 from stator import (
     _engine,
     _expressions,
+    _fakes,
     _kept,
     _layers,
     _logs,
@@ -88,6 +89,33 @@ def _new_tensor(tensor: torch.Tensor, data: Any, **options: Any) -> Any:
     return private.tensor_of(data, **options)
 
 
+def _unbound(input: torch.Tensor, dim: int = 0) -> tuple[torch.Tensor, ...]:
+    if input.requires_grad:  # autograd refuses to write to its parts
+        return input.unbind(dim)
+    return tuple(input.select(dim, i) for i in range(input.shape[dim]))
+
+
+def _places(*args: Any, **kwargs: Any) -> tuple[torch.Tensor, ...]:
+    """What `nonzero(as_tuple=True)` and `where` of one tensor give: columns of one tensor."""
+    given = (*args, *kwargs.values())
+    tensor = next(item for item in given if isinstance(item, torch.Tensor))
+    return _unbound((tensor if tensor.dim() else tensor.reshape(1)).nonzero(), 1)
+
+
+def _parts(node: _engine.Node) -> Any:
+    """What stands for a call that gives parts of a tensor, of which one may be written to; or None.
+
+    To take such a write over to the whole, AOTAutograd asks `unbind` for plain sizes: it would fix
+    open ones, and fails on those that only the graph knows."""
+    if node.target in (torch.unbind, "unbind"):
+        return _unbound
+    kwargs = node.kwargs or {}
+    if node.target is torch.where:
+        return _places if len(node.args) + len(kwargs) == 1 else None
+    tuples = node.target in (torch.nonzero, "nonzero") and kwargs.get("as_tuple")
+    return _places if tuples else None
+
+
 def _kind(node: _engine.Node) -> tuple[str, Any]:
     """The operation and the target. Functions of C++ ask the numbers that a tensor is made of for
     their values; torch has another one, which makes a tensor of each."""
@@ -144,13 +172,16 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
     result = torch.fx.Graph()
     root = torch.nn.Module()
     nodes = _Nodes(result)
+    writes = numbers is not None and graph.effects & _fakes.WRITES
     for at, node in enumerate(graph.nodes):
         if numbers and at in numbers.plain:
             nodes[node] = numbers.plain[at]
             continue
         args = _argument(node.args, nodes, result)
         kwargs = _argument(node.kwargs, nodes, result)
-        made = result.create_node(*_kind(node), args, kwargs, name=node.name)
+        parts = _parts(node) if writes else None
+        kind = ("call_function", parts) if parts else _kind(node)
+        made = result.create_node(*kind, args, kwargs, name=node.name)
         if node.modules:
             made.meta["nn_module_stack"] = {
                 str(key): (_MODULE.sub(r".\1", place), cls)

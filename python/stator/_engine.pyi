@@ -126,6 +126,7 @@ class Graph:
     sources: list[str]
     inputs: int
     operations: int
+    effects: int
     closed: bool
     literal: bool
     keeper: tuple[Callable[[], Any], Callable[[Any], None]] | None

@@ -84,11 +84,34 @@ bool memory_is_written(const torch_trace *t, const standin *input) {
     return written;
 }
 
-// Whether several elements of an input lie in one place.
-static bool is_spread(const seen *s) {
+// The dimension of the least stride above `above` that has more than one element; -1: none is left.
+static int64_t next_dim(const seen *s, int64_t above) {
+    int64_t found = -1;
     for (int64_t d = 0; d < s->dims; d++)
-        if (s->strides[d] == 0 && s->sizes[d] > 1)
+        if (s->sizes[d] > 1 && s->strides[d] > above &&
+            (found < 0 || s->strides[d] < s->strides[found]))
+            found = d;
+    return found;
+}
+
+static int dims_with(const seen *s, int64_t stride) {
+    int count = 0;
+    for (int64_t d = 0; d < s->dims; d++)
+        count += s->sizes[d] > 1 && s->strides[d] == stride;
+    return count;
+}
+
+// Whether several elements of an input may lie in one place: a step of some dimension stays within
+// what the dimensions of smaller strides reach.
+static bool is_spread(const seen *s) {
+    int64_t reach = 0;
+    if (dims_with(s, 0) > 0)
+        return true;
+    for (int64_t d = next_dim(s, 0); d >= 0; d = next_dim(s, s->strides[d])) {
+        if (s->strides[d] <= reach || dims_with(s, s->strides[d]) > 1)
             return true;
+        reach += (s->sizes[d] - 1) * s->strides[d];
+    }
     return false;
 }
 

@@ -79,6 +79,10 @@ def turned(n: int) -> tuple[Any, ...]:
     return (x, x.t()) if n % 2 else (of(n, 4), of(4, n).t())
 
 
+def spread(n: int) -> tuple[Any, ...]:
+    return (of(n + 3).as_strided((n, 4), (1, 1)),)
+
+
 PAIRS = pair, stretched, same, unlike, overlapping, apart, turned, too_large
 
 
@@ -215,6 +219,13 @@ def an_expanded_tensor_is_written_to(x):
 def memory_that_overlaps_itself(x):
     x[1:].add_(x[:-1])
     return x
+
+
+@rows(spread)
+def an_input_whose_rows_overlap(x):
+    x.add_(1)
+    x[1:].mul_(2)
+    return x.sum(1)
 
 
 @rows(batch)
