@@ -211,11 +211,16 @@ static PyObject *read_by_tensor(world *w, names *n, record *tensor) {
 }
 
 // Inside, a stand-in is in a tensor's place, and hashed by another address.
-static bool has_tensor_key(PyObject *dict) {
+static bool is_tensor_key(PyObject *key) {
+    return !PyTuple_Check(key) && world_has_tensor(key);
+}
+
+// Whether a key is a tensor; or, with `deep`, a tuple that has a tensor in it.
+static bool has_tensor_key(PyObject *dict, bool deep) {
     raw_cursor at = {0};
     PyObject *key, *value;
     while (raw_dict_next(dict, &at, &key, &value))
-        if (world_has_tensor(key))
+        if (deep ? PyTuple_Check(key) && world_has_tensor(key) : is_tensor_key(key))
             return true;
     return false;
 }
@@ -228,7 +233,7 @@ static bool is_better_whole(const world *w, const names *n, PyObject *key) {
     const record *r = record_of(w, key);
     return n->source->kind == SOURCE_LOCAL && w->roots.start && w->roots.start->unit > 0 &&
            !n->instance && r && !r->identity && !r->pinned && key_is_any(key) &&
-           PyDict_GET_SIZE(n->owner) <= FEW_KEYS && !has_tensor_key(n->owner);
+           PyDict_GET_SIZE(n->owner) <= FEW_KEYS && !has_tensor_key(n->owner, false);
 }
 
 static PyObject *get(world *w, names *n, PyObject *key) {
@@ -345,8 +350,8 @@ bool key_hashed_otherwise(PyObject *key) {
 }
 
 bool key_is_any(PyObject *key) {
-    return raw_key_by_identity(key) && !value_immutable(key) && !PyType_Check(key) &&
-           !key_hashed_otherwise(key);
+    return is_tensor_key(key) || (raw_key_by_identity(key) && !value_immutable(key) &&
+                                  !PyType_Check(key) && !key_hashed_otherwise(key));
 }
 
 PyObject *open_any_key(world *w, source *s, PyObject *key) {
@@ -388,7 +393,8 @@ static status fill_entry(world *w, names *n, PyObject *twin, PyObject *key, PyOb
     PyObject *loaded = inside ? known_or_load(w, n, key, value, index) : NULL;
     if (!loaded)
         return w->stop.broken ? ST_BREAK : ST_ERROR;
-    if (inside != key && !PyTuple_CheckExact(key) && key_hashed_otherwise(key))
+    if (inside != key &&
+        (is_tensor_key(key) || (!PyTuple_CheckExact(key) && key_hashed_otherwise(key))))
         hash = PyObject_Hash(inside);
     int done = PyODict_Check(twin) ? PyODict_SetItem(twin, inside, loaded)
                                    : _PyDict_SetItem_KnownHash(twin, inside, loaded, hash);
@@ -505,8 +511,8 @@ static status apply_pending(names *n, PyObject *twin) {
 static status fill(world *w, names *n, PyObject *dict) {
     if (dict && !is_whole(dict))
         return world_break_status(w, REASON_PROTOCOL, "an OrderedDict changed by dict's methods");
-    if (dict && has_tensor_key(dict))
-        return world_break_status(w, REASON_PROTOCOL, "a dict with tensors as keys");
+    if (dict && has_tensor_key(dict, true))
+        return world_break_status(w, REASON_PROTOCOL, "a dict with tensors in tuples as keys");
     PyObject *keys = world_keep(w, dict ? keys_of_dict(n, dict) : keys_of_instance(n->owner));
     if (!keys)
         return ST_ERROR;

@@ -599,6 +599,36 @@ def test_a_dict_by_tensors_is_read_and_written():
     assert_same(list(mine.values()), list(want.values()))
 
 
+def uses_the_whole(d, t, other):
+    d["sum"] = t + 1
+    d[t] = d.get(t, 0) + 1
+    names = [k if isinstance(k, str) else float(k.sum()) for k in list(d)[::-1]]
+    d.pop(other, None)
+    return names, other in d, [k is t for k in d], list(d.values())
+
+
+@pytest.mark.parametrize("kind", [dict, lambda d: collections.defaultdict(list, d)])
+def test_a_dict_with_tensors_as_keys_is_used_whole(kind):
+    a, b, c = base(), base() * 2, base() * 3
+    calls = [(a, b), (a, b), (b, c), (c, a), (a, a), (b, c), (b, c)]
+    fast, mine, want = compiled(uses_the_whole, fullgraph=False), kind({a: 5}), kind({a: 5})
+    for t, other in calls:
+        assert_same(fast(mine, t, other), uses_the_whole(want, t, other))
+        assert [id(k) for k in mine if k != "sum"] == [id(k) for k in want if k != "sum"]
+
+
+def test_a_dict_with_tensors_as_keys_needs_no_break():
+    def f(d, t):
+        d[t] = sum(k.sum() for k in d)
+        return len(d)
+
+    a, b = base(), base() * 2
+    fast, mine, want = compiled(f), {a: 1}, {a: 1}
+    for t in (a, b, b):
+        assert fast(mine, t) == f(want, t)
+    assert_same(list(mine.values()), list(want.values()))
+
+
 def test_tensors_as_keys_are_not_kept_alive():
     fast = compiled(lambda d, t: d[t] + 1)
     t = base()
