@@ -25,7 +25,7 @@ static const char *const plain_names[] = {
     "functools.partial",  "collections.deque",     "collections.defaultdict", "re.Pattern",
     "re.Match",           "datetime.date",         "datetime.datetime",       "datetime.time",
     "datetime.timedelta", "types.SimpleNamespace", "_contextvars.ContextVar", "ContextVar",
-    "decimal.Decimal",    "array.array",
+    "decimal.Decimal",    "array.array",           "stator._engine.frame",
 };
 
 static bool is_plain(PyTypeObject *owner) {

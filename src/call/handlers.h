@@ -49,6 +49,7 @@ PyObject *handler_bool(int truth); // -1: NULL
 
 // Each adds rows for Python functions: those of handlers_raised.c, handlers_classes.c,
 // handlers_iterate.c, handlers_copy.c and handlers_text.c.
+status frame_setup(void);
 status raised_setup(void);
 status classes_setup(void);
 status manager_setup(void);

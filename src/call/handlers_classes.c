@@ -769,11 +769,10 @@ static status add_maker(const char *module, const char *name, const rule *row) {
      .takes = ANY, .writes = W_NONE, __VA_ARGS__}
 
 // A trace that may break ends before the call: it would do so once for each function that the call
-// makes, if the class leaves the trace. namedtuple also looks at frames where sys cannot tell their
-// module.
+// makes, if the class leaves the trace.
 static bool breaks_at_tuples(world *w, const call *c) {
     (void)c;
-    return !w->terms.whole || !PySys_GetObject("_getframemodulename");
+    return !w->terms.whole;
 }
 
 // They write to functions and classes from outside: one break in place of one for each.

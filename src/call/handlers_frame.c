@@ -80,28 +80,30 @@ HANDLER(vars) {
     return value;
 }
 
-HANDLER(globals) {
-    (void)c;
-    py_frame *frame = py_current_frame(PyThreadState_Get());
-    PyObject *dict = py_frame_globals(frame);
+static PyObject *globals_of(world *w, PyObject *function) {
+    PyObject *dict = PyFunction_GET_GLOBALS(function);
     if (namespace_is_made(w, dict))
         return Py_NewRef(dict);
     record *known = record_of(w, dict);
     if (known)
         return names_as_object(w, names_of_dict(w, known));
-    record *function = record_of(w, py_frame_function(frame));
-    source *s =
-        function ? guard_source(w->guards, SOURCE_GLOBALS, function->source, NULL, 0) : NULL;
+    record *from = record_of(w, function);
+    source *s = from ? guard_source(w->guards, SOURCE_GLOBALS, from->source, NULL, 0) : NULL;
     if (!s || !PyDict_CheckExact(dict))
         return PyErr_Occurred() ? NULL : world_break(w, REASON_FRAME, "globals()");
     names *n = names_of_globals(w, s, dict);
     return n ? names_as_object(w, n) : NULL;
 }
 
-// --- modules ---
+HANDLER(globals) {
+    (void)c;
+    return globals_of(w, py_frame_function(py_current_frame(PyThreadState_Get())));
+}
 
-// sys._getframemodulename(depth): the module of the function of a frame of this trace.
-HANDLER(frame_module) {
+// --- frames below ---
+
+// The function of the frame that a call of sys asks for; NULL if it is not known in this trace.
+static PyObject *function_below(world *w, const call *c) {
     PyObject *given = c->given ? door_open(w, c->args[0]) : NULL;
     if (c->given && !given)
         return NULL;
@@ -109,11 +111,75 @@ HANDLER(frame_module) {
     const run *r = w->run;
     while (r && depth-- > 0)
         r = r->below;
-    PyObject *function = r && depth == -1 ? py_frame_function(r->frame) : NULL;
     PyErr_Clear();
-    if (!function || !(record_of(w, function) || map_get(&w->made.objects, map_key(function))))
-        return world_break(w, REASON_FRAME, "sys._getframemodulename()");
-    return attr_get(w, function, word.module);
+    PyObject *function = r && depth == -1 ? py_frame_function(r->frame) : NULL;
+    if (function && (record_of(w, function) || map_get(&w->made.objects, map_key(function))))
+        return function;
+    return w->stop.broken ? NULL : world_break(w, REASON_FRAME, "%s()", c->rule->path);
+}
+
+// sys._getframemodulename(depth): the module of the function of a frame of this trace.
+HANDLER(frame_module) {
+    PyObject *function = function_below(w, c);
+    return function ? attr_get(w, function, word.module) : NULL;
+}
+
+// Stands for a frame between sys._getframe() and the instruction behind it, which reads its
+// globals. So the program never gets hold of this object.
+typedef struct frame_view {
+    PyObject_HEAD
+    PyObject *function; // strong
+} frame_view;
+
+static PyObject *view_globals(PyObject *o, void *unused) {
+    (void)unused;
+    if (world_here)
+        return globals_of(world_here, ((frame_view *)o)->function);
+    PyErr_SetString(PyExc_RuntimeError, "this frame belongs to a trace that has ended");
+    return NULL;
+}
+
+static void view_dealloc(PyObject *o) {
+    Py_DECREF(((frame_view *)o)->function);
+    PyObject_Free(o);
+}
+
+static PyGetSetDef view_fields[] = {{"f_globals", view_globals, NULL, NULL, NULL}, {0}};
+
+static PyTypeObject view_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stator._engine.frame",
+    .tp_basicsize = sizeof(frame_view),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = view_dealloc,
+    .tp_getset = view_fields,
+};
+
+static bool reads_globals_next(const world *w) {
+    const run *r = w->run;
+    const insn *pc = r ? code_at(r->code, py_frame_lasti(r->frame)) : NULL;
+    if (!pc || pc + 1 >= r->code->insns + r->code->count || pc[1].op != OP_LOAD_ATTR)
+        return false;
+    PyObject *name = PyTuple_GET_ITEM(r->code->py->co_names, pc[1].arg);
+    return PyUnicode_CompareWithASCIIString(name, "f_globals") == 0;
+}
+
+// sys._getframe(depth).f_globals: whoever makes a class asks so for the module's name.
+HANDLER(frame) {
+    if (!reads_globals_next(w))
+        return world_break(w, REASON_FRAME, "%s()", c->rule->path);
+    PyObject *function = function_below(w, c);
+    frame_view *made = function ? PyObject_New(frame_view, &view_type) : NULL;
+    if (!made)
+        return NULL;
+    made->function = Py_NewRef(function);
+    if (world_born(w, (PyObject *)made) == ST_OK)
+        return (PyObject *)made;
+    Py_DECREF(made);
+    return NULL;
+}
+
+status frame_setup(void) {
+    return PyType_Ready(&view_type) < 0 ? ST_ERROR : ST_OK;
 }
 
 // --- super ---

@@ -498,8 +498,8 @@ static status learn_kinds(void) {
 }
 
 int rules_setup(void) {
-    static status (*const more[])(void) = {raised_setup, classes_setup, manager_setup,
-                                           copy_setup,   cached_setup,  text_setup};
+    static status (*const more[])(void) = {frame_setup, raised_setup, classes_setup, manager_setup,
+                                           copy_setup,  cached_setup, text_setup};
     if (table.ready)
         return 0;
     bool ready = learn_kinds() == ST_OK && import_modules() == ST_OK;

@@ -152,6 +152,31 @@ def test_module_of_a_frame():
     assert far() == far() == inner(39)
 
 
+def test_globals_of_a_frame():
+    def inner(depth):
+        return sys._getframe(depth).f_globals
+
+    def f():
+        Color = enum.Enum("Color", "RED GREEN")
+        here = sys._getframe().f_globals is globals()
+        return inner(0)["__name__"], inner(1) is globals(), here, Color.__module__
+
+    step = compiled(f)
+    assert step() == step() == f()
+
+
+def test_other_uses_of_a_frame_break():
+    def f(depth):
+        frame = sys._getframe()
+        below = sys._getframe(depth).f_globals["__name__"]
+        return type(frame).__name__, frame is sys._getframe(), frame.f_code is f.__code__, below
+
+    step = stator.compile(f, backend="eager")
+    for depth in (0, 1, 2):
+        assert step(depth)[:3] == f(depth)[:3] == ("frame", True, True)
+        assert step(depth)[3] == f(depth)[3]
+
+
 def documented(self):
     """One."""
 

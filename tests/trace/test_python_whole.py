@@ -394,17 +394,12 @@ def whole(f):
     return stator.compile(f, backend="eager", fullgraph=True, _keep_empty=True)
 
 
-LATER = {"named_tuples": "_getframemodulename"}  # what sys must have
-
-
 def shown(value):
     return repr(value)
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_traced_as_a_whole(f):
-    if not hasattr(sys, LATER.get(f.__name__, "version")):
-        pytest.skip("namedtuple looks at frames")
     compiled = whole(f)
     for x in (3, 3, 5):
         assert shown(compiled(x)) == shown(f(x))
