@@ -231,6 +231,16 @@ static PyObject *read_slot(world *w, const descr *d, PyObject *o) {
     return value;
 }
 
+// Nobody refers weakly to an object of the trace, as a rule. (The reference that is there may be
+// one that the engine made.)
+static PyObject *read_weakref(world *w, const descr *d, PyObject *o) {
+    PyObject *value = record_of(w, o) ? NULL : read_native(d, o);
+    if (value == Py_None)
+        return value;
+    Py_XDECREF(value);
+    return PyErr_Occurred() ? NULL : refuse(w, PyDescr_TYPE(d->raw), PyDescr_NAME(d->raw));
+}
+
 static bool is_slot(PyObject *raw) {
     return Py_IS_TYPE(raw, &PyMemberDescr_Type) && raw_is_python_class(PyDescr_TYPE(raw)) &&
            ((PyMemberDescrObject *)raw)->d_member->type == T_OBJECT_EX;
@@ -264,6 +274,8 @@ PyObject *field_get(world *w, const descr *d, PyObject *o, PyTypeObject *type) {
         return read_dict(w, d, o);
     if (owner == &PyCell_Type)
         return read_cell(w, d, o);
+    if (name == word.weakref && raw_is_python_class(owner))
+        return read_weakref(w, d, o);
     if (!is_plain(owner))
         return read_by_rule(w, d, o);
     if (is_hidden(owner, name, o) || runs_code(owner, name, o))

@@ -137,9 +137,14 @@ static status key_of(builder *b, const target *t, PyObject *key, step *s) {
     return rebuild(b, key, &s->b);
 }
 
-static status check_name(builder *b, const target *t, PyObject *key) {
-    // Of a name that is not interned the next call has another str, and shows which one is a key.
-    if (!PyUnicode_CheckExact(key) || !PyUnicode_CHECK_INTERNED(key))
+// fresh: the name becomes a key. Of a name from outside that is not interned the next call has
+// another str, and shows which one is the key. Texts that the program makes have no identity.
+static status check_name(builder *b, const target *t, PyObject *key, bool fresh) {
+    bool stays = PyUnicode_CheckExact(key);
+    operand place;
+    if (stays && fresh && !PyUnicode_CHECK_INTERNED(key))
+        TRY(constant_stays(b, key, &stays, &place));
+    if (!stays)
         return cannot_write(b, t, key);
     if (t->set == STEP_CLASS_SET && has_data_descriptor(Py_TYPE(t->names->owner), key))
         return world_break_status(b->w, REASON_CLASS_WRITE, "%U", key);
@@ -156,11 +161,11 @@ static status entry_death(builder *b, const target *t, PyObject *key, PyObject *
     return deaths_guard(b, n->source, n->owner, t->named ? DEATH_ATTR : DEATH_DICT, key, 0, 0);
 }
 
-// value NULL: deletes.
-static status write_entry(builder *b, const target *t, PyObject *key, PyObject *value) {
+// value NULL: deletes. fresh: the key is not there, or nobody looked.
+static status write_entry(builder *b, const target *t, PyObject *key, PyObject *value, bool fresh) {
     step s = step_of(value ? t->set : t->remove, -1, t->owner, OPERAND_NONE);
     if (t->named) {
-        TRY(check_name(b, t, key));
+        TRY(check_name(b, t, key, fresh));
         if (value)
             TRY(rebuild(b, value, &s.b));
         return write_step(b, s, key, 1);
@@ -183,7 +188,10 @@ static status write_pending(builder *b, const names *n) {
         TRY(entry_death(b, &t, key, old));
         if (old && value != world_absent && twin_unchanged(value, old))
             continue;
-        TRY(write_entry(b, &t, key, value == world_absent ? NULL : value));
+        if (value == world_absent)
+            TRY(write_entry(b, &t, key, NULL, false));
+        else
+            TRY(write_entry(b, &t, key, value, !old || old == world_absent));
     }
     return ST_OK;
 }
@@ -239,19 +247,19 @@ static status write_difference(builder *b, const target *t, const entry_list *th
         if (stays[i])
             continue;
         TRY(entry_death(b, t, then->keys[i], then->values[i]));
-        TRY(write_entry(b, t, then->keys[i], NULL));
+        TRY(write_entry(b, t, then->keys[i], NULL, false));
     }
     for (Py_ssize_t i = 0, at = 0; i < then->count; i++) {
         if (!stays[i])
             continue;
         if (!twin_unchanged(now->values[at], then->values[i])) {
             TRY(entry_death(b, t, then->keys[i], then->values[i]));
-            TRY(write_entry(b, t, now->keys[at], now->values[at]));
+            TRY(write_entry(b, t, now->keys[at], now->values[at], false));
         }
         at++;
     }
     for (Py_ssize_t i = kept; i < now->count; i++)
-        TRY(write_entry(b, t, now->keys[i], now->values[i]));
+        TRY(write_entry(b, t, now->keys[i], now->values[i], true));
     return ST_OK;
 }
 
@@ -315,8 +323,8 @@ static bool was_moved(const names *n, const entry_list *then, const entry_list *
 // The last key goes and comes, so that iterators notice.
 static status touch_ordered(builder *b, const target *t, const entry_list *now) {
     Py_ssize_t last = now->count - 1;
-    TRY(write_entry(b, t, now->keys[last], NULL));
-    return write_entry(b, t, now->keys[last], now->values[last]);
+    TRY(write_entry(b, t, now->keys[last], NULL, false));
+    return write_entry(b, t, now->keys[last], now->values[last], true);
 }
 
 static status write_filled(builder *b, const names *n) {

@@ -363,7 +363,17 @@ def dispatched(x):
     return show(x), show([x, "a", [True]]), show(None), show.dispatch(bool)(1)
 
 
+class Slotted:
+    __slots__ = ("__weakref__",)
+
+
+def nobody_refers_weakly(x):
+    plain, slotted = Base(), Slotted()
+    return plain.__weakref__, slotted.__weakref__, hasattr(x, "__weakref__")
+
+
 PROGRAMS = [
+    nobody_refers_weakly,
     names_given_and_implied,
     one_name_twice,
     patterns_that_do_not_fit,

@@ -48,6 +48,33 @@ def test_only_what_changed_is_written():
     ]
 
 
+class Prefixed:
+    def __setattr__(self, name, value):
+        super().__setattr__(f"own_{name}", value)
+
+    def __getattr__(self, name):
+        return self.__dict__[f"own_{name}"]
+
+
+@pytest.mark.parametrize("kind", [Holder, Prefixed])
+def test_names_of_attributes_may_be_computed(kind):
+    def f(o):
+        o.y = o.x + 1
+        for i in range(3):
+            object.__setattr__(o, f"part{i}", i)
+        object.__delattr__(o, f"part{1}")
+        setattr(o, f"more{o.y}", len(vars(o)))
+
+    fast = compiled(f, fullgraph=True)
+    for start in (1, 1, 2):
+        mine, want = kind(), kind()
+        mine.x = want.x = start
+        for _ in range(2):
+            fast(mine)
+            f(want)
+            assert list(vars(mine).items()) == list(vars(want).items())
+
+
 def test_nothing_is_written_where_everything_was_put_back():
     def f(xs, d, s):
         xs.append(1)
