@@ -604,13 +604,14 @@ BREAKS = [
     ("__build_class__(x, 'K')", "x = lambda: None", "CLASS_STATEMENT"),
     ("type.__or__(int, x)", "x = str", "NATIVE_CALL"),
     ("super(x)", "x = SubDict", "NATIVE_CALL"),
-    ("typing.TypeVar(x)", "x = 'T'", "NATIVE_CALL"),
     ("operator.length_hint(x)", "x = iter([1, 2])", "OUTSIDE_ITERATOR"),
     ("(lambda b: b.extend(x))(bytearray())", "x = memoryview(b'a')", "NATIVE_CALL"),
     ("operator.concat(x, [1])", "x = memoryview(b'a')", "NATIVE_CALL"),
     ("operator.concat([1], x)", "x = memoryview(b'a')", "NATIVE_CALL"),
     ("operator.iconcat([1], x)", "x = memoryview(b'a')", "NATIVE_CALL"),
 ]
+if sys.version_info >= (3, 12):  # before, it is Python code
+    BREAKS.append(("typing.TypeVar(x)", "x = 'T'", "NATIVE_CALL"))
 if sys.version_info < (3, 13):  # the frame keeps the dict
     BREAKS += [("(locals()['x'].v, [*locals()])", "x = C(1)", "FRAME")]
 if sys.version_info >= (3, 12):
