@@ -314,6 +314,8 @@ def settings() -> dict[str, Any]:
         "dense_keys": _bits("Dense"),
         "autocast_keys": _bits(*(key for key in dir(private.DispatchKey) if "Autocast" in key)),
         "inference_keys": _inference_keys(),
+        # all that come before kernels, and behind what fakes are made by; keys are in order
+        "wrapping_keys": -_bits("FuncTorchDynamicLayerBackMode"),
         "python_keys": _bits("Python"),
         "level_keys": _bits("FuncTorchBatched", "FuncTorchGradWrapper"),
         "device_words": _device_words(),

@@ -132,7 +132,8 @@ static bool take_keys(PyObject *settings) {
     PyObject *inference = PyDict_GetItemString(settings, "inference_keys");
     PyObject *python = PyDict_GetItemString(settings, "python_keys");
     PyObject *level = PyDict_GetItemString(settings, "level_keys");
-    if (!odd || !usual || !dense || !autocast || !inference || !python || !level)
+    PyObject *wrapping = PyDict_GetItemString(settings, "wrapping_keys");
+    if (!wrapping || !odd || !usual || !dense || !autocast || !inference || !python || !level)
         return false;
     facts.odd_keys = PyLong_AsUnsignedLongLongMask(odd);
     facts.usual_keys = PyLong_AsUnsignedLongLongMask(usual);
@@ -140,6 +141,7 @@ static bool take_keys(PyObject *settings) {
     facts.level_keys = PyLong_AsUnsignedLongLongMask(level);
     facts.dense_keys = PyLong_AsUnsignedLongLongMask(dense);
     facts.autocast_keys = PyLong_AsUnsignedLongLongMask(autocast);
+    facts.wrapping_keys = PyLong_AsUnsignedLongLongMask(wrapping);
     facts.inference_keys[0] = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(inference, 0));
     facts.inference_keys[1] = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(inference, 1));
     return true;

@@ -178,7 +178,7 @@ static PyObject *open_needs(world *w, const call *c, const applied *r) {
             return NULL;
         needs = needs || s->node->meta.requires_grad;
     }
-    return PyBool_FromLong(needs && facts.grad_enabled());
+    return PyBool_FromLong(needs && state_records_gradients());
 }
 
 PyObject *higher_needs(world *w, const call *c) {

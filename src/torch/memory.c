@@ -23,7 +23,7 @@ void memory_share(const torch_trace *t, standin *s, const node *of, bool plainly
     if (!base)
         return;
     s->memory = base->memory;
-    note_view(base, plainly && facts.grad_enabled());
+    note_view(base, plainly && state_records_gradients());
 }
 
 static status note_unknown(node *n, void *data) {

@@ -426,15 +426,24 @@ static meta_way way_of(const entering *c) {
     return operators ? META_OPERATOR : META_FUNCTION;
 }
 
+// Where no result is a view, a new tensor requires a gradient only if it is made as a leaf.
+static void need_no_grad(meta_call *m, PyObject *kwargs) {
+    for (int i = 0; i < m->count && !(kwargs && leaf_is_made(kwargs)); i++)
+        m->results[i].requires_grad = false;
+}
+
 // What the rule of a callable says of its result; unknown if there is no rule.
 static meta_answer infer(sizes *known, const entering *c, meta_call *m) {
     uint64_t *rule = map_get(&facts.rules, map_key(c->callable));
     const meta_rule *r = rule ? (const meta_rule *)(uintptr_t)*rule : NULL;
     if (!r || !(state_has_rules() || meta_is_without_casts(r)))
         return META_UNKNOWN;
-    meta_context context = {way_of(c),  facts.grad_enabled(), default_dtype,
-                            rule_dtype, rule_device,          fused_attention};
+    meta_context context = {way_of(c),     state_records_gradients(),
+                            default_dtype, rule_dtype,
+                            rule_device,   fused_attention};
     meta_answer answer = meta_infer(r, &context, known, c->given.args, c->given.kwargs, m);
+    if ((answer == META_TENSOR || answer == META_TENSORS) && !state_has_views())
+        need_no_grad(m, c->given.kwargs);
     for (int i = 0; i < m->count; i++)
         if (!device_object(&m->results[i])) // of which no tensor was seen yet
             return META_UNKNOWN;
@@ -461,7 +470,7 @@ static bool needs_grad_after(const meta_call *m, int i) {
 static bool may_write(const torch_trace *t, const meta_call *m, int i) {
     const node *n = (node *)m->args[i];
     memory_kind least = n->meta.requires_grad ? MEMORY_FAMILY : MEMORY_ALONE;
-    return !facts.grad_enabled() || !needs_grad_after(m, i) || memory_of(t, n) >= least;
+    return !state_records_gradients() || !needs_grad_after(m, i) || memory_of(t, n) >= least;
 }
 
 static bool may_write_all(const torch_trace *t, const meta_call *m) {
@@ -909,7 +918,7 @@ static bool is_reshaping_in_place(const entering *c) {
 static bool has_grad(const world *w) {
     for (int i = 0; i < w->graph->inputs; i++)
         if (((node *)PyList_GET_ITEM(w->graph->nodes, i))->meta.requires_grad)
-            return facts.grad_enabled();
+            return state_records_gradients();
     return false;
 }
 

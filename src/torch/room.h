@@ -58,6 +58,7 @@ typedef struct torch_facts {
     uint64_t odd_keys, usual_keys; // dispatch keys of tensors that rules do not know; of all others
     uint64_t dense_keys;           // of those that have sizes and strides
     uint64_t autocast_keys;        // of the thread, that autocast takes away or puts there
+    uint64_t wrapping_keys;        // of the thread, that have no say in sizes, strides and dtypes
     uint64_t inference_keys[2];    // the thread's in inference mode, as local_keys has them
     uint64_t python_keys;          // of those whose class has __torch_dispatch__
     uint64_t level_keys;           // of those that are wrapped for a level, see levels.h
@@ -777,8 +778,12 @@ bool state_skips_hop(void);
 // --- torch's state (state.c) ---
 
 status state_guard_add(world *w, torch_trace *t);
-bool state_is_usual(void);  // but for autocast, inference mode and grad mode
+bool state_is_usual(void);  // but for autocast, inference mode, grad mode, and a kernel's
 bool state_has_rules(void); // the same, and no autocast: rules hold
+// Whether operations on tensors that require gradients give such tensors.
+bool state_records_gradients(void);
+// Whether a view of a tensor that requires a gradient requires one, without grad mode, too.
+bool state_has_views(void);
 status state_set_grad(bool on);
 // The current answer to a question; the first answer is guarded. Borrowed from the trace.
 PyObject *state_answer(world *w, PyObject *question);

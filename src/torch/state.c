@@ -21,20 +21,37 @@ typedef struct state_seen {
 } state_seen;
 
 // Whether the dispatch keys of the thread are what they usually are in inference mode, or outside of
-// it, but perhaps for these. (Torch keeps the difference to what is usual.)
+// it, but perhaps for these that are excluded. (Torch keeps the difference to what is usual.)
 static bool has_usual_keys(uint64_t but) {
     static const uint64_t none[2];
     const uint64_t *now = local_keys(), *usual = facts.inference() ? facts.inference_keys : none;
-    return now && now[0] == usual[0] && (now[1] & ~but) == usual[1];
+    return now && now[0] == usual[0] && ((now[1] ^ usual[1]) & ~but) == 0;
 }
 
+static bool excludes(uint64_t keys) {
+    const uint64_t *now = local_keys();
+    return now && keys && (now[1] & keys) == keys;
+}
+
+// Inference mode does without autograd's keys, and without the one that makes results views.
+bool state_records_gradients(void) {
+    return facts.grad_enabled() && !excludes(facts.inference_keys[1]);
+}
+
+bool state_has_views(void) {
+    return !excludes(facts.inference_keys[0]);
+}
+
+// A kernel of the program's runs with the keys excluded that torch had to do with before it.
 bool state_is_usual(void) {
-    return has_usual_keys(facts.autocast_keys);
+    return has_usual_keys(facts.wrapping_keys | facts.autocast_keys) &&
+           (state_has_views() || excludes(facts.inference_keys[1]));
 }
 
-// In inference mode results have the sizes, strides and dtypes that they have outside of it.
+// In inference mode, and in a kernel, results have the sizes, strides and dtypes that they have
+// elsewhere.
 bool state_has_rules(void) {
-    return has_usual_keys(0);
+    return has_usual_keys(facts.wrapping_keys & ~facts.autocast_keys);
 }
 
 static bool same_keys(const uint64_t *expected) {

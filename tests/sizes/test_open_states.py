@@ -2,6 +2,8 @@
 batches that change, results as in plain Python."""
 
 import contextlib
+import functools
+import operator
 
 import pytest
 
@@ -33,6 +35,15 @@ def flash_off():
         torch.backends.cuda.enable_flash_sdp(was)
 
 
+def kernel():
+    """The state in which a kernel of the program's runs below all that torch does before."""
+    names = "AutogradOther AutogradFunctionality AutogradNestedTensor ADInplaceOrView Functionalize"
+    more = "Conjugate Negative ZeroTensor FuncTorchDynamicLayerBackMode FuncTorchBatched"
+    keys = [torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+            for name in f"{names} {more}".split()]  # fmt: skip
+    return torch._C._ExcludeDispatchKeyGuard(functools.reduce(operator.or_, keys))
+
+
 STATES = {
     "usual": contextlib.nullcontext,
     "no_grad": torch.no_grad,
@@ -46,6 +57,11 @@ STATES = {
     "inference off in inference": lambda: all_of(
         torch.inference_mode, lambda: torch.inference_mode(False)
     ),
+    "below autograd": torch._C._AutoDispatchBelowAutograd,
+    "below autograd, no_grad": lambda: all_of(torch._C._AutoDispatchBelowAutograd, torch.no_grad),
+    "autocast below autograd": lambda: all_of(torch._C._AutoDispatchBelowAutograd, autocast),
+    "kernel": kernel,
+    "kernel in autocast": lambda: all_of(autocast, kernel),
     "default device": lambda: torch.device("cpu"),
     "no flash attention": flash_off,
 }
@@ -113,6 +129,42 @@ def test_a_call_in_any_state_takes_two_entries(model, state, backend):
     module = make()
     with STATES[state]():
         assert entries_of(lambda x: module(x), batches(*rest), backend) == 2
+
+
+def writes_and_views(x):
+    y = x * 2
+    y.view(-1).add_(x.sum())
+    z = torch.zeros(x.shape[0], 4)
+    z[:, 1:] = y[:, 1:]
+    z.t().mul_(x.t())
+    return z + x.view(-1, 4).softmax(-1)
+
+
+def questions(x):
+    y = x.view(-1, 4)[1:]
+    z = x * 2 if y.requires_grad else x * 3
+    w = x.detach().clone().requires_grad_() if not z.is_leaf else x + x._version
+    return torch.cat([y, z, w * z], 0)
+
+
+def complex_numbers(x):
+    y = torch.complex(x, x * 2)
+    return torch.view_as_real(y.conj() * y.conj().resolve_conj() + y.conj().imag)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("state", ["below autograd", "below autograd, no_grad", "kernel"])
+def test_programs_in_kernels_are_as_plain(state, grad, backend):
+    for f in (writes_and_views, questions, complex_numbers):
+        if f is complex_numbers and state == "kernel" and backend != "eager":
+            continue  # AOTAutograd conjugates what kernels would take as it lies in memory
+        stator.reset()
+        fast = stator.compile(f, backend=backend, dynamic=True)
+        for n in SIZES:
+            x = torch.randn(n, 4, requires_grad=grad)
+            with STATES[state]():
+                agree(fast(x), f(x), backend)
 
 
 INSIDE = ["no_grad", "inference", "autocast", "autocast off", "no autocast in autocast"]
