@@ -197,7 +197,7 @@ bool cache_is_place(const entry *e, const guard_frame *f) {
     for (int i = 0; i < e->looked; i++) {
         f = f->below;
         PyObject *code = e->below[i].code;
-        if (!f || f->unit != e->below[i].unit || f->init != e->below[i].init ||
+        if (!f || f->unit != e->below[i].unit || f->how != e->below[i].how ||
             (PyObject *)py_frame_code(f->frame) != code || !cache_may_go_on(f) ||
             py_tools_on(ts, (PyCodeObject *)code))
             return false;
@@ -273,7 +273,7 @@ static int note_below(entry *e, const guard_frame *f, int count) {
     for (; e->below && e->looked < count; e->looked++) {
         f = f->below;
         PyObject *code = Py_NewRef(PyFunction_GET_CODE(f->function));
-        e->below[e->looked] = (struct waiting_place){code, f->unit, f->init};
+        e->below[e->looked] = (struct waiting_place){code, f->unit, f->how};
     }
     return e->below ? 0 : -1;
 }

@@ -43,7 +43,7 @@ typedef struct entry {
     struct waiting_place {
         PyObject *code; // strong
         uint32_t unit;
-        bool init;
+        awaited how;
     } *below;
 } entry;
 

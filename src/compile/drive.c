@@ -87,8 +87,9 @@ static progress hand_over_off(drive *d) {
     return p;
 }
 
-// One instruction, or the way of an exception to its handler.
-static progress run_instruction(drive *d) {
+// One instruction, or the way of an exception to its handler. `me`: the frame waits in the
+// instruction for another one, whose entry may have gone on in it; or NULL.
+static progress run_waiting(drive *d, const waiting *me) {
     bool throwing = d->failing >= 0;
     long countdown = throwing ? 1 : 2; // the boundary it stands at counts
     run r = {.ts = d->ts,
@@ -114,6 +115,10 @@ static progress run_instruction(drive *d) {
         py_leave_handed_over(d->ts, d->frame, &r.entry);
         return GOES_ON;
     case RUN_HAND_OVER:
+        if (me && me->passed) { // what CPython would run now has been done
+            py_leave_handed_over(d->ts, d->frame, &r.entry);
+            return GOES_ON;
+        }
         d->result = interp_hand_over(&r);
         return ENDED;
     default:
@@ -121,6 +126,10 @@ static progress run_instruction(drive *d) {
         d->result = r.value;
         return ENDED;
     }
+}
+
+static progress run_instruction(drive *d) {
+    return run_waiting(d, NULL);
 }
 
 // Where a handler is put on or taken off, CPython cannot fail, and the exception table counts on
@@ -196,23 +205,38 @@ static guard_frame view(const drive *d, uint32_t unit) {
 
 static progress put_back_instead(drive *d, const insn *pc, image *innermost);
 
-// An entry of a frame above has gone on in this one.
-static progress pass(drive *d, waiting *me, PyObject *value) {
+// Whether an entry of a frame above may go on in this one, which waits at `unit`.
+static bool may_go_on(const drive *d, uint32_t unit) {
+    return !d->code->skip && !has_cells(d) && !root_ends_for_real(d->code, unit) &&
+           !py_tools_on(d->ts, d->code->py);
+}
+
+static void drop_result(waiting *me) {
+    py_raised aside = py_put_aside();
+    Py_CLEAR(me->result);
+    py_put_on(aside);
+}
+
+// An entry of a frame above has gone on in this one, which stands at `pc` now.
+static progress pass(drive *d, waiting *me, const insn *pc) {
     PyObject *result = me->result;
-    if (!value) { // it could not even end
-        py_raised aside = py_put_aside();
-        Py_XDECREF(result);
-        py_put_on(aside);
-        return end_with(d, NULL);
-    }
-    Py_DECREF(value);
     if (!result)
         return end_with(d, Py_NewRef(Py_None));
     if (me->how == OUTCOME_DONE)
         return end_with(d, result);
-    progress p = put_back_instead(d, code_at(d->code, me->frame.unit), (image *)result);
+    progress p = put_back_instead(d, pc, (image *)result);
     drop_image((image *)result);
     return p;
+}
+
+// The same, if the frame above has ended. If it could not even end, nor does this one.
+static progress pass_call(drive *d, waiting *me, PyObject *value) {
+    if (!value) {
+        drop_result(me);
+        return end_with(d, NULL);
+    }
+    Py_DECREF(value);
+    return pass(d, me, code_at(d->code, me->frame.unit));
 }
 
 // Whether the instruction that was run for real ended in an exception.
@@ -221,14 +245,47 @@ static bool has_raised(const drive *d, progress p) {
                       : code_at(d->code, py_frame_next(d->frame))->op == OP_PUSH_EXC_INFO;
 }
 
+// Whether the value of an operator is the very value that the function returns, and nothing more
+// happens behind it.
+static bool gives_value(const insn *pc, PyObject *function) {
+    PyObject *name = ((PyFunctionObject *)function)->func_name;
+    switch (pc->op) {
+    case OP_STORE_ATTR:
+    case OP_DELETE_ATTR:
+        return true;
+    case OP_BINARY_SUBSCR:
+        return PyUnicode_CompareWithASCIIString(name, "__getitem__") == 0;
+    case OP_STORE_SUBSCR:
+        return PyUnicode_CompareWithASCIIString(name, "__setitem__") == 0;
+    case OP_DELETE_SUBSCR:
+        return PyUnicode_CompareWithASCIIString(name, "__delitem__") == 0;
+    default:
+        return false;
+    }
+}
+
+// An entry that goes on in this frame has done all that is behind the operator. What the operator
+// itself leaves in the frame is replaced.
+static progress pass_operator(drive *d, waiting *me, progress p) {
+    if (p == ENDED || has_raised(d, p)) { // the frame above could not even end
+        drop_result(me);
+        return p;
+    }
+    return pass(d, me, code_at(d->code, py_frame_next(d->frame)));
+}
+
 // The frame stands before an operator: run for real, it calls the frame above.
 static progress run_into_operator(drive *d, resume_request *q, const image_place *at) {
     waiting me = {.frame = view(d, at->unit), .below = d->below};
-    q->waiting = &me;
+    me.frame.how = AWAITS_OPERATOR;
     image_expect(q);
-    progress p = run_instruction(d);
+    me.open = may_go_on(d, at->unit) && gives_value(code_at(d->code, at->unit), q->function);
+    q->waiting = &me;
+    progress p = run_waiting(d, &me);
+    if (me.passed)
+        return pass_operator(d, &me, p);
     if (image_came(q) || has_raised(d, p)) // the stack may be used up just now
-        return p;
+        return me.native && p == GOES_ON && !has_raised(d, p) ? hand_over(d) : p;
     if (p == ENDED)
         Py_CLEAR(d->result);
     PyErr_SetString(PyExc_SystemError, "an operator did not call what it had called in the trace");
@@ -241,14 +298,13 @@ static progress wait(drive *d, resume_request *q, const image_place *at) {
     if (at->by_operator)
         return run_into_operator(d, q, at);
     waiting me = {.frame = view(d, at->unit), .below = d->below};
-    me.frame.init = at->init;
-    me.open = !d->code->skip && !has_cells(d) && !root_ends_for_real(d->code, at->unit) &&
-              !py_tools_on(d->ts, d->code->py);
+    me.frame.how = at->init ? AWAITS_INIT : AWAITS_VALUE;
+    me.open = may_go_on(d, at->unit);
     q->waiting = &me;
     PyObject *value = image_above(d->ts, d->frame, q, at->unit);
     if (me.passed)
-        return pass(d, &me, value);
-    if (!value || image_give(d->frame, at->unit, at->init, value) < 0)
+        return pass_call(d, &me, value);
+    if (!value || image_give(d->frame, at->unit, me.frame.how, value) < 0)
         d->failing = at->unit;
     else if (me.native)
         return hand_over(d);

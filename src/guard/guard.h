@@ -11,6 +11,8 @@
 
 #include "src/py/slot.h"
 
+#include "src/interp/result.h"
+
 typedef enum source_kind {
 #define SOURCE(name, ...) SOURCE_##name,
 #include "src/guard/sources.def"
@@ -131,7 +133,7 @@ typedef struct guard_frame {
     Py_ssize_t count;
     uint32_t unit;     // 0: it is called; else the unit at which it goes on, or the unit of the
                        // call on which it waits
-    bool init;         // it waits for an __init__; the call's value lies on its stack
+    awaited how;       // of a frame that waits
     PyObject *handled; // of a frame that goes on: the exception that its innermost handler handles,
                        // or NULL
     struct guard_frame *below;         // the frame that waits for its value, or NULL

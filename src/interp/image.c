@@ -297,14 +297,28 @@ static int check_init(PyObject *value) {
     return -1;
 }
 
-int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value) {
-    const insn *next = code_at(code_of(py_frame_code(f)), unit) + 1;
+// Takes the operands of an operator off the stack, and puts the value there if the operator has one.
+// Takes the reference.
+static py_slot *give_operator(const insn *pc, py_slot *sp, PyObject *value) {
+    int pops = op_pops(pc->op, pc->arg, pc->extra);
+    sp = py_slots_drop(sp - pops, sp);
+    if (pops + op_effect(pc->op, pc->arg, pc->extra, false) > 0)
+        py_slot_put(sp++, value);
+    else
+        Py_DECREF(value);
+    return sp;
+}
+
+int image_give(py_frame *f, uint32_t unit, awaited how, PyObject *value) {
+    const insn *pc = code_at(code_of(py_frame_code(f)), unit), *next = pc + 1;
     py_slot *sp = py_frame_stack_pointer(f);
-    if (init) {
+    if (how == AWAITS_INIT) {
         int failed = check_init(value);
         Py_DECREF(value);
         if (failed < 0)
             return -1;
+    } else if (how == AWAITS_OPERATOR) {
+        sp = give_operator(pc, sp, value);
     } else {
         py_slot_put(sp++, value);
     }
@@ -357,7 +371,7 @@ static PyObject *continue_awaiting(PyThreadState *ts, py_frame *f, resume_reques
         if (!value)
             py_set_raised(Py_NewRef(q->exception));
     }
-    if (!value || image_give(f, unit, init, value) < 0)
+    if (!value || image_give(f, unit, init ? AWAITS_INIT : AWAITS_VALUE, value) < 0)
         return run_filled(ts, f, q, unit);
     return go_on(ts, f, q);
 }

@@ -130,7 +130,7 @@ bool image_came(resume_request *q);
 // Pushes the value that a frame waits for (the object of an __init__ lies there already), and moves
 // the frame to the next instruction. Takes the reference. -1 with an exception that is to be raised
 // at `unit`.
-int image_give(py_frame *f, uint32_t unit, bool init, PyObject *value);
+int image_give(py_frame *f, uint32_t unit, awaited how, PyObject *value);
 
 // Puts the contents of an image into a frame of its code. The image is spent. The frame's handlers
 // keep the exception that they handle in `info`.

@@ -9,3 +9,11 @@ typedef enum run_result {
     RUN_THIN,     // the value is pushed
     RUN_INIT,     // the value is an __init__'s None, and the object is pushed
 } run_result;
+
+// What a frame that waits does with the value of the frame above.
+typedef enum awaited {
+    AWAITS_VALUE,    // its call's operands are gone, and the value is pushed
+    AWAITS_INIT,     // the value is an __init__'s None, and the object lies on the stack
+    AWAITS_OPERATOR, // the operator's operands lie on the stack still, and the value takes their
+                     // place, if the operator has one
+} awaited;

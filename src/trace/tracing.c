@@ -525,11 +525,11 @@ static PyObject *run_waiting(run *r) {
             world_break(w, REASON_RESOURCES, "MemoryError");
         return leave_abandoned(r);
     }
-    if (value && g->init) // whether it is None is looked at
+    if (value && g->how == AWAITS_INIT) // whether it is None is looked at
         Py_SETREF(value, Py_XNewRef(door_open(w, value)));
     if (!value && is_abandoned(w, true))
         return leave_abandoned(r);
-    bool throwing = !value || image_give(r->frame, g->unit, g->init, value) < 0;
+    bool throwing = !value || image_give(r->frame, g->unit, g->how, value) < 0;
     r->failing = g->unit;
     if (!throwing) {
         r->pc = code_at(r->code, py_frame_next(r->frame));

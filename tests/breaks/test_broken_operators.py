@@ -3,6 +3,7 @@ and nothing that came before is done twice."""
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -306,3 +307,119 @@ def test_an_iterator_of_c_loses_nothing():
     compiled = compile_breaking(program)
     for _ in range(3):
         assert compiled() == ([1, 2, 3], True, ["a", "b"])
+
+
+class Straight:
+    """The value of each of its methods is the operator's own."""
+
+    def __init__(self):
+        object.__setattr__(self, "log", [])
+
+    def __setattr__(self, name, value):
+        time.monotonic()
+        self.log.append((name, value))
+        if value == "refused":
+            raise ValueError(value)
+
+    def __delattr__(self, name):
+        time.monotonic()
+        self.log.append(name)
+
+    def __getitem__(self, key):
+        time.monotonic()
+        return self.log if key == "log" else NotImplemented if key == "none" else [key]
+
+    def __setitem__(self, key, value):
+        time.monotonic()
+        self.log.append((key, value))
+
+    def __delitem__(self, key):
+        time.monotonic()
+        self.log.append(key)
+
+
+def sets_an_attribute(o, x):
+    o.name = x + 1
+    return x + 2
+
+
+def deletes_an_attribute(o, x):
+    del o.name
+    return x + 2
+
+
+def reads_an_item(o, x):
+    return [o[x], o["none"]][0] + [x]
+
+
+def sets_an_item(o, x):
+    o[x] = x + 1
+    return x, len(o["log"])
+
+
+def deletes_an_item(o, x):
+    del o[x]
+    return x
+
+
+def sets_in_a_loop(o, x):
+    for i in range(3):
+        o[i] = x + i
+    return x
+
+
+def sets_in_a_callee(o, x):
+    value = sets_an_attribute(o, x)
+    return value * 2
+
+
+def handles_a_refusal(o, x):
+    try:
+        o.name = "refused"
+        o.log.append("never")
+    except ValueError as error:
+        return str(error), x
+    return x
+
+
+STRAIGHT = [
+    (sets_an_attribute, 2),
+    (deletes_an_attribute, 2),
+    (reads_an_item, 3),
+    (sets_an_item, 3),
+    (deletes_an_item, 2),
+    (sets_in_a_loop, None),
+    (sets_in_a_callee, 2),
+    (handles_a_refusal, None),
+]
+
+
+@pytest.mark.parametrize("program, pieces", STRAIGHT, ids=lambda p: getattr(p, "__name__", ""))
+def test_one_trace_goes_on_behind_the_operator(program, pieces):
+    compiled = compile_breaking(program)
+    for x in (1, 1, 5):
+        mine, want = Straight(), Straight()
+        assert compiled(mine, x) == program(want, x)
+        assert mine.log == want.log
+        entries = compiled.metrics["entries"] if x == 1 else entries
+    if pieces:
+        assert entries == pieces
+
+
+def test_a_tool_that_comes_up_in_the_method_changes_nothing():
+    def f(o, x):
+        o.name = x
+        o.log.append("behind")
+        return x + 1
+
+    compiled = compile_breaking(f)
+    o = Straight()
+    for _ in range(2):
+        assert compiled(o, 1) == 2
+    sys.setprofile(lambda *seen: None)
+    try:
+        assert compiled(o, 1) == 2
+    finally:
+        sys.setprofile(None)
+    assert compiled(o, 1) == 2
+    assert o.log == [("name", 1), "behind"] * 4
