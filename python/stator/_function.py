@@ -2,7 +2,9 @@
 comes of that is thrown away, and torch's own `apply` becomes a node, or is called for real. For
 backends that compile a graph as a whole see `_function_bodies`."""
 
+import enum
 import inspect
+import types
 from typing import Any
 
 import torch
@@ -31,6 +33,17 @@ def _is_given(value: Any) -> bool:
     if type(value) is tuple or type(value) is torch.Size:
         return all(_is_given(item) for item in value)
     return type(value) in GIVEN or isinstance(value, torch.Tensor)
+
+
+def _is_kept(value: Any) -> bool:
+    """Whether an argument is one that the node can hold: the entry is good for this one alone."""
+    return isinstance(value, enum.Enum | type | types.FunctionType | torch.nn.Module)
+
+
+def _apart(args: Any) -> Any:
+    """The arguments without those that the node holds, and where these stand."""
+    kept = tuple([(i, value) for i, value in enumerate(args) if _is_kept(value)])
+    return tuple([value for value in args if not _is_kept(value)]), kept
 
 
 def run_forward(cls: Any, args: Any, kwargs: Any) -> Any:
@@ -70,13 +83,14 @@ def _look_at(cls: Any, args: Any, kwargs: Any, backward: bool) -> None:
 
 def _apply_as(cls: Any, args: Any, kwargs: Any, backward: bool) -> Any:
     try:
-        given = _is_given(args) and _is_given(tuple(kwargs.values()))
+        others, kept = _apart(args)
+        given = _is_given(others) and _is_given(tuple(kwargs.values()))
         if not given or getattr(cls, "boxed_grads_call", False):
             return _apply_for_real(cls, *args, **kwargs)
         _look_at(cls, args, kwargs, backward)
     except BaseException:  # torch's own is to be raised
         return _apply_for_real(cls, *args, **kwargs)
-    return _applied(cls, *args, **kwargs)
+    return _applied(cls, kept, *others, **kwargs)
 
 
 def _apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -87,7 +101,7 @@ def _apply_whole(cls: Any, *args: Any, **kwargs: Any) -> Any:
     return _apply_as(cls, args, kwargs, True)
 
 
-def _applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+def _applied(cls: Any, kept: Any, *args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError  # the table's; a trace that breaks in here breaks before `apply`
 
 
@@ -95,12 +109,15 @@ def _apply_for_real(cls: Any, *args: Any, **kwargs: Any) -> Any:
     return private.apply_of(cls)(*args, **kwargs)
 
 
-def _applier(cls: Any) -> Any:
+def applier(cls: Any, kept: tuple[tuple[int, Any], ...]) -> Any:
     """A function of no module of torch's: fx would look for it there, by its name."""
     bound = private.apply_of(cls)
 
     def apply(*args: Any, **kwargs: Any) -> Any:
-        return bound(*args, **kwargs)
+        given = list(args)
+        for at, value in kept:
+            given.insert(at, value)
+        return bound(*given, **kwargs)
 
     return apply
 
@@ -112,9 +129,10 @@ def looked(cls: Any, *args: Any, **kwargs: Any) -> Any:
 OWN_FILE = _apply.__code__.co_filename  # its variables name nothing in graphs
 
 WAYS = (_apply, _apply_whole)
+GLUE = (applier,)
 
 ROWS: tuple[tuple[Any, Row], ...] = (
     (looked, ("function", WAYS)),
-    (_applied, ("apply", _applier)),
+    (_applied, ("apply", None)),
     (_apply_for_real, ("refused", "an autograd.Function that raises, or gets more than values")),
 )

@@ -149,6 +149,7 @@ def _glue() -> dict[str, Any]:
         *_bodies.GLUE,
         *_dims.GLUE,
         *_fakes.GLUE,
+        *_function.GLUE,
         *_groups.GLUE,
         *_higher_fakes.GLUE,
         *_levels.GLUE,

@@ -138,10 +138,11 @@ status function_look(world *w) {
 
 // --- the node ---
 
-static PyObject *add_node(world *w, PyObject *class, const call *c) {
+// `kept`: what the node holds, and where among the arguments.
+static PyObject *add_node(world *w, PyObject *class, PyObject *kept, const call *c) {
     quiet q;
     quiet_begin(&q);
-    PyObject *function = PyObject_CallOneArg(c->rule->extra, class);
+    PyObject *function = PyObject_CallFunctionObjArgs(glue_function("applier"), class, kept, NULL);
     quiet_end(&q);
     call applied = *c;
     applied.callable = function;
@@ -199,19 +200,42 @@ status function_outputs(world *w, node *const *nodes, uint32_t count) {
     return ST_BREAK;
 }
 
-PyObject *function_apply(world *w, const call *c) {
-    torch_trace *t = trace_of(w);
-    PyObject *class = t ? door_open(w, c->args[0]) : NULL;
+// The class, which the entry is good for alone; borrowed.
+static PyObject *class_of(world *w, const call *c) {
+    PyObject *class = door_open(w, c->args[0]);
     record *known = class ? record_of(w, class) : NULL;
     if (!class || (known && record_identity(w, known) != ST_OK))
         return NULL;
-    if (!known)
-        return world_break(w, REASON_TENSOR_OPERATION, "an autograd.Function made inside");
+    return known ? class
+                 : world_break(w, REASON_TENSOR_OPERATION, "an autograd.Function made inside");
+}
+
+PyObject *function_allowed(world *w, const call *c) {
+    PyObject *class = class_of(w, c);
+    if (!class || levels_forbid(w, "an autograd.Function") != ST_OK ||
+        body_enters(w, class, true) != ST_OK || fakes_settle(w) != ST_OK)
+        return NULL;
     call rest = *c;
     rest.args++;
     rest.given--;
+    ((torch_trace *)w->torch)->pending = EFFECT_UNKNOWN;
+    PyObject *none = PyTuple_New(0);
+    PyObject *result = none ? add_node(w, class, none, &rest) : NULL;
+    Py_XDECREF(none);
+    return result;
+}
+
+PyObject *function_apply(world *w, const call *c) {
+    torch_trace *t = trace_of(w);
+    PyObject *class = t ? class_of(w, c) : NULL, *kept = class ? operand_kept(w, c->args[1]) : NULL;
+    if (!kept)
+        return NULL;
+    call rest = *c;
+    rest.args += 2;
+    rest.given -= 2;
     const look l = t->looks.items[t->looks.count - 1];
-    PyObject *result = end_look(w, t, &l, &rest) == ST_OK ? add_node(w, class, &rest) : NULL;
+    PyObject *result = end_look(w, t, &l, &rest) == ST_OK ? add_node(w, class, kept, &rest) : NULL;
+    Py_DECREF(kept);
     if (result && note_shared(t, l.since, &rest, result) != ST_OK)
         Py_CLEAR(result);
     t->looks.count--;

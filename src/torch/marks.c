@@ -70,6 +70,10 @@ static bool in_set(const world *w, PyObject *set, PyObject *callable) {
     return found > 0;
 }
 
+bool mark_allows(const world *w, PyObject *callable) {
+    return in_set(w, marks.allowed, callable);
+}
+
 void mark_allow_by(const rule *row, const rule *nonstrict) {
     marks.allow = row;
     marks.apart = nonstrict;

@@ -7,6 +7,8 @@
 struct rule;
 struct call;
 
+// Whether allow_in_graph has marked a callable.
+bool mark_allows(const struct world *w, PyObject *callable);
 // Sets the row by which a callable marked by allow_in_graph becomes a node; such a callable is not
 // traced. Likewise one that nonstrict_trace has marked.
 void mark_allow_by(const struct rule *row, const struct rule *nonstrict);

@@ -14,36 +14,7 @@ PyObject *nonstrict_begin(world *w, const call *c) {
     return call_with_first(w, &marked, c->callable);
 }
 
-// --- what the node holds for good ---
-
-static PyObject *lasting(world *w, PyObject *o);
-
-static PyObject *lasting_items(world *w, PyObject *tuple) {
-    PyObject *items = PyTuple_New(PyTuple_GET_SIZE(tuple));
-    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(tuple); i++) {
-        PyObject *item = lasting(w, PyTuple_GET_ITEM(tuple, i));
-        if (item)
-            PyTuple_SET_ITEM(items, i, item);
-        else
-            Py_CLEAR(items);
-    }
-    return items;
-}
-
-// A plain value by value; a class, a function or another object from outside by identity. New
-// reference.
-static PyObject *lasting(world *w, PyObject *o) {
-    if (!(o = door_open(w, o)))
-        return NULL;
-    if (PyTuple_CheckExact(o))
-        return lasting_items(w, o);
-    record *r = is_plain_value(o) ? NULL : record_of(w, o);
-    if (r && r->outside == o)
-        return record_identity(w, r) == ST_OK ? Py_NewRef(o) : NULL;
-    if (PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o))
-        return Py_NewRef(o); // whose object has been asked for its class
-    return plain_value(w, o);
-}
+// --- the program's words about classes ---
 
 static PyObject *ask(const char *question, PyObject *a, PyObject *b) {
     quiet q;
@@ -110,7 +81,7 @@ static PyObject *with_spec(world *w, PyObject *target, PyObject *given) {
 // `apply(function, how its arguments are put together, *tensors and values)`.
 PyObject *nonstrict_apply(world *w, const call *c) {
     PyObject *function = function_of(w, c->args[0]);
-    PyObject *plan = function ? lasting(w, c->args[1]) : NULL;
+    PyObject *plan = function ? operand_kept(w, c->args[1]) : NULL;
     PyObject *target = plan ? ask("nonstrict_target", function, plan) : NULL;
     PyObject *given = NULL, *result = NULL;
     if (target && levels_forbid(w, "Python code behind an operation") == ST_OK &&

@@ -679,6 +679,9 @@ status logging_end(world *w);
 // A callable with Python code that will run when the graph does is about to become a node. Breaks
 // if that code may see or undo what is held back. `faked`: it runs on fakes, too.
 status body_enters(world *w, PyObject *callable, bool faked);
+// What a node holds for good, which is guarded: a plain value by value; a class, a function or
+// another object from outside by identity; tuples of such. New reference.
+PyObject *operand_kept(world *w, PyObject *o);
 // A call of a function that nonstrict_trace has marked. New reference.
 PyObject *nonstrict_begin(world *w, const call *c);
 // The same for the code of a class with __torch_dispatch__, which runs in each operation on its
@@ -728,6 +731,8 @@ status composite_refuse(world *w, const standin *s, const char *what);
 
 // --- autograd.Function (functions.c) ---
 
+// A call of `apply` of a class that allow_in_graph has marked: one node, and nobody looks into it.
+PyObject *function_allowed(world *w, const call *c);
 // Begins a look at an autograd.Function. function_apply throws away the nodes that follow, or the
 // trace breaks before the instruction that calls it.
 status function_look(world *w);

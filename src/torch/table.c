@@ -290,8 +290,10 @@ PyObject *call_instead(world *w, const call *c) {
 
 // Where each operation is run by itself, the backward is autograd's, as in plain Python.
 PyObject *call_looking(world *w, const call *c) {
-    PyObject *ways = c->rule->extra;
-    if (!trace_of(w) || levels_forbid(w, "an autograd.Function") != ST_OK)
+    PyObject *ways = c->rule->extra, *class = c->given ? door_open(w, c->args[0]) : NULL;
+    if (class && mark_allows(w, class))
+        return trace_of(w) ? function_allowed(w, c) : NULL;
+    if (w->stop.broken || !trace_of(w) || levels_forbid(w, "an autograd.Function") != ST_OK)
         return NULL;
     if (!w->terms.replayed && PyTuple_GET_SIZE(ways) > 2)
         return higher_apply(w, c, PyTuple_GET_ITEM(ways, 2));

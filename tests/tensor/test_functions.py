@@ -1,6 +1,8 @@
 # ruff: noqa: E402
 """autograd.Function: one node where it only computes, plain Python where it does more."""
 
+import enum
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -8,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch.autograd import Function
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+import stator
 from stator._versions import private
 from tests.tensor.helpers import Recorder, assert_same, compiled
 
@@ -451,3 +454,66 @@ def test_a_look_at_a_function_leaves_no_autocast_context_open():
     f(torch.ones(2))
     f(torch.ones(3))
     assert depth() == before
+
+
+class Choice(enum.Enum):
+    SIN = 0
+    COS = 1
+
+
+def square(y):
+    return y * y
+
+
+class Chosen(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, choice, x, function, module, y):
+        ctx.choice, ctx.module = choice, module
+        ctx.save_for_backward(y)
+        return (x.sin() if choice is Choice.SIN else x.cos()) + function(y) + module.k
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        factor = 1 if ctx.choice is Choice.SIN else 2
+        return None, g * ctx.module.k * factor, None, None, g * y
+
+
+@pytest.mark.parametrize("backend", ("eager", "aot_eager"))
+def test_arguments_that_are_no_values_but_last(backend):
+    def program(choice, x, y, module):
+        return Chosen.apply(choice, x, square, module, y) * 2
+
+    def run(function, choice):
+        x, y = torch.ones(3, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+        out = function(choice, x, y, module)
+        out.sum().backward()
+        return [out, x.grad, y.grad]
+
+    module = torch.nn.Module()
+    made = stator.compile(program, backend=backend, fullgraph=True)
+    for choice in (*Choice, *Choice):
+        module.k = len(choice.name) + choice.value
+        torch.testing.assert_close(run(made, choice), run(program, choice))
+
+
+@torch._dynamo.allow_in_graph
+class Allowed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        torch._dynamo.graph_break()  # nobody looks into the class
+        ctx.size = x.size(0)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.size
+
+
+@pytest.mark.parametrize("backend", ("eager", "aot_eager"))
+def test_a_class_that_is_allowed_in_graphs_is_one_node(backend):
+    made = stator.compile(lambda x: Allowed.apply(x) + 1, backend=backend, fullgraph=True)
+    x = torch.ones(3, requires_grad=True)
+    out = made(x)
+    out.sum().backward()
+    assert out.tolist() == [3.0] * 3 and x.grad.tolist() == [3.0] * 3
