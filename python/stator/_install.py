@@ -26,6 +26,7 @@ from stator import (
     _compile,
     _dims,
     _engine,
+    _export,
     _logs,
     _marks,
     _policy,
@@ -561,12 +562,29 @@ def _optimize_whole(
     )
 
 
+def _optimize_export(
+    rebuild_ctx: Callable[[], Any], backend: Any, *, hooks: Any = None, **options: Any
+) -> Any:
+    """`torch._dynamo.export`. Constraints on sizes are torch's own affair."""
+
+    def theirs(target: Any) -> Any:
+        with _by_torch():
+            original = _originals["optimize_assert"](
+                rebuild_ctx, backend, export=True, hooks=hooks, **options
+            )
+        return original(target)
+
+    if any(options.values()):
+        return theirs
+    return _export.exporting(OptimizeContext, theirs, backend, hooks)
+
+
 @_unless_it_compiles_itself("optimize_assert")
 def _optimize_assert(
     rebuild_ctx: Callable[[], Any], backend: Any, *, export: bool = False, **options: Any
 ) -> Any:
-    if export:  # torch's own tracer
-        return _originals["optimize_assert"](rebuild_ctx, backend, export=True, **options)
+    if export:
+        return _optimize_export(rebuild_ctx, backend, **options)
     return _optimize_whole(backend, **options)
 
 

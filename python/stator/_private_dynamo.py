@@ -233,6 +233,17 @@ for _name in ("automatic_dynamic_shapes", "assume_static_by_default", "specializ
               "raise_on_ctx_manager_usage"):  # fmt: skip
     getattr(config, _name)
 
+
+def give_fakes(module: torch.nn.Module, mode: Any, inputs: list[Any]) -> Any:
+    """What a graph gives for fakes of tensors, and of those that it has for attributes."""
+    own = {**dict(module.named_parameters(remove_duplicate=False)),
+           **dict(module.named_buffers(remove_duplicate=False))}  # fmt: skip
+    with mode, mode.shape_env.ignore_fresh_unbacked_symbols():
+        fakes = {name: mode.from_tensor(value, static_shapes=True) for name, value in own.items()}
+        given = tuple(mode.from_tensor(value, static_shapes=True) for value in inputs)
+        return torch.func.functional_call(module, fakes, given)
+
+
 NullDecorator = eval_frame._NullDecorator
 counters = dynamo_utils.counters
 
