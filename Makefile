@@ -90,7 +90,7 @@ PYTEST := PYTHONPATH=$(CURDIR)/$(TEST)/lib$(addprefix :,$(WITH)) $(PY) -m pytest
 demo: $(VENV)/.stator ## a model compiled by Stator, next to torch's own Dynamo
 	$(PY) -m stator.demo $(ARGS)
 
-bench: $(VENV)/.stator ## times against CPython's own eval, as ratios
+bench: $(VENV)/.stator ## figures next to stock Dynamo: table, JSON, chart
 	$(PY) bench/run.py $(ARGS)
 
 wheels: $(VENV)/.tools ## an sdist, and wheels for all supported Pythons, each tried out: build/dist

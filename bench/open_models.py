@@ -188,13 +188,13 @@ def warm_call(model, given, dynamic, compile, times=30):
 # -- next to stock --
 
 
-def guards_of_stator(model, given):
-    context = stator._compile.Context("eager", dynamic=True)
+def guards_of_stator(model, given, dynamic=True):
+    context = stator._compile.Context("eager", dynamic=dynamic)
     context(model)(**given)
     return [len(row["guards"]) for row in context.compiler.entries()]
 
 
-def guards_of_stock(model, given):
+def guards_of_stock(model, given, dynamic=True):
     """Leaves of the trees that check an entry."""
     found = []
     build = torch._dynamo.guards.CheckFunctionManager.__init__
@@ -208,7 +208,7 @@ def guards_of_stock(model, given):
     torch._dynamo.reset()
     torch._dynamo.guards.CheckFunctionManager.__init__ = noted
     try:
-        torch.compile(model, backend="eager", dynamic=True)(**given)
+        torch.compile(model, backend="eager", dynamic=dynamic)(**given)
     finally:
         torch._dynamo.guards.CheckFunctionManager.__init__ = build
     return found

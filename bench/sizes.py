@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from tracing import first_and_warm
+from pieces import first_and_warm
 
 import stator
 
@@ -27,7 +27,7 @@ def encoder(torch):
     return torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), torch.randn(3, 10, 32)
 
 
-def blocks(torch):
+def blocks(torch, count=6):
     class Block(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -41,7 +41,7 @@ def blocks(torch):
             weights = (q @ k.transpose(-1, -2) / width**0.5).softmax(-1)
             return x + self.down((weights @ v).transpose(1, 2).reshape(batch, length, width))
 
-    return torch.nn.Sequential(*(Block() for _ in range(6))), torch.randn(3, 10, 32)
+    return torch.nn.Sequential(*(Block() for _ in range(count))), torch.randn(3, 10, 32)
 
 
 def images(torch):

@@ -1,133 +1,128 @@
-"""Warm calls of models: the guards of many modules, entries that a number tells apart, a compiled
-module next to a compiled function. Backends do nothing, so that a figure is what a call costs
-besides its graph. `python bench/warm.py`; stock Dynamo takes turns in the same process."""
+"""What a warm call costs beside its graph, next to stock Dynamo: backends give results that they
+have computed before. Models without gradients and in training, a tiny function, a compiled module
+next to a compiled function, eight entries. Processor time; each engine has a model of its own,
+since Dynamo puts attributes on parameters, and a tensor with attributes costs our guards more."""
 
-from __future__ import annotations
+import sys
 
-import statistics
-import time
-from collections.abc import Callable
-from typing import Any
-
+import models
+import sides
 import torch
 
 import stator
-from stator import _engine
 
-ROUNDS = 15
-
-
-def backend(graph: Any, inputs: Any) -> Callable[..., Any]:
-    return lambda *args: (args[0],)
+ROUNDS = 7
 
 
-def microseconds(call: Callable[[], Any], times: int) -> float:
-    begin = time.process_time()
-    for _ in range(times):
-        call()
-    return (time.process_time() - begin) / times * 1e6
+def prepared(graph, inputs):
+    with torch.no_grad():
+        results = graph.forward(*inputs)
+    return lambda *args: results
 
 
-def medians(calls: dict[str, Callable[[], Any]], times: int = 300) -> dict[str, float]:
-    """Processor time of each call, round by round in turns."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
+def empty():
+    """What an empty function costs in the same loop."""
+    return sides.microseconds(lambda: None)
+
+
+def warm_calls(made, train):
+    """Both engines' call of one model each, past their first calls."""
+    calls = {}
+    for side in sides.SIDES:
+        target, args, kwargs = made()
+        if isinstance(target, torch.nn.Module):
+            target.train(train)
+        compiled = side.compile(target, backend=prepared, dynamic=False)
+        call = lambda compiled=compiled, args=args, kwargs=kwargs: compiled(*args, **kwargs)  # noqa: E731
         for _ in range(50):
             call()
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            found[name].append(microseconds(call, times))
-    return {name: statistics.median(each) for name, each in found.items()}
+        calls[side.name] = call
+    return calls
 
 
-def without_logs(call: Callable[[], Any]) -> Callable[[], Any]:
-    """The same with guards that are checked step by step."""
-
-    def steps() -> Any:
-        before = _engine.guard_logs(0)
-        try:
-            return call()
-        finally:
-            _engine.guard_logs(before)
-
-    return steps
+def compare(calls):
+    timed = {n: lambda call=call: sides.microseconds(call) for n, call in calls.items()}
+    found = sides.in_turns(timed, ROUNDS)
+    if "stock" in found:
+        found["ratio"] = found["stock"] / found["stator"]
+    return found
 
 
-def linears(count: int) -> Any:
-    return torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(count)])
+def of_models():
+    rows = {}
+    print(f"{'warm overhead, µs':<20}{'no grad: stock':>16}{'stator':>9}{'ratio':>7}", end="")
+    print(f"{'training: stock':>18}{'stator':>9}{'ratio':>7}")
+    for name, made in models.MODELS.items():
+        found = {}
+        for mode, train in (("no_grad", False), ("training", True)):
+            with torch.set_grad_enabled(train):
+                found[mode] = compare(warm_calls(made, train))
+        rows[name] = found
+        cells = (f"{found[m]['stock']:>{w}.2f}{found[m]['stator']:>9.2f}{found[m]['ratio']:>7.1f}"
+                 for m, w in (("no_grad", 16), ("training", 18)))  # fmt: skip
+        print(f"{name:<20}{''.join(cells)}", flush=True)
+    return rows
 
 
-def print_row(name: str, found: dict[str, float]) -> None:
-    print(f"  {name:<28}" + "  ".join(f"{key} {value:8.2f}" for key, value in found.items()))
+def of_eight_entries():
+    """A number decides between eight entries of a hundred Linears: the first again and again, and
+    the one that was used longest ago."""
+    target, (x,), _ = models.linears(100)
 
-
-def models(count: int, train: bool) -> None:
-    # Dynamo puts attributes on parameters, which our guards look at: each engine has its own model.
-    model, other, x = linears(count), linears(count), torch.randn(2, 4)
-
-    def call(model: Any, x: Any) -> Any:
-        return model(x)
-
-    ours = stator.compile(call, backend=backend)
-    theirs = torch.compile(call, backend=backend)
-    calls = {
-        "words": lambda: ours(model, x),
-        "steps": without_logs(lambda: ours(model, x)),
-        "stock": lambda: theirs(other, x),
-    }
-    with torch.set_grad_enabled(train):
-        found = medians(calls)
-    found["stock/words"] = found["stock"] / found["words"]
-    print_row(f"{count} Linears, {'grad' if train else 'no grad'}", found)
-
-
-def entries() -> None:
-    model, x = linears(100), torch.randn(2, 4)
-
-    def call(model: Any, x: Any, number: int) -> Any:
+    def call(model, x, number):
         return model(x) * number
 
-    ours = stator.compile(call, backend=backend, dynamic=False)
+    ours = stator.compile(call, backend=prepared, dynamic=False)
 
-    def turns() -> None:
+    def turns():
         for number in range(8):
-            ours(model, x, number)
+            ours(target, x, number)
 
-    with torch.no_grad():
+    for _ in range(20):
         turns()
-        found = medians({"first": lambda: ours(model, x, 7), "turns": turns}, 50)
+    found = compare({"first": lambda: ours(target, x, 7), "turns": turns})
     found["turns"] /= 8
-    found["turns/first"] = found["turns"] / found["first"]
-    print_row("8 entries", found)
+    return {**found, "last_over_first": found["turns"] / found["first"]}
 
 
-def small() -> None:
-    class Small(torch.nn.Module):
-        def forward(self, x: Any) -> Any:
-            return x + 1
+class Tiny(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
 
-    x, module = torch.randn(4), Small()
-    function = stator.compile(lambda x: x + 1, backend=backend)
-    around = stator.compile(lambda module, x: module(x), backend=backend)
-    compiled = stator.compile(module, backend=backend)
-    calls = {
-        "function": lambda: function(x),
-        "module in it": lambda: around(module, x),
-        "module": lambda: compiled(x),
-        "nothing": lambda: None,
-    }
+
+def of_one_operation():
+    x = torch.randn(4)
+    calls = {"nothing": lambda: None}
+    for side in sides.SIDES:
+        function = side.compile(lambda x: x + 1, backend=prepared)
+        function(x)
+        calls[f"{side.name} function"] = lambda function=function: function(x)
+    for side, compile in (("stock", torch.compile), ("stator", stator.compile)):
+        module = compile(Tiny(), backend=prepared)
+        module(x)
+        calls[f"{side} module"] = lambda module=module: module(x)
+    found = compare(calls)
+    for side in ("stock", "stator"):
+        found[f"{side} module over function"] = found[f"{side} module"] - found[f"{side} function"]
+        found[f"{side} function"] -= found["nothing"]
+    return found
+
+
+def main():
+    sides.begin_process()
+    rows = of_models()
     with torch.no_grad():
-        print_row("one operation", medians(calls, 2000))
-
-
-def main() -> None:
-    print(f"warm calls, µs: torch {torch.__version__}, rounds {ROUNDS}")
-    for train in (False, True):
-        for count in (1, 10, 100):
-            models(count, train)
-    entries()
-    small()
+        entries, one = of_eight_entries(), of_one_operation()
+    for title, found in (("eight entries", entries), ("one operation", one)):
+        print(f"{title}, µs: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()))
+    large = [found for name, found in rows.items() if models.is_large(name)]
+    means = {
+        mode: sides.geometric_mean(found[mode]["ratio"] for found in large)
+        for mode in ("no_grad", "training")
+    }
+    print(f"models, geometric means: {means['no_grad']:.1f}, {means['training']:.1f}")
+    sides.finish("warm", {"models": rows, "means": means, "entries": entries, "one": one})
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
