@@ -221,10 +221,6 @@ const meta *strict_of(const meta_call *c, const meta *m) {
     return m;
 }
 
-const meta *usual_of(const meta_call *c, const meta *m) {
-    return c->sizes ? m : strict_of(c, m);
-}
-
 bool size_of_int(PyObject *o, size *value) {
     int overflow = 0;
     if (number_is_of(o, NUMBER_INT) && is_node(o)) {

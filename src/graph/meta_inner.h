@@ -70,14 +70,9 @@ static inline const meta *tensor_at(const meta_call *c, int i) {
     return c->args[i] ? meta_at(c, c->args[i]) : NULL;
 }
 // The same, but for tensors with a dimension of one element whose stride tells where it once was:
-// torch's kernels and its fakes do not always make the same of it. A rule that knows what kernels
-// make of it takes `usual_of`: where sizes are symbolic, running on fakes would cost more than a
-// stride that nobody is told of.
+// torch's kernels and its fakes do not always make the same of it. A rule asks for this if it does
+// not know what kernels make of it.
 const meta *strict_of(const meta_call *c, const meta *m);
-const meta *usual_of(const meta_call *c, const meta *m);
-static inline const meta *usual_at(const meta_call *c, int i) {
-    return usual_of(c, tensor_at(c, i));
-}
 // A number that is exactly int, float or bool; false if it is something else. Where nothing was
 // given the value stays as it is.
 bool int_at(const meta_call *c, int i, int64_t *value);

@@ -51,7 +51,7 @@ static bool masks(const meta_call *c, size of_mask, size of_scores) {
 
 // A mask of two or four dimensions, as the fused kernel takes it. *grad: whether it has a gradient.
 static bool mask_fits(const meta_call *c, const meta *q, const meta *k, bool *grad) {
-    const meta *m = usual_at(c, 3);
+    const meta *m = tensor_at(c, 3);
     *grad = m && m->requires_grad;
     if (!is_given(c, 3))
         return true;
@@ -89,7 +89,7 @@ static bool drop_at(const meta_call *c, int i, bool *drops) {
 // is laid out as the query. With dropout, or a mask that has a gradient, it is computed of matrix
 // products, and lies row by row.
 meta_answer meta_attention(meta_call *c) {
-    const meta *q = usual_at(c, 0), *k = usual_at(c, 1), *v = usual_at(c, 2);
+    const meta *q = tensor_at(c, 0), *k = tensor_at(c, 1), *v = tensor_at(c, 2);
     bool causal = false, drops, masked;
     number_kind kind;
     if (!has_rows(c, q) || !has_rows(c, k) || !has_rows(c, v) || !are_floats_alike(q, k) ||
@@ -105,7 +105,7 @@ meta_answer meta_attention(meta_call *c) {
     *to = *q;
     if (drops || masked)
         meta_lay_out(to);
-    else
+    else if (!meta_is_dense(c, q))
         meta_lay_out_like(c, q, to);
     c->effects = drops ? EFFECT_RANDOM : 0;
     meta_set_grad(c, to, q->requires_grad || k->requires_grad || v->requires_grad || masked);
@@ -203,7 +203,7 @@ static bool projects(const meta_call *c, const meta *q, const meta *k, const met
 // multi_head_attention_forward(query, key, value, …): what is attended to, and the weights of that,
 // if they are wanted.
 meta_answer meta_multi_head(meta_call *c) {
-    const meta *q = usual_at(c, 0), *k = usual_at(c, 1), *v = usual_at(c, 2);
+    const meta *q = tensor_at(c, 0), *k = tensor_at(c, 1), *v = tensor_at(c, 2);
     bool training = true, weights = true, average = true, causal = false, drops = false;
     bool grad, weights_grad;
     size heads;

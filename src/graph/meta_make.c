@@ -163,7 +163,7 @@ meta_answer meta_arange(meta_call *c) {
 
 // zeros_like(input, dtype, device, requires_grad); data: effects.
 static meta_answer like(meta_call *c, int first) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     if (!m || !meta_is_dense(c, m))
         return META_UNKNOWN;
     meta *to = make(c, first, m, m->dtype);

@@ -8,13 +8,13 @@ static bool are_alike(const meta *a, const meta *b) {
 
 // linear(input, weight, bias)
 meta_answer meta_linear(meta_call *c) {
-    const meta *m = usual_at(c, 0), *weight = usual_at(c, 1), *bias = NULL;
+    const meta *m = tensor_at(c, 0), *weight = tensor_at(c, 1), *bias = NULL;
     size sizes[META_MOST_DIMS];
     if (!m || !weight || weight->dims != 2 || m->dims < 2 || !are_alike(m, weight) ||
         !dtype_is_float(m->dtype) || !size_is(c->sizes, m->sizes[m->dims - 1], weight->sizes[1]))
         return META_UNKNOWN;
     if (is_given(c, 2)) {
-        bias = usual_at(c, 2);
+        bias = tensor_at(c, 2);
         if (!bias || !are_alike(m, bias) || bias->dims != 1 ||
             !size_is(c->sizes, bias->sizes[0], weight->sizes[0]))
             return META_UNKNOWN;
@@ -27,7 +27,7 @@ meta_answer meta_linear(meta_call *c) {
 
 // Two matrices, a batch of them and one, or two equal batches; others are laid out otherwise.
 meta_answer meta_matmul(meta_call *c) {
-    const meta *a = usual_at(c, 0), *b = usual_at(c, 1);
+    const meta *a = tensor_at(c, 0), *b = tensor_at(c, 1);
     size sizes[META_MOST_DIMS];
     if (!a || !b || !are_alike(a, b) || !dtype_is_float(a->dtype) || a->dims < 2 || b->dims < 2 ||
         a->dims < b->dims || (b->dims > 2 && a->dims != b->dims) ||
@@ -43,7 +43,7 @@ meta_answer meta_matmul(meta_call *c) {
 
 // addmm(input, mat1, mat2)
 meta_answer meta_addmm(meta_call *c) {
-    const meta *m = usual_at(c, 0), *a = usual_at(c, 1), *b = usual_at(c, 2);
+    const meta *m = tensor_at(c, 0), *a = tensor_at(c, 1), *b = tensor_at(c, 2);
     if (!m || !a || !b || !are_alike(a, b) || !are_alike(m, a) || !dtype_is_float(a->dtype) ||
         a->dims != 2 || b->dims != 2 || !size_is(c->sizes, a->sizes[1], b->sizes[0]))
         return META_UNKNOWN;
@@ -74,12 +74,12 @@ static meta_answer look_up(meta_call *c, const meta *weight, const meta *indices
 
 // embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 meta_answer meta_embedding(meta_call *c) {
-    return c->args[2] == Py_None ? META_UNKNOWN : look_up(c, usual_at(c, 0), tensor_at(c, 1), 3);
+    return c->args[2] == Py_None ? META_UNKNOWN : look_up(c, tensor_at(c, 0), tensor_at(c, 1), 3);
 }
 
 // torch.nn.functional.embedding; `max_norm` changes the weight.
 meta_answer meta_look_up(meta_call *c) {
-    return is_given(c, 3) ? META_UNKNOWN : look_up(c, usual_at(c, 1), tensor_at(c, 0), 5);
+    return is_given(c, 3) ? META_UNKNOWN : look_up(c, tensor_at(c, 1), tensor_at(c, 0), 5);
 }
 
 // --- joining ---

@@ -247,7 +247,7 @@ static meta_answer finish(meta_call *c, const operands *o, int32_t dtype) {
     if (c->data & WRITES)
         return finish_write(c, o, dtype);
     for (int i = 0; i < o->count; i++)
-        if (!(c->data & STRICT ? strict_of : usual_of)(c, o->at[i]) ||
+        if ((c->data & STRICT && !strict_of(c, o->at[i])) ||
             (o->count > 1 && meta_is_stretched(c, o->at[i])))
             return META_UNKNOWN;
     meta *to = meta_result(c, o->at[0]);

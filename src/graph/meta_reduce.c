@@ -29,7 +29,7 @@ static bool keeps_grad(const meta *m, int32_t dtype) {
 
 // sum(input, dim, keepdim, dtype) and its kin.
 meta_answer meta_reduction(meta_call *c) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     uint32_t bits;
     bool keep = false;
     if (!m || !dims_at(c, 1, m->dims, &bits) || !flag_at(c, 2, &keep) ||
@@ -61,7 +61,7 @@ static meta_answer like(meta_call *c, const meta *m, int32_t dtype, bool grad) {
 }
 
 static meta_answer softmax(meta_call *c, int dtype_index) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     int64_t dim = 0;
     int32_t dtype = m ? m->dtype : DTYPE_NONE;
     if (!m || !c->args[1] || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims) ||
@@ -81,7 +81,7 @@ meta_answer meta_softmax_function(meta_call *c) {
 
 // cumsum(input, dim, dtype)
 meta_answer meta_cumulative(meta_call *c) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     int64_t dim = 0;
     if (!m || !c->args[1] || !int_at(c, 1, &dim) || !wrap_dim(&dim, m->dims) ||
         !meta_is_contiguous(c, m) || dtype_is_complex(m->dtype))
@@ -97,7 +97,7 @@ static bool fits(const meta_call *c, int i, const meta *m, const size *sizes, in
                  bool *grad) {
     if (!is_given(c, i))
         return true;
-    const meta *p = usual_at(c, i);
+    const meta *p = tensor_at(c, i);
     if (!p || p->dtype != m->dtype || !meta_same_device(p, m) || p->dims != count ||
         !sizes_are(c->sizes, p->sizes, sizes, count))
         return false;
@@ -108,7 +108,7 @@ static bool fits(const meta_call *c, int i, const meta *m, const size *sizes, in
 // layer_norm(input, normalized_shape, weight, bias, …), rms_norm(input, normalized_shape, weight,
 // …)
 meta_answer meta_norm(meta_call *c) {
-    const meta *m = c->data == 1 ? strict_of(c, tensor_at(c, 0)) : usual_at(c, 0);
+    const meta *m = c->data == 1 ? strict_of(c, tensor_at(c, 0)) : tensor_at(c, 0);
     size shape[META_MOST_DIMS];
     int count = 0;
     bool grad = m && m->requires_grad, ignored;
@@ -127,7 +127,7 @@ meta_answer meta_norm(meta_call *c) {
 
 // dropout(input, p, train, …): out of training it gives back its argument. Data: whether all must be given.
 meta_answer meta_dropout(meta_call *c) {
-    const meta *m = usual_at(c, 0);
+    const meta *m = tensor_at(c, 0);
     bool train = true, in_place = false;
     double p = 0.5;
     if (c->args[1] && PyFloat_CheckExact(c->args[1]))

@@ -39,7 +39,7 @@ static bool insert_dim(meta *m, int dim) {
 }
 
 meta_answer meta_contiguous(meta_call *c) {
-    const meta *m = usual_of(c, tensor_at(c, 0));
+    const meta *m = tensor_at(c, 0);
     if (!m)
         return META_UNKNOWN;
     if (meta_is_contiguous(c, m))
@@ -273,7 +273,7 @@ static meta_answer shaped(meta_call *c, const meta *m, size *sizes, int count, b
 }
 
 meta_answer meta_view(meta_call *c) {
-    const meta *m = usual_of(c, tensor_at(c, 0));
+    const meta *m = tensor_at(c, 0);
     size sizes[META_MOST_DIMS];
     int count = 0;
     if (!m || !sizes_at(c, 1, sizes, &count))
@@ -282,7 +282,7 @@ meta_answer meta_view(meta_call *c) {
 }
 
 meta_answer meta_flatten(meta_call *c) {
-    const meta *m = usual_of(c, tensor_at(c, 0));
+    const meta *m = tensor_at(c, 0);
     int64_t start = 0, end = -1;
     size sizes[META_MOST_DIMS], product = size_of(1);
     if (!m || !int_at(c, 1, &start) || !int_at(c, 2, &end) || m->dims == 0 ||

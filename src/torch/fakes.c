@@ -221,14 +221,14 @@ static status make_inputs(world *w) {
 }
 
 // Of a dimension of one element fakes give another stride than kernels at times. Rules go by the
-// kernels where sizes are symbolic. Of tensors without elements fakes with symbols and without give
+// kernels. Of tensors without elements fakes with symbols and without give
 // different strides, and nobody is told of them (call_stride).
 static bool same_strides(const meta *a, const meta *b, bool symbolic) {
     for (int i = 0; symbolic && i < a->dims; i++)
         if (a->sizes[i].hint == 0)
             return true;
     for (int i = 0; i < a->dims; i++)
-        if (!(symbolic && a->sizes[i].hint == 1) && a->strides[i].hint != b->strides[i].hint)
+        if (a->sizes[i].hint != 1 && a->strides[i].hint != b->strides[i].hint)
             return false;
     return true;
 }
@@ -345,6 +345,38 @@ status fakes_settle(world *w) {
     quiet_end(&q);
     forget_calls(t);
     return done;
+}
+
+// --- strides that fakes do not know ---
+
+typedef struct asked_strides {
+    sizes *sizes;
+    bool odd; // an operand does not lie plainly
+} asked_strides;
+
+static status note_odd(node *n, void *data) {
+    asked_strides *a = data;
+    a->odd = a->odd || !meta_lies_plainly(a->sizes, &n->meta);
+    return ST_OK;
+}
+
+// Some kernels lay their result out otherwise than torch's fakes say, if an operand does not lie
+// plainly. What is computed of the result may follow it.
+status fakes_note_strides(world *w, PyObject *callable, const operands *given) {
+    torch_trace *t = w->torch;
+    PyObject *kwargs = given->kwargs, *keyword = NULL;
+    if (!t->odd_strides)
+        keyword = PyDict_GetItemWithError(glue_function("unlike_fakes"), callable);
+    if (!keyword)
+        return PyErr_Occurred() ? ST_ERROR : ST_OK;
+    if (keyword != Py_None && !(kwargs && PyDict_Contains(kwargs, keyword) == 1))
+        return ST_OK;
+    asked_strides a = {w->graph->sizes, false};
+    TRY(node_walk(given->args, note_odd, &a));
+    if (kwargs)
+        TRY(node_walk(kwargs, note_odd, &a));
+    t->odd_strides = a.odd;
+    return ST_OK;
 }
 
 // --- for backends ---

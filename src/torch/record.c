@@ -849,41 +849,24 @@ static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
         fake = settle_and_run(w, t, c);
     if (fake && effects_note(w) == ST_OK && may_resize(w, c))
         result = finish(w, c, fake);
-    if (fake && result && t->late)
+    if (fake && result && t->late) {
         memory_may_share(t, c->given.args, c->given.kwargs);
+        if (alike_note(w, fake, &c->given) != ST_OK)
+            Py_CLEAR(result);
+    }
     Py_XDECREF(fake);
     return result;
 }
 
-// --- strides that fakes do not know ---
-
-typedef struct asked_strides {
-    sizes *sizes;
-    bool odd; // an operand does not lie plainly
-} asked_strides;
-
-static status note_odd(node *n, void *data) {
-    asked_strides *a = data;
-    a->odd = a->odd || !meta_lies_plainly(a->sizes, &n->meta);
-    return ST_OK;
-}
-
-// Some kernels lay their result out otherwise than torch's fakes say, if an operand does not lie
-// plainly. What is computed of the result may follow it.
-static status note_strides(world *w, torch_trace *t, const entering *c) {
-    PyObject *kwargs = c->given.kwargs, *keyword = NULL;
-    if (!t->odd_strides)
-        keyword = PyDict_GetItemWithError(glue_function("unlike_fakes"), c->callable);
-    if (!keyword)
-        return PyErr_Occurred() ? ST_ERROR : ST_OK;
-    if (keyword != Py_None && !(kwargs && PyDict_Contains(kwargs, keyword) == 1))
-        return ST_OK;
-    asked_strides a = {w->graph->sizes, false};
-    TRY(node_walk(c->given.args, note_odd, &a));
-    if (kwargs)
-        TRY(node_walk(kwargs, note_odd, &a));
-    t->odd_strides = a.odd;
-    return ST_OK;
+// Torch's word for a call like this one. Fakes do not tell for certain whose memory a result is in.
+static bool by_likeness(world *w, const entering *c, PyObject **result) {
+    const meta *known = alike_find(w, c->callable, &c->given);
+    if (!known)
+        return false;
+    meta m = *known;
+    *result = note_shared(w, &(symbolic_result){.own = false}, new_by_rule(w, c, &m));
+    memory_may_share(w->torch, c->given.args, c->given.kwargs);
+    return true;
 }
 
 // Whether fakes without history are still like their tensors. Of which tensors were made in inference
@@ -948,9 +931,10 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
     bool writes = fine && t->late && changes_argument(a->callable, &c.given);
     symbolic_why why = !writes ? SYMBOLIC_OPEN : has_scalar(&c) ? SYMBOLIC_VALUES : SYMBOLIC_WRITES;
     if (fine && !(t->late && (by_value(w, &c, &result) || by_rule(w, &c, &result) ||
-                              by_symbols(w, &c, why, &result))))
+                              by_likeness(w, &c, &result) || by_symbols(w, &c, why, &result))))
         result = by_torch(w, t, &c);
-    if (result && (note_strides(w, t, &c) != ST_OK || numbers_guard(w) != ST_OK))
+    if (result &&
+        (fakes_note_strides(w, c.callable, &c.given) != ST_OK || numbers_guard(w) != ST_OK))
         Py_CLEAR(result);
     if (t)
         t->pending = 0;

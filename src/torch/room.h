@@ -208,6 +208,15 @@ typedef struct late_call {
     bool by_rule;       // a rule gave its result
 } late_call;
 
+// What torch's fakes gave for a call that did nothing else: one new tensor, see alike.c.
+typedef struct answered {
+    PyObject *callable; // borrowed from the trace's calls
+    const node *n;      // borrowed from the graph
+    meta result;
+    uint64_t print; // of what the operands were like
+    bool grad;      // whether grad mode was on
+} answered;
+
 // A number that a call has given which depends on nothing but a tensor's elements (`item()`).
 typedef struct known_value {
     PyObject *callable; // borrowed from the rules
@@ -288,6 +297,7 @@ typedef struct torch_trace {
     PyObject *runner;            // strong: runs operations on symbolic sizes; or NULL
     VEC(unbacked_size) unbacked; // sizes of results that only the graph knows
     VEC(known_value) values;     // numbers that only the graph knows
+    VEC(answered) answered;      // by fakes
     bool checking;               // fakes are made only to check rules: they settle no number
     int pending;                 // effects of the call that is about to be recorded
     bool unlike;                 // see inputs_changed
@@ -584,6 +594,16 @@ PyObject *plain_value(world *w, PyObject *argument);
 PyObject *fixed_object(world *w, PyObject *o);
 // A plain value of torch's, noted in the world where needed. New reference.
 PyObject *fixed_value(world *w, PyObject *value);
+
+// Behind a call: whether a kernel may have laid its result out otherwise than fakes say (fakes.c).
+status fakes_note_strides(world *w, PyObject *callable, const operands *given);
+
+// --- the same again (alike.c) ---
+
+// Behind a call that was run on fakes without history: keeps what it gave.
+status alike_note(world *w, PyObject *fake, const operands *given);
+// What torch said of a call with operands like these; NULL: nothing.
+const meta *alike_find(const world *w, PyObject *callable, const operands *given);
 
 // --- recording (record.c) ---
 

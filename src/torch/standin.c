@@ -179,6 +179,7 @@ void standins_sever(torch_trace *t) {
     vec_free(&t->moved);
     vec_free(&t->unbacked);
     vec_free(&t->values);
+    vec_free(&t->answered);
     for (uint32_t i = 0; i < t->all.count; i++) {
         standin *s = (standin *)t->all.items[i];
         s->world = NULL;
