@@ -127,6 +127,40 @@ bool memory_spread_is_written(const torch_trace *t) {
     return false;
 }
 
+// Whether a call of this target gives its tensor other sizes or strides, and counts as a write
+// whether or not these differ (torch.Tag.inplace_view).
+bool memory_is_reshaped(PyObject *target) {
+    static const char *const names[] = {"t_",       "transpose_", "swapaxes_",  "swapdims_",
+                                        "squeeze_", "unsqueeze_", "as_strided_"};
+    PyObject *word =
+        PyUnicode_Check(target) ? Py_NewRef(target) : graph_target_word(target, "__name__");
+    const char *text = word ? PyUnicode_AsUTF8(word) : "";
+    bool found = false;
+    for (size_t i = 0; text && i < Py_ARRAY_LENGTH(names); i++) {
+        size_t length = strlen(names[i]); // an operator's name goes on behind a dot
+        found = found || (strncmp(text, names[i], length) == 0 &&
+                          (text[length] == '\0' || text[length] == '.'));
+    }
+    Py_XDECREF(word);
+    PyErr_Clear();
+    return found;
+}
+
+// AOTAutograd gives an input that was written to and has other sizes the strides of what it has
+// computed, and then writes to other memory than the program.
+bool memory_reshaped_is_written(const graph *g) {
+    bool reshaped = false, written = false;
+    for (Py_ssize_t i = g->inputs; i < PyList_GET_SIZE(g->nodes); i++) {
+        const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
+        if (!(n->effects & EFFECT_OUTSIDE))
+            continue;
+        bool reshapes = memory_is_reshaped(n->target);
+        reshaped = reshaped || reshapes;
+        written = written || !reshapes;
+    }
+    return reshaped && written;
+}
+
 // --- outputs ---
 
 // 1, 0, -1. Of the memory of some results only fakes with history know.

@@ -886,18 +886,6 @@ static PyObject *same_list(const call *a, PyObject *result) {
     return Py_NewRef(given);
 }
 
-// Whether a method gives its tensor other sizes or strides, and counts as a write whether or not these
-// differ (torch.Tag.inplace_view).
-static bool is_reshaping_in_place(const entering *c) {
-    static const char *const names[] = {"t_",       "transpose_", "swapaxes_",  "swapdims_",
-                                        "squeeze_", "unsqueeze_", "as_strided_"};
-    const char *name = name_of(c->callable);
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 static bool has_grad(const world *w) {
     for (int i = 0; i < w->graph->inputs; i++)
         if (((node *)PyList_GET_ITEM(w->graph->nodes, i))->meta.requires_grad)
@@ -908,11 +896,11 @@ static bool has_grad(const world *w) {
 // AOTAutograd fails if a backward needs an input as it was before its sizes changed.
 static status check_reshaping(world *w, const entering *c) {
     const node *n = first_node(c->given.args);
-    if (w->terms.replayed || !n || !is_reshaping_in_place(c) || !has_grad(w) ||
+    if (w->terms.replayed || !n || !memory_is_reshaped(c->target) || !has_grad(w) ||
         memory_of(w->torch, n) != MEMORY_SHARED)
         return ST_OK;
-    return world_break_status(w, REASON_TENSOR_OPERATION, "%s on an input that backward may need",
-                              name_of(c->callable));
+    return world_break_status(w, REASON_TENSOR_OPERATION, "%V on an input that backward may need",
+                              c->target, "?");
 }
 
 // Quiet to the end: fakes that die run weak references' callbacks, which are Python code.

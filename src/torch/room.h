@@ -471,6 +471,10 @@ void memory_needs_grad(torch_trace *t, const node *n);
 bool memory_is_written(const torch_trace *t, const standin *input);
 // Whether one of the inputs that are marked as written to has several elements in one place.
 bool memory_spread_is_written(const torch_trace *t);
+// Whether a call of this target gives a tensor other sizes or strides in place.
+bool memory_is_reshaped(PyObject *target);
+// Whether the graph does so to an input, and writes to inputs, too.
+bool memory_reshaped_is_written(const graph *g);
 // Whether one of the outputs lies in the memory of an input for which input_is_shared. -1 with an
 // exception.
 int memory_escapes(world *w, node *const *outputs, uint32_t count);

@@ -83,6 +83,14 @@ def spread(n: int) -> tuple[Any, ...]:
     return (of(n + 3).as_strided((n, 4), (1, 1)),)
 
 
+def part(n: int) -> tuple[Any, ...]:
+    return (of(n, 9)[:, 2:6],)
+
+
+def column(n: int) -> tuple[Any, ...]:
+    return (of(n, 3)[:, 1:2],)
+
+
 PAIRS = pair, stretched, same, unlike, overlapping, apart, turned, too_large
 
 
@@ -226,6 +234,27 @@ def an_input_whose_rows_overlap(x):
     x.add_(1)
     x[1:].mul_(2)
     return x.sum(1)
+
+
+@rows(batch, part, column, sizes=(3, 4, 5))
+def an_input_is_turned_and_written_to(x):
+    x.t_()
+    x.mul_(2)
+    return x.sum(0)
+
+
+@rows(batch, part, column, sizes=(3, 4, 5))
+def an_input_is_written_to_and_turned(x):
+    x += 1
+    x.unsqueeze_(0)
+    return x.sum(1)
+
+
+@rows(batch, part, sizes=(3, 4, 5))
+def a_turned_input_gets_another_layout(x):
+    torch.ops.aten.t_.default(x)
+    x.cumsum_(0)
+    return x + 1
 
 
 @rows(batch)
