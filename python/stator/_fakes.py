@@ -292,6 +292,16 @@ def _drops_nothing(
 watcher: Callable[[Any, bool], None] | None = None
 
 
+def _check_scaled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Kernels that scale refuse samples without elements. Torch's fakes, and what AOTAutograd has
+    in the kernels' place, do not."""
+    name = getattr(function, "__name__", "")
+    if name == "interpolate" or name.startswith(("upsample_", "_upsample_")):
+        tensor = args[0] if args else kwargs["input"]
+        for size in tensor.shape[1:]:
+            torch._check(size != 0)  # type: ignore[no-untyped-call]
+
+
 def run(mode: _Mode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     if watcher:
         watcher(function, mode.shape_env is not None)
@@ -303,6 +313,7 @@ def run(mode: _Mode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
             return given["input"]
         if given["input"].is_inference():
             raise NotImplementedError("dropout of a tensor made in inference mode")
+    _check_scaled(function, args, kwargs or {})
     _running.fakes = True
     try:
         with mode, private.decomposing() if mode.shape_env else contextlib.nullcontext():

@@ -74,9 +74,11 @@ static void forget_break(world *w) {
     Py_CLEAR(w->stop.stack);
 }
 
+// A trace that only looks for the place of a failure is given to no backend.
 static bool has_open_end(const world *w) {
     const graph *g = w->graph;
-    return !w->terms.replayed && !g->literal && graph_operations(g) > 0 && given_is_open(g);
+    return !w->terms.replayed && !w->terms.recovering && !g->literal && graph_operations(g) > 0 &&
+           given_is_open(g);
 }
 
 static trace_end make_product(world *w, PyObject *value, PyCodeObject *co, product *out) {

@@ -257,6 +257,16 @@ def a_turned_input_gets_another_layout(x):
     return x + 1
 
 
+@rows(batch, lambda n: (of(4).expand(n, 4),))
+def a_write_that_fails_is_caught(x):
+    y = x[:, :1] * 1
+    try:
+        x[:, :1].add_(1)
+    except RuntimeError:
+        return y, x.shape
+    return x, y
+
+
 @rows(batch)
 def an_input_and_its_view_are_given_back(x):
     v = x[1:]

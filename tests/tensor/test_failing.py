@@ -278,3 +278,25 @@ def test_values_live_no_longer_than_in_plain_python():
     with torch.no_grad():
         fast(torch.ones(3, 2), torch.tensor([0]))
     assert max(most) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "area"])
+def test_samples_without_elements_are_not_scaled(mode, backend):
+    """Kernels refuse them, and torch's fakes do not."""
+
+    def scaled(x, k):
+        size = torch.nn.functional.interpolate(x[:, k:], scale_factor=2, mode=mode).size()
+        return size, x + 1
+
+    def told(function, *args):
+        try:
+            size, x = function(*args)
+        except RuntimeError as error:
+            return str(error)
+        return size, x.tolist()
+
+    compiled = stator.compile(scaled, backend=backend)
+    for width, k in ((3, 0), (4, 1), (5, 2), (5, 5), (6, 6), (0, 0), (7, 3)):
+        args = torch.ones(2, width, 4), k
+        assert told(compiled, *args) == told(scaled, *args)
