@@ -90,7 +90,7 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
             if not storages.isdisjoint(self.stator_hooked):
                 self.stator_overwrites = True
                 raise RuntimeError("a tensor is written to that has got a hook")
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
             self.stator_effects |= RANDOM
         if func.namespace not in _KNOWN_NAMESPACES:
             self.stator_effects |= UNKNOWN
@@ -101,6 +101,14 @@ def _named(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
     """Each argument of the schema with what was given for it."""
     for i, argument in enumerate(func._schema.arguments):
         yield argument, args[i] if i < len(args) else kwargs.get(argument.name)
+
+
+def _draws(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether random numbers are drawn: attention that drops nothing draws none."""
+    for argument, value in _named(func, args, kwargs):
+        if argument.name == "dropout_p":
+            return bool(argument.default_value if value is None else value)
+    return True
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:

@@ -128,3 +128,14 @@ def test_what_happens_between(program, grad, backend):
 
     expected = program(*given())
     assert_same(stator.compile(program, backend=backend)(*given()), expected)
+
+
+@pytest.mark.parametrize("drops", [0.0, 0.5])
+def test_attention_draws_only_what_it_drops(drops):
+    """Torch marks kernels of attention as random, whatever they drop."""
+    mode = _fakes.make_mode(True)
+    q = _fakes.fake_of(mode, torch.ones(1, 2, 3, 8))
+    attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    with mode:
+        attend(q, q, q, drops, True)
+    assert bool(mode.stator_effects & _fakes.RANDOM) == (drops > 0)
