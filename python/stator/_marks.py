@@ -208,6 +208,7 @@ def _register_torch() -> None:
     _engine.mark_ids(private.allowed_ids(), private.disallowed_ids(), private.nonstrict_ids())
     _engine.mark_substitutes(private.substituted_ids(), private.substitute)
     _engine.mark_strict_at(*private.strict_breaks)
+    _engine.mark_disabler(private.late_disabler)
     _engine.skip_code(private.disable_wrapper, _BELOW)
     if private.compiles_operator is not None:
         _engine.skip_code(private.compiles_operator.__code__, _BELOW)

@@ -117,6 +117,8 @@ disable = torch._dynamo.disable
 allow_in_graph = torch._dynamo.allow_in_graph
 skip_wrapper = decorators._nonrecursive_disable_wrapper_code
 disable_wrapper = eval_frame.DisableContext()(lambda: None).__code__
+# Around functions of torch's that are marked at their first call.
+late_disabler = torch._compile._disable_dynamo(lambda: None).__code__
 strict_breaks = vars(dynamo_utils), "_error_on_graph_break"
 get_strict_breaks = dynamo_utils._get_error_on_graph_break
 set_strict_breaks = dynamo_utils._set_error_on_graph_break

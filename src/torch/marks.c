@@ -12,6 +12,7 @@
     X(message, "_torchdynamo_disable_msg")                                                         \
     X(original, "_torchdynamo_orig_callable")                                                      \
     X(wrapper, "_torchdynamo_wrapper_id")                                                          \
+    X(wrapped, "__wrapped__")                                                                      \
     X(forbidden, "_dynamo_forbidden")                                                              \
     X(constant, "_dynamo_marked_constant")
 
@@ -25,6 +26,7 @@ static struct {
     const rule *make;  // likewise of classes of tensors that hold others,
     bool (*makes)(PyObject *callable); // which this tells
     PyObject *substituted, *find; // strong: a set of ids, and what gives a function for one of them
+    PyObject *disabler;           // strong: code of functions that disable another one; or NULL
     VEC(PyObject *) strict;       // strong: dict and key, in turns
 } marks;
 
@@ -86,9 +88,15 @@ void mark_make_by(const rule *row, bool (*makes)(PyObject *callable)) {
 
 // --- breaks ---
 
+// torch marks some functions of its own at their first call, in a function around them.
+static bool is_disabler(PyObject *function) {
+    return marks.disabler && PyFunction_GET_CODE(function) == marks.disabler;
+}
+
 static HANDLER(disabled) {
     PyObject *function = c->callable;
-    PyObject *original = mark_of(function, marks.original), *why = mark_of(function, marks.message);
+    PyObject *original = mark_of(function, is_disabler(function) ? marks.wrapped : marks.original);
+    PyObject *why = mark_of(function, marks.message);
     if (!original || !PyFunction_Check(original))
         original = function;
     PyCodeObject *co = (PyCodeObject *)PyFunction_GET_CODE(original);
@@ -215,10 +223,10 @@ static HANDLER(substituted) {
 #define MARKED(name)                                                                               \
     {.path = #name, .kind = RULE_HANDLED, .handler = handle_##name, .takes = ANY, .writes = W_NONE}
 
-static const rule *rule_of_function(PyObject *function) {
+static const rule *rule_of_function(PyObject *function, const rule *row) {
     static const rule disabled = MARKED(disabled), forbidden = MARKED(forbidden),
                       constant = MARKED(constant);
-    if (mark_disabled(function))
+    if (mark_disabled(function) || (!row && is_disabler(function)))
         return &disabled;
     if (mark_of(function, marks.forbidden) == Py_True)
         return &forbidden;
@@ -241,7 +249,7 @@ static const rule *mark_rule(world *w, const call *c, const rule *row) {
     if (open && in_set(w, marks.disallowed, callable))
         return &disallowed;
     bool marked = PyFunction_Check(callable) && ((PyFunctionObject *)callable)->func_dict;
-    const rule *own = marked ? rule_of_function(callable) : NULL;
+    const rule *own = marked ? rule_of_function(callable, row) : NULL;
     bool allowed = marks.allow && !own && !(row && row->weak) && in_set(w, marks.allowed, callable);
     if (!row && !own && !allowed && marks.make && marks.makes(callable))
         return marks.make;
@@ -329,6 +337,14 @@ static PyObject *mark_strict_at(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *mark_disabler(PyObject *module, PyObject *code) {
+    (void)module;
+    if (!PyCode_Check(code))
+        return PyErr_Format(PyExc_TypeError, "code expected");
+    Py_XSETREF(marks.disabler, Py_NewRef(code));
+    Py_RETURN_NONE;
+}
+
 // The rows are kept, and their texts with them, as long as the process lives.
 static PyObject *refuse(PyObject *module, PyObject *args) {
     PyObject *callable, *path, *why;
@@ -376,6 +392,8 @@ PyMethodDef marks_methods[] = {
      "mark_substitutes(ids, find): find(callable) is what is traced in its place, or None."},
     {"mark_strict_at", mark_strict_at, METH_VARARGS,
      "mark_strict_at(dict, key): breaks are errors while dict[key] is True."},
+    {"mark_disabler", mark_disabler, METH_O,
+     "mark_disabler(code): calls of functions of this code break, as those of disabled ones."},
     {"refuse", refuse, METH_VARARGS, "refuse(callable, path, reason, why): its calls break."},
     {NULL, NULL, 0, NULL},
 };

@@ -134,6 +134,27 @@ def test_marks_that_functools_copies_do_not_count(disable):
     stator.compile(lambda x: outer(x), backend="eager", fullgraph=True)(torch.ones(1))
 
 
+@pytest.mark.parametrize("recursive", [True, False])
+def test_functions_that_torch_marks_at_their_first_call(recursive):
+    seen = []
+
+    @torch._disable_dynamo(recursive=recursive)
+    def late(x, *, by):
+        seen.append(torch.compiler.is_compiling())
+        return x * by
+
+    def f(x):
+        return late(x + 1, by=2) - 1
+
+    assert f"late ({__file__}" in why(f, torch.ones(2))
+    fast = stator.compile(f, backend="eager")
+    for _ in range(3):
+        torch.testing.assert_close(fast(torch.ones(2)), torch.full((2,), 3.0))
+    assert seen == [False] * 3
+    assert fast.metrics["entries"] == 2  # also at the call that marks it
+    assert len(fast.metrics["breaks"]) == 1
+
+
 def test_disabled_methods_and_modules():
     class Net(torch.nn.Module):
         def forward(self, x):
