@@ -355,12 +355,40 @@ def key_bits(tensor: torch.Tensor) -> int:
     return int(private.dispatch_keys(tensor).raw_repr())
 
 
-def initialise(function: Any, args: tuple[Any, ...]) -> bool:
-    """Initialises a lazy module of torch's own for a call with fakes; others may look at values."""
-    if not type(args[1]).__module__.startswith("torch.nn.modules."):
+_OF_MODULES = ("_parameters", "_buffers", "_modules", "_forward_pre_hooks")
+
+
+def _parts(module: torch.nn.Module) -> dict[str, Any]:
+    return {name: value.copy() if name in _OF_MODULES else value
+            for name, value in vars(module).items()}  # fmt: skip
+
+
+def _keeps_fake(module: torch.nn.Module) -> bool:
+    tensors = [*module.parameters(), *module.buffers(), *vars(module).values()]
+    return any(isinstance(tensor, private.FakeTensor) for tensor in tensors)
+
+
+def initialise(function: Any, args: tuple[Any, ...], whole: bool) -> bool:
+    """Initialises a lazy module for a call with fakes. Modules of torch's own need the sizes alone.
+    Others may look at values, or keep their arguments: they are tried where the program is one graph
+    or an error, and are as they were where that fails."""
+    module = args[1]
+    if type(module).__module__.startswith("torch.nn.modules."):
+        function(*args)
+        return True
+    if not whole:
         return False
-    function(*args)
-    return True
+    before, cls = _parts(module), type(module)
+    try:
+        function(*args)
+        if not _keeps_fake(module):
+            return True
+    except Exception:
+        pass
+    module.__class__ = cls
+    vars(module).clear()
+    vars(module).update(before)
+    return False
 
 
 def make_parameter(data: torch.Tensor, requires_grad: bool) -> Any:

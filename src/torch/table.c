@@ -386,7 +386,8 @@ static PyObject *call_on_fakes(world *w, const call *c) {
     PyObject *module = PyTuple_Pack(2, door_open(w, c->args[0]), door_open(w, c->args[1]));
     PyObject *args = fakes && module ? PySequence_Concat(module, fakes) : NULL;
     if (args)
-        result = PyObject_CallFunctionObjArgs(glue_function("initialise"), c->callable, args, NULL);
+        result = PyObject_CallFunctionObjArgs(glue_function("initialise"), c->callable, args,
+                                              w->terms.whole ? Py_True : Py_False, NULL);
     quiet_end(&q);
     operands_clear(&given);
     Py_XDECREF(fakes);
@@ -395,8 +396,8 @@ static PyObject *call_on_fakes(world *w, const call *c) {
     return result;
 }
 
-// A module of torch's own needs no more of its arguments than their sizes. It is initialised now,
-// once and for all, as plain Python does in this call.
+// A module of torch's own needs no more of its arguments than their sizes; others are tried under
+// `fullgraph`. It is initialised now, once and for all, as plain Python does in this call.
 PyObject *call_initialise(world *w, const call *c) {
     PyObject *self = door_open(w, c->args[0]), *module = self ? door_open(w, c->args[1]) : NULL;
     if (!module || !trace_of(w))
