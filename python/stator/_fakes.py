@@ -370,8 +370,8 @@ def _keeps_fake(module: torch.nn.Module) -> bool:
 
 def initialise(function: Any, args: tuple[Any, ...], whole: bool) -> bool:
     """Initialises a lazy module for a call with fakes. Modules of torch's own need the sizes alone.
-    Others may look at values, or keep their arguments: they are tried where the program is one graph
-    or an error, and are as they were where that fails."""
+    Others may look at values, or keep their arguments: they are tried where the program is one
+    graph or an error, and are as they were where that fails."""
     module = args[1]
     if type(module).__module__.startswith("torch.nn.modules."):
         function(*args)

@@ -30,6 +30,11 @@ PyObject *call_make(world *w, const call *c);
 // Sets up the names and types that this room knows, once. 0, or -1 with an exception.
 int call_setup(void);
 
+// Whether draws of Python's own random numbers are held back (handlers_random.c).
+bool random_is_drawn(const world *w);
+// At the end of a trace: ST_BREAK if the trace needs the value of such a number, so that it fits
+// this call alone.
+status random_end(world *w);
 // Does a native call, and checks it. A break in a callback counts even if native code swallowed its
 // exception. If `suspicious`, an exception becomes a break, since a stand-in may have caused it.
 PyObject *call_native(world *w, PyObject *callable, PyObject *const *args, size_t given,

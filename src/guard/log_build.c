@@ -197,7 +197,7 @@ static proof words_of_load(writing *w, const step *s, PyObject *o, bool same) {
 // Reads that compute a fresh object.
 static bool is_fresh(const step *s) {
     return s->op == SOURCE_SIZE || s->op == SOURCE_STRIDE || s->op == SOURCE_EXPR ||
-           s->op == SOURCE_TEXT || s->op == SOURCE_GRAPH;
+           s->op == SOURCE_TEXT || s->op == SOURCE_GRAPH || s->op == SOURCE_DRAW;
 }
 
 static void log_load(writing *w, const step *s) {

@@ -1,6 +1,7 @@
 // Reads the places where outside objects are found.
 #include "src/base/upcalls.h"
 
+#include "src/py/random.h"
 #include "src/py/raw.h"
 
 #include "src/guard/expression.h"
@@ -293,6 +294,15 @@ static PyObject *array_tensor(PyObject *array, PyObject **kept) {
     return result;
 }
 
+static PyObject *next_draw(PyObject *generator, PyObject *draws, PyObject **kept) {
+    bool collecting = raw_gc_off();
+    PyObject *drawn = py_is_random(generator) ? py_random_peek(generator, draws) : NULL;
+    PyObject *result = drawn ? keep(drawn, kept) : NULL;
+    PyErr_Clear();
+    raw_gc_restore(collecting);
+    return result;
+}
+
 PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index,
                            PyObject **kept, memo *m) {
     if (kind == SOURCE_FIXED)
@@ -347,6 +357,8 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
         return array_tensor(parent, kept);
     case SOURCE_STACK:
         return stack_item(parent, index, kept);
+    case SOURCE_DRAW:
+        return next_draw(parent, key, kept);
     case SOURCE_TEXT:
         return number_text_of(parent, kept);
     case SOURCE_SIZE:

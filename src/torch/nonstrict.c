@@ -84,8 +84,10 @@ PyObject *nonstrict_apply(world *w, const call *c) {
     PyObject *plan = function ? operand_kept(w, c->args[1]) : NULL;
     PyObject *target = plan ? ask("nonstrict_target", function, plan) : NULL;
     PyObject *given = NULL, *result = NULL;
-    if (target && levels_forbid(w, "Python code behind an operation") == ST_OK &&
-        body_enters(w, function, true) == ST_OK) {
+    if (target && random_is_drawn(w))
+        world_break(w, REASON_RANDOM_STATE, "and calls Python code behind an operation");
+    else if (target && levels_forbid(w, "Python code behind an operation") == ST_OK &&
+             body_enters(w, function, true) == ST_OK) {
         ((torch_trace *)w->torch)->pending = EFFECT_UNKNOWN;
         given = record_function(w, target, c->args + 2, c->given - 2);
     }

@@ -14,6 +14,8 @@ PyObject *number_value(world *w, const node *n) {
     const torch_trace *t = w->torch;
     number value = n->value;
     if (value.e && !t->checking) {
+        if (number_may_settle(w, value) != ST_OK)
+            return NULL;
         value = number_settle(w->graph->sizes, value);
         numbers_excuse(w);
     }
@@ -160,6 +162,8 @@ PyObject *number_argument(world *w, number n) {
     if (PyErr_Occurred() || w->stop.broken)
         return NULL;
     if (n.e) {
+        if (number_may_settle(w, n) != ST_OK)
+            return NULL;
         n = number_settle(w->graph->sizes, n);
         numbers_excuse(w);
     }

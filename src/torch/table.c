@@ -431,6 +431,8 @@ static int ask_of(PyObject *operation, const char *function) {
 static PyObject *call_unseen(world *w, const call *c, bool known, bool faked) {
     if (!known && levels_forbid(w, "Python code behind an operation") != ST_OK)
         return NULL;
+    if (!known && random_is_drawn(w)) // the code may draw, too, and would do so before
+        return world_break(w, REASON_RANDOM_STATE, "and calls Python code behind an operation");
     if (!known && body_enters(w, c->callable, faked) != ST_OK)
         return NULL;
     ((torch_trace *)w->torch)->pending = known ? 0 : EFFECT_UNKNOWN;

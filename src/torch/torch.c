@@ -136,6 +136,7 @@ static status end(world *w) {
     TRY(operator_checked(w, t));
     TRY(check_bytes(w, t));
     TRY(hooks_end(w));
+    TRY(random_end(w));
     TRY(logging_end(w));
     if (!w->terms.replayed)
         inputs_settle_shared(w, t);

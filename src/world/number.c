@@ -325,7 +325,25 @@ static status settle_symbol(world *w, number n) {
     return sizes_failed(w->numbers.sizes) ? ST_ERROR : ST_OK;
 }
 
+static bool is_drawn(number n) {
+    number_op op;
+    number a = {0}, b = {0};
+    if (!n.e)
+        return false;
+    if (expr_split(n.e, &op, &a, &b))
+        return is_drawn(a) || is_drawn(b);
+    const source *place = expr_place(n.e);
+    return place && place->kind == SOURCE_DRAW;
+}
+
+status number_may_settle(world *w, number n) {
+    if (w->terms.whole || !is_drawn(n))
+        return ST_OK;
+    return world_break_status(w, REASON_RANDOM_STATE, "a number whose value is needed");
+}
+
 status number_settled(world *w, lazy *l) {
+    TRY(number_may_settle(w, l->number));
     if (!number_is_computed((PyObject *)l))
         return settle_symbol(w, l->number);
     number value = number_settle(w->numbers.sizes, l->number);

@@ -68,6 +68,10 @@ int number_binary(world *w, number_op op, PyObject *a, PyObject *b, PyObject **r
 
 int numbers_setup(void);
 
+// ST_BREAK if a number depends on one that is drawn anew in each call: an entry for its value would
+// fit no other call. Where a break is an error, such an entry is better than none.
+status number_may_settle(world *w, number n);
+
 // --- for the door ---
 
 // Settles an open number that is opened, or whose text is, and guards its value. A computed one gets
@@ -79,5 +83,5 @@ static inline bool number_is_computed(PyObject *o) {
         return false;
     const source *s = ((lazy *)o)->source;
     return s->kind == SOURCE_SIZE || s->kind == SOURCE_STRIDE || s->kind == SOURCE_EXPR ||
-           s->kind == SOURCE_TEXT || s->kind == SOURCE_GRAPH;
+           s->kind == SOURCE_TEXT || s->kind == SOURCE_GRAPH || s->kind == SOURCE_DRAW;
 }

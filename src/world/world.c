@@ -424,8 +424,10 @@ static bool has_own_names(const record *r) {
            r->names->owner == r->outside && !PyType_Check(r->outside);
 }
 
+// Where dicts may meet, all objects are compared by their instance dicts, if they have some: one
+// object may be at two places, and have been asked for attributes at one of them alone.
 static status guard_record_distinct(world *w, record *r, bool meet) {
-    if (!meet || (r->kind != RECORD_DICT && !has_own_names(r)))
+    if (!meet || PyType_Check(r->outside))
         return guard_distinct(w->guards, r->source);
     if (r->kind == RECORD_DICT) // as an instance dict it is there by its owner
         return r->names && r->names->instance ? ST_OK : guard_distinct(w->guards, r->source);

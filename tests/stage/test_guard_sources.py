@@ -6,6 +6,7 @@ import functools
 import gc
 import itertools
 import math
+import random
 import sys
 import types
 import weakref
@@ -312,6 +313,24 @@ CASES = {
     "ARRAY": [(Plain, None, 0, GONE, [])],  # of NumPy: tests/tensor
     "GRAPH": [(Plain, None, 0, GONE, [])],  # in no register, ever
     "STRIDE": [(Plain, None, 0, GONE, [])],
+    "DRAW": [
+        (Plain, (0,), 0, GONE, []),
+        (
+            lambda: random.Random(3),
+            (0,),
+            0,
+            random.Random(3).random(),
+            [(lambda o: o.seed(4), random.Random(4).random())],
+        ),
+        (lambda: random.Random(3), (7,), 0, random.Random(3).getrandbits(7), []),
+        (
+            lambda: random.Random(3),
+            (0, 0),
+            0,
+            [*map(random.Random(3).uniform, (0, 0), (1, 1))][1],
+            [],
+        ),
+    ],  # fmt: skip
     "TEXT": [
         (Plain, None, 0, GONE, []),
         (lambda: 12, None, 0, "12", []),
@@ -351,7 +370,7 @@ def test_source(kind, make, key, index, value, changes):
         else:
             assert read == (value,) and registers[-1] == value
             assert type(read[0]) is type(value)
-            if not isinstance(value, int | str | tuple | dict):
+            if not isinstance(value, int | float | str | tuple | dict):
                 assert read[0] is value is registers[-1]
 
     def steps():

@@ -13,6 +13,7 @@ import heapq
 import io
 import itertools
 import operator
+import random
 import struct
 import threading
 import types
@@ -116,6 +117,7 @@ VALUES = {
         "defaultdict(list, p=1)", "list(b.items())", "SubDefault(list, p=1)"
     ),
     "set": Value("{1, 2}", "sorted(b)", "SubSet({1, 2})"),
+    "_random.Random": Value("random.Random(3)", "b.random()"),
     "object": Value("P(1)", "dict(vars(b))"),
     "type": Value("made_class()", "getattr(b, 'x', None), getattr(b, 'y', None)"),
     "_abc": Value("made_abstract()", "issubclass(int, b), sorted(b.__abstractmethods__)"),
@@ -145,6 +147,7 @@ SPECIAL_VALUES = {
 }
 # Arguments behind a, and of a second call that restores it; by the row, or by the row's name.
 WRITES: dict[str, tuple[str, str | None]] = {
+    "random": ("", None), "getrandbits": ("7", None),
     "append": ("7", None), "appendleft": ("7", None), "extend": ("[7]", None),
     "extendleft": ("[7]", None), "insert": ("0, 7", None), "pop": ("", None),
     "popleft": ("", None), "popitem": ("", None), "remove": ("1", None), "clear": ("", None),

@@ -521,7 +521,7 @@ REASONS = {
     "FILE_IO": lambda x: (x, open(os.devnull).close())[0],
     "NETWORK": lambda x: (x, socket.gethostname())[0],
     "CLOCK": lambda x: (x, time.perf_counter())[0],
-    "RANDOM_STATE": lambda x: (x, random.random(), torch.manual_seed(0))[0],
+    "RANDOM_STATE": lambda x: (x, random.seed(0), torch.manual_seed(0))[0],
     "SAVE": lambda x: (x, torch.save(x, BUFFER))[0],
     "TENSOR_TRUTH": _truth,
     "ITEM": lambda x: x + x.sum().item(),
