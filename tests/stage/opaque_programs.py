@@ -85,7 +85,7 @@ OPAQUE = [
     ("_struct._clearcache", "struct._clearcache()", "1"),
     ("_struct.Struct.iter_unpack", "x.iter_unpack(b'a')", "struct.Struct('b')"),
     ("_json.make_scanner.__call__", "x('1', 0)", "json.JSONDecoder().scan_once"),
-    ("_random.Random.random", "x.random()", "random.Random(1)"),
+    ("_random.Random.seed", "x.seed(1)", "random.Random(1)"),
     ("_warnings.warn", "warnings.warn('x')", "1"),
     ("_thread.stack_size", "_thread.stack_size()", "1"),
     ("_thread.get_native_id", "_thread.get_native_id()", "1"),

@@ -6,6 +6,7 @@ import contextvars
 import functools
 import itertools
 import operator
+import random
 import re
 import struct
 import sys
@@ -45,6 +46,7 @@ def views(d: Any) -> list[Any]:
 ORDERED = OrderedDict(a=1)
 # One object of each type that has methods with a handler.
 SELVES: list[Any] = [
+    random.Random(1),
     True, 1, 1.5, 1j, "a", b"a", bytearray(b"a"), ..., [1], (1,), {1: 1}, {1}, frozenset([1]),
     deque([1]), ORDERED, defaultdict(int), types.MappingProxyType({}), range(3), slice(1),
     numbers.__code__, re.compile("a"), Thing, Thing.method, Thing().method, len, int.__add__,
