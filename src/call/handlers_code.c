@@ -103,14 +103,25 @@ static status know_builtins(world *w, py_frame *frame) {
     return names_of_globals(w, s, dict) ? ST_OK : failed(w);
 }
 
-// The running frame's own.
-static status use_frame(world *w, py_frame *frame, namespaces *n) {
+// Whether neither the code nor any code in it looks for a name.
+static bool names_nothing(PyObject *code) {
+    const PyCodeObject *co = (PyCodeObject *)code;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(co->co_consts); i++) {
+        PyObject *constant = PyTuple_GET_ITEM(co->co_consts, i);
+        if (PyCode_Check(constant) && !names_nothing(constant))
+            return false;
+    }
+    return PyTuple_GET_SIZE(co->co_names) == 0;
+}
+
+// The running frame's own. Which local names there are matters only to code that looks for one.
+static status use_frame(world *w, py_frame *frame, PyObject *code, namespaces *n) {
     PyObject *known = handle_globals(w, &(call){0});
     Py_XDECREF(known);
     if (!known)
         return failed(w);
     n->globals = Py_NewRef(py_frame_globals(frame));
-    n->locals = handle_locals(w, &(call){0});
+    n->locals = names_nothing(code) ? PyDict_New() : handle_locals(w, &(call){0});
     return n->locals ? ST_OK : failed(w);
 }
 
@@ -253,12 +264,14 @@ static PyObject *run_text(world *w, const call *c, bool value) {
     if (!own && is_none(w, globals))
         return refuse(w, "eval() with local names alone");
     status st = know_builtins(w, frame);
+    PyObject *code = st == ST_OK && own ? code_given(w, c->args[0], value) : NULL;
     if (st == ST_OK && own)
-        st = use_frame(w, frame, &n);
+        st = code ? use_frame(w, frame, code, &n) : failed(w);
     else if (st == ST_OK && (st = use_globals(w, frame, globals, &n)) == ST_OK)
         st = use_locals(w, locals, &n);
-    PyObject *code = st == ST_OK ? code_given(w, c->args[0], value) : NULL;
-    if (code)
+    if (st == ST_OK && !own)
+        code = code_given(w, c->args[0], value);
+    if (st == ST_OK && code)
         result = run_code(w, code, &n);
     Py_XDECREF(code);
     Py_XDECREF(n.globals);

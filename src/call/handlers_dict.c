@@ -150,7 +150,21 @@ HANDLER(dict_len) {
 // How one entry goes in: dict's own way, or by the type's __setitem__.
 typedef int (*store)(world *w, PyObject *dict, PyObject *key, PyObject *value);
 
-static int store_pair(world *w, PyObject *dict, PyObject *pair) {
+// As PyDict_MergeFromSeq2 says it of an element, `both` of which has been taken apart.
+static void no_pair(world *w, PyObject *pair, PyObject *both, Py_ssize_t at) {
+    if (both)
+        PyErr_Format(PyExc_ValueError,
+                     "dictionary update sequence element #%zd has length %zd; 2 is required", at,
+                     PyList_GET_SIZE(both));
+    else if (is_lazy(pair) ? ((lazy *)pair)->inside && value_immutable(((lazy *)pair)->inside)
+                           : value_immutable(pair))
+        PyErr_Format(PyExc_TypeError,
+                     "cannot convert dictionary update sequence element #%zd to a sequence", at);
+    else
+        world_break(w, REASON_NATIVE_ERROR, "an update sequence whose elements are no pairs");
+}
+
+static int store_pair(world *w, PyObject *dict, PyObject *pair, Py_ssize_t at) {
     PyObject *feed = feed_new(w, pair, P_NONE), *both = NULL;
     int failed = -1;
     if (feed) // as PyDict_MergeFromSeq2
@@ -158,8 +172,8 @@ static int store_pair(world *w, PyObject *dict, PyObject *pair) {
     Py_XDECREF(feed);
     if (both && PyList_GET_SIZE(both) == 2)
         failed = op_dict_set(w, dict, PyList_GET_ITEM(both, 0), PyList_GET_ITEM(both, 1));
-    else if (both || !went_wrong(w) || PyErr_ExceptionMatches(PyExc_TypeError)) // dict's own words
-        world_break(w, REASON_NATIVE_ERROR, "an update sequence whose elements are no pairs");
+    else if (both || !went_wrong(w) || (!w->stop.broken && PyErr_ExceptionMatches(PyExc_TypeError)))
+        no_pair(w, pair, both, at);
     Py_XDECREF(both);
     return failed;
 }
@@ -172,8 +186,10 @@ static int store_unpacked(world *w, PyObject *dict, PyObject *pair, store put) {
         count++;
     if (iterator && !went_wrong(w) && count == 2)
         failed = put(w, dict, parts[0], parts[1]);
-    else if (iterator && !went_wrong(w)) // its own words
-        world_break(w, REASON_NATIVE_ERROR, "an update sequence whose elements are no pairs");
+    else if (iterator && !went_wrong(w)) // as mutablemapping_add_pairs says it
+        PyErr_SetString(PyExc_ValueError, count == 0   ? "need more than 0 values to unpack"
+                                          : count == 1 ? "need more than 1 value to unpack"
+                                                       : "too many values to unpack (expected 2)");
     for (int i = 0; i < count; i++)
         Py_DECREF(parts[i]);
     Py_XDECREF(iterator);
@@ -183,9 +199,9 @@ static int store_unpacked(world *w, PyObject *dict, PyObject *pair, store put) {
 static int store_pairs(world *w, PyObject *dict, PyObject *pairs, store put) {
     PyObject *iterator = op_iter(w, pairs), *pair;
     int failed = iterator ? 0 : -1;
-    while (!failed && (pair = op_next(w, iterator))) {
+    for (Py_ssize_t i = 0; !failed && (pair = op_next(w, iterator)); i++) {
         failed =
-            put == op_dict_set ? store_pair(w, dict, pair) : store_unpacked(w, dict, pair, put);
+            put == op_dict_set ? store_pair(w, dict, pair, i) : store_unpacked(w, dict, pair, put);
         Py_DECREF(pair);
     }
     Py_XDECREF(iterator);

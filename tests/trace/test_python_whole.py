@@ -363,6 +363,22 @@ def dispatched(x):
     return show(x), show([x, "a", [True]]), show(None), show.dispatch(bool)(1)
 
 
+def no_pairs(x):
+    seen = []
+    for make in (dict, collections.OrderedDict, collections.Counter().update, {}.update):
+        for pairs in ([(1, 2), (1, x, 3)], [(1, 2), "a"], [[]], [x], [(1, 2), None], x, [iter([x])]):
+            seen.append(caught(make, pairs))
+    half = {}
+    seen.append((caught(half.update, [(x, 2), "abc"]), half))
+    return seen
+
+
+def text_without_names(x):
+    made = eval("lambda a, b=2: [a + b for _ in (1,)]")
+    found = [eval(" 1+1\n"), eval("{'a': (1, 2.5)}"), made(x), exec("1 + 1"), caught(eval, "1+")]
+    return found, eval("(lambda: 3)()") + x
+
+
 class Slotted:
     __slots__ = ("__weakref__",)
 
@@ -373,6 +389,8 @@ def nobody_refers_weakly(x):
 
 
 PROGRAMS = [
+    text_without_names,
+    no_pairs,
     nobody_refers_weakly,
     names_given_and_implied,
     one_name_twice,
