@@ -161,6 +161,15 @@ _REFUSED: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "bdb": (("Bdb.set_trace", "DEBUGGER", "stops there"),),
     "subprocess": (("Popen.__init__", "FILE_IO", "starts a process"),),
+    "torch.profiler.profiler": tuple(
+        (f"{name}.{method}", "TORCH_STATE", "starts or stops a profiler")
+        for name in ("profile", "_KinetoProfile")
+        for method in ("__init__", "start", "stop", "step")
+    ),
+    "torch.autograd.profiler": tuple(
+        (f"profile.{method}", "TORCH_STATE", "starts or stops a profiler")
+        for method in ("__init__", "__enter__", "__exit__")
+    ),
     "torch._dynamo.decorators": (
         ("graph_break", "GRAPH_BREAK", ""),
         ("skip_frame", "SKIP_FRAME", ""),

@@ -155,6 +155,22 @@ def test_functions_that_torch_marks_at_their_first_call(recursive):
     assert len(fast.metrics["breaks"]) == 1
 
 
+def test_a_profiler_costs_three_breaks_and_runs(surface):
+    if surface == "alone":
+        pytest.skip("the same")
+
+    def f(x):
+        with torch.profiler.profile() as seen:
+            y = (x + 1).sin()
+        return y * 2, seen
+
+    fast = stator.compile(f, backend="eager")
+    got, seen = fast(torch.ones(2))
+    torch.testing.assert_close(got, torch.full((2,), 2.0).sin() * 2)
+    assert "aten::sin" in {event.name for event in seen.events()}
+    assert len(fast.metrics["breaks"]) == 3
+
+
 def test_disabled_methods_and_modules():
     class Net(torch.nn.Module):
         def forward(self, x):

@@ -366,7 +366,15 @@ def dispatched(x):
 def no_pairs(x):
     seen = []
     for make in (dict, collections.OrderedDict, collections.Counter().update, {}.update):
-        for pairs in ([(1, 2), (1, x, 3)], [(1, 2), "a"], [[]], [x], [(1, 2), None], x, [iter([x])]):
+        for pairs in (
+            [(1, 2), (1, x, 3)],
+            [(1, 2), "a"],
+            [[]],
+            [x],
+            [(1, 2), None],
+            x,
+            [iter([x])],
+        ):
             seen.append(caught(make, pairs))
     half = {}
     seen.append((caught(half.update, [(x, 2), "abc"]), half))
