@@ -186,6 +186,15 @@ meta_answer meta_full_like(meta_call *c) {
     return number ? like(c, 2) : META_UNKNOWN;
 }
 
+// Whether a dimension of one element has another stride than that of the result. Torch's fakes keep
+// such a stride, kernels do not.
+static bool has_odd_one(const meta_call *c, const meta *m, const meta *to) {
+    for (int i = 0; i < m->dims; i++)
+        if (!size_is_surely(m->strides[i], to->strides[i]) && size_is_one(c->sizes, m->sizes[i]))
+            return true;
+    return false;
+}
+
 // triu(input, diagonal)
 meta_answer meta_triangle(meta_call *c) {
     const meta *m = tensor_at(c, 0);
@@ -196,5 +205,5 @@ meta_answer meta_triangle(meta_call *c) {
     *to = *m;
     meta_lay_out(to);
     meta_set_grad(c, to, m->requires_grad);
-    return META_TENSOR;
+    return has_odd_one(c, m, to) ? META_UNKNOWN : META_TENSOR;
 }

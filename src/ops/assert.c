@@ -14,16 +14,19 @@ static bool is_op(const insn *i, op wanted, int32_t arg) {
     return i && i->op == wanted && i->arg == arg;
 }
 
-// The instruction that jumps over the raise, if it is the truth of this one's value that decides.
-static const insn *jump_of(const code *c, const insn *i) {
+// The instruction that comes next if the truth of this one's value decides, and it is false; else
+// NULL. In a loop, code of 3.13 jumps to a raise; other code jumps around it.
+static const insn *next_if_false(const code *c, const insn *i) {
     bool gives_truth = i->op == OP_TO_BOOL || (i->op == OP_COMPARE_OP && i->extra != 0);
     const insn *jump = gives_truth ? after(c, i, 1) : i;
-    return jump && jump->op == OP_POP_JUMP_IF_TRUE ? jump : NULL;
+    if (jump && jump->op == OP_POP_JUMP_IF_FALSE)
+        return c->insns + jump->target;
+    return jump && jump->op == OP_POP_JUMP_IF_TRUE ? after(c, jump, 1) : NULL;
 }
 
-// Whether the code after an instruction goes straight to a raise.
-static bool raises_after(const code *c, const insn *i) {
-    while ((i = after(c, i, 1))) {
+// Whether the code from an instruction on goes straight to a raise.
+static bool raises_from(const code *c, const insn *i) {
+    for (; i; i = after(c, i, 1)) {
         if (i->op == OP_RAISE_VARARGS)
             return true;
         if (op_flags(i->op) & (OPF_JUMP | OPF_END | OPF_HANDLER))
@@ -45,14 +48,15 @@ static PyObject *usual_message(void) {
 // the program is to be one graph.
 static PyObject *message_of(const run *r, bool whole) {
     const code *c = r->code;
-    const insn *now = code_at(c, py_frame_lasti(r->frame)), *jump = now ? jump_of(c, now) : NULL;
-    if (!jump || !is_op(after(c, jump, 1), OP_LOAD_ASSERTION_ERROR, 0))
-        return jump && whole && raises_after(c, jump) ? Py_None : NULL;
-    if (is_op(after(c, jump, 2), OP_RAISE_VARARGS, 1))
+    const insn *now = code_at(c, py_frame_lasti(r->frame));
+    const insn *next = now ? next_if_false(c, now) : NULL;
+    if (!is_op(next, OP_LOAD_ASSERTION_ERROR, 0))
+        return whole && raises_from(c, next) ? Py_None : NULL;
+    if (is_op(after(c, next, 1), OP_RAISE_VARARGS, 1))
         return usual_message();
-    const insn *text = after(c, jump, 2);
-    if (!text || text->op != OP_LOAD_CONST || !is_op(after(c, jump, 3), OP_CALL, 0) ||
-        !is_op(after(c, jump, 4), OP_RAISE_VARARGS, 1))
+    const insn *text = after(c, next, 1);
+    if (!text || text->op != OP_LOAD_CONST || !is_op(after(c, next, 2), OP_CALL, 0) ||
+        !is_op(after(c, next, 3), OP_RAISE_VARARGS, 1))
         return NULL;
     PyObject *message = PyTuple_GET_ITEM(c->py->co_consts, text->arg);
     return PyUnicode_CheckExact(message) ? message : NULL;

@@ -84,6 +84,20 @@ def raises_in_a_loop(x):
     return x * 2
 
 
+def asserts_in_a_loop(x):
+    for i in range(2):
+        assert (x + i > 0).all(), "not positive"
+    return x * 2
+
+
+def raises_otherwise(x):
+    if (x > 0).all():
+        y = x + 1
+    else:
+        raise RuntimeError("not positive")
+    return y * 2
+
+
 def raises_and_handles(x):
     try:
         if not (x > 0).all():

@@ -47,6 +47,17 @@ OPERATIONS = {
     "promoted": lambda x: x + torch.ones((), dtype=torch.float64),
     "broadcast": lambda x: x + torch.ones(x.shape[-1]),
     "powers": lambda x: 2**x,
+    "lower": lambda x: torch.tril(x[None]),
+    "upper": lambda x: x.unsqueeze(-1).triu(1),
+    "sums": lambda x: x.cumsum(0),
+    "soft": lambda x: x.softmax(-1),
+    "masked": lambda x: x.masked_fill(x > 1, 0.0),
+    "repeated": lambda x: x.repeat(*(1 for _ in x.shape)),
+    "padded": lambda x: F.pad(x, (0, 0)),
+    "stacked": lambda x: torch.stack([x]),
+    "picked": lambda x: x.index_select(0, torch.arange(x.shape[0])),
+    "narrow": lambda x: x.narrow(0, 0, x.shape[0]).half(),
+    "clamped": lambda x: x.clamp(0, 1),
 }
 
 
