@@ -200,6 +200,11 @@ def register() -> None:
     for module in _REFUSED:
         if module not in _known and module in sys.modules:
             _refuse(module)
+    if "random" in sys.modules and "random" not in _known:
+        _known.add("random")
+        below = getattr(sys.modules["random"].Random, "_randbelow_with_getrandbits", None)
+        if below is not None:
+            _engine.know_random(below)
     if "torch._dynamo" in sys.modules and "ids" not in _known:
         _known.add("ids")
         _register_torch()

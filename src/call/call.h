@@ -32,6 +32,8 @@ int call_setup(void);
 
 // Whether draws of Python's own random numbers are held back (handlers_random.c).
 bool random_is_drawn(const world *w);
+// know_random(function), for Python: the function is random.Random's `_randbelow`.
+PyObject *random_know(PyObject *module, PyObject *function);
 // At the end of a trace: ST_BREAK if the trace needs the value of such a number, so that it fits
 // this call alone.
 status random_end(world *w);

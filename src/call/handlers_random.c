@@ -6,8 +6,11 @@
 
 #include "src/world/number.h"
 
+#include "src/attr/attr.h"
+
 #include "src/call/call.h"
 #include "src/call/handlers.h"
+#include "src/call/rules.h"
 
 enum { MOST_DRAWS = 64, MOST_BITS = 60 };
 
@@ -111,23 +114,71 @@ status random_end(world *w) {
     return ST_OK;
 }
 
+static PyObject *drawn_as(world *w, record *r, long long kind, int64_t high) {
+    PyObject *number = PyLong_FromLongLong(kind);
+    PyObject *result = number && door_type(w, r->outside) ? drawn(w, r, number, high) : NULL;
+    Py_XDECREF(number);
+    return result;
+}
+
+// A generator from outside, in a trace that may hold draws back; or NULL.
+static record *generator(world *w, PyObject *self) {
+    record *r = record_of(w, self);
+    bool held = !w->time.trial && w->scope == w->graph && !(w->graph->effects & EFFECT_UNKNOWN);
+    return r && r->outside == self && py_is_random(self) && held && draw_function() ? r : NULL;
+}
+
+// An exact int within bounds, or 0.
+static long long within(PyObject *o, long long most) {
+    long long value = PyLong_CheckExact(o) ? PyLong_AsLongLong(o) : 0;
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    return value > 0 && value <= most ? value : 0;
+}
+
+// Random._randbelow(n), which draws until a number is below n: one draw for the trace, as many as it
+// takes for the generator. The method is the generator's own if `getrandbits` is C's.
+static HANDLER(random_below) {
+    PyObject *self = door_open(w, c->args[0]), *n = self ? door_open(w, c->args[1]) : NULL;
+    if (!n)
+        return NULL;
+    record *r = generator(w, self);
+    long long most = within(n, INT64_C(1) << MOST_BITS);
+    PyObject *name = PyUnicode_InternFromString("getrandbits");
+    PyObject *method = r && most && name ? attr_get(w, self, name) : NULL;
+    bool own = method && PyCFunction_Check(method);
+    Py_XDECREF(name);
+    Py_XDECREF(method);
+    if (r && most && !method)
+        return NULL;
+    if (own)
+        return drawn_as(w, r, -most, most - 1);
+    if (!record_of(w, c->callable))
+        return world_break(w, REASON_RANDOM_STATE, "Random._randbelow");
+    call interpreted = call_again(c, c->callable);
+    return call_function(w, &interpreted);
+}
+
+PyObject *random_know(PyObject *module, PyObject *function) {
+    static const rule row = {.path = "random.Random._randbelow",
+                             .kind = RULE_HANDLED,
+                             .handler = handle_random_below,
+                             .takes = ARGS(2, 2),
+                             .writes = W_NONE};
+    (void)module;
+    if (rules_add(function, &row) != ST_OK)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 HANDLER(random_draw) {
     PyObject *self = door_open(w, c->args[0]);
     PyObject *bits = self && c->given > 1 ? door_open(w, c->args[1]) : NULL;
     if (!self || (c->given > 1 && !bits))
         return NULL;
-    record *r = record_of(w, self);
-    long kind = bits && PyLong_CheckExact(bits) ? PyLong_AsLong(bits) : bits ? -1 : 0;
-    bool fits = bits ? kind > 0 && kind <= MOST_BITS : true;
-    if (PyErr_Occurred())
-        PyErr_Clear(), fits = false;
-    if (!r || r->outside != self || !py_is_random(self) || !fits || w->time.trial ||
-        w->scope != w->graph || w->graph->effects & EFFECT_UNKNOWN || !draw_function())
+    record *r = generator(w, self);
+    long long kind = bits ? within(bits, MOST_BITS) : 0;
+    if (!r || (bits && !kind))
         return world_break(w, REASON_RANDOM_STATE, "%s", c->rule->path);
-    PyObject *number = PyLong_FromLong(kind);
-    PyObject *result = number && door_type(w, self)
-                           ? drawn(w, r, number, bits ? (INT64_C(1) << kind) - 1 : INT64_MAX)
-                           : NULL;
-    Py_XDECREF(number);
-    return result;
+    return drawn_as(w, r, kind, bits ? (INT64_C(1) << kind) - 1 : INT64_MAX);
 }

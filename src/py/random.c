@@ -24,9 +24,30 @@ static PyObject *copy_of(PyObject *o) {
     return copy;
 }
 
+static int bits_of(long long n) {
+    int bits = 0;
+    for (; n; n >>= 1)
+        bits++;
+    return bits;
+}
+
+static PyObject *draw_below(PyObject *generator, long long n) {
+    PyObject *bits = PyLong_FromLong(bits_of(n)), *drawn = NULL;
+    while (bits) {
+        Py_XSETREF(drawn, py_random_draw(generator, bits));
+        if (!drawn || PyLong_AsLongLong(drawn) < n)
+            break;
+    }
+    Py_XDECREF(bits);
+    return drawn;
+}
+
 // The methods of C, whatever the class of the generator has in their place.
 PyObject *py_random_draw(PyObject *generator, PyObject *draw) {
-    bool plain = PyLong_AsLong(draw) == 0;
+    long long kind = PyLong_AsLongLong(draw);
+    if (kind < 0)
+        return PyErr_Occurred() ? NULL : draw_below(generator, -kind);
+    bool plain = kind == 0;
     PyObject *method =
         PyObject_GetAttrString((PyObject *)base_of(generator), plain ? "random" : "getrandbits");
     PyObject *drawn =

@@ -395,6 +395,8 @@ PyMethodDef marks_methods[] = {
     {"mark_disabler", mark_disabler, METH_O,
      "mark_disabler(code): calls of functions of this code break, as those of disabled ones."},
     {"refuse", refuse, METH_VARARGS, "refuse(callable, path, reason, why): its calls break."},
+    {"know_random", random_know, METH_O,
+     "know_random(function): random.Random's method that draws below a number."},
     {NULL, NULL, 0, NULL},
 };
 

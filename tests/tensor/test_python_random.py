@@ -158,3 +158,28 @@ def test_values_are_taken_as_they_are_where_a_break_is_an_error():
 
     compiled = stator.compile(program, backend="eager", fullgraph=True)
     _assert_same(_run(compiled, 6), _run(program, 6))
+
+
+class Counted(random.Random):
+    def getrandbits(self, k):
+        KEPT["calls"] = KEPT.get("calls", 0) + 1
+        return super().getrandbits(k)
+
+
+def test_rejected_draws_need_no_other_entry_and_own_methods_are_asked():
+    counted = Counted(9)
+
+    def program(x):
+        return x + random.randint(0, 4), random.sample(range(30), 2)[0], counted.randrange(5)
+
+    compiled = stator.compile(program, backend="eager")
+    results = []
+    for function in (compiled, program):
+        counted.seed(4)
+        results.append((_run(function, 40), counted.getstate(), dict(KEPT)))
+    _assert_same(results[0][0], results[1][0])
+    assert results[0][1:] == results[1][1:]
+
+    plain = stator.compile(lambda x: x * random.randint(0, 4), backend="eager", fullgraph=True)
+    for _ in range(60):  # of 8 numbers 3 are rejected each time
+        plain(torch.ones(1))
