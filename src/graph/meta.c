@@ -369,6 +369,21 @@ bool meta_lies_plainly(sizes *known, const meta *m) {
     return m->dims >= 0 && meta_is_contiguous(&(meta_call){.sizes = known}, m);
 }
 
+// Channels last, where one of the dimensions has one element: its stride is any.
+bool meta_is_perhaps_last(const meta *m) {
+    static const int inner_first[][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+    int64_t stride = 1;
+    bool small = false;
+    for (int i = 0; (m->dims == 4 || m->dims == 5) && i < m->dims; i++) {
+        int d = inner_first[m->dims - 4][i];
+        small |= m->sizes[d].hint == 1;
+        if (m->sizes[d].hint != 1 && m->strides[d].hint != stride)
+            return false;
+        stride *= m->sizes[d].hint;
+    }
+    return small;
+}
+
 // c10::is_channels_last_strides_2d: a dimension of one element counts by its stride alone.
 bool meta_is_channels_last(const meta_call *c, const meta *m) {
     static const int order[] = {1, 3, 2, 0};

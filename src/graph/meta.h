@@ -78,6 +78,8 @@ int64_t meta_element_bytes(const meta *m);
 // How many elements a tensor has.
 size meta_numel(const meta *m);
 // Whether a tensor is known to lie in memory row by row, without gaps.
+// Images with their channels last, as far as dimensions of more than one element tell.
+bool meta_is_perhaps_last(const meta *m);
 bool meta_lies_plainly(sizes *known, const meta *m);
 
 // The dtype of a tensor that is made of one of Python's numbers; `floats`: the default dtype.

@@ -254,15 +254,26 @@ static PyObject *meta_text(const meta *m) {
     return text;
 }
 
-// A rule that says something else than torch is an error of ours.
-static status check_rule(const world *w, const late_call *call) {
+static bool same_small_strides(const meta *a, const meta *b) {
+    for (int i = 0; i < a->dims; i++)
+        if (a->sizes[i].hint == 1 && a->strides[i].hint != b->strides[i].hint)
+            return false;
+    return true;
+}
+
+// A rule that says something else than torch is an error of ours; but of a dimension of one element
+// the rule goes by the kernels. From here on fakes answer, which do not know how kernels then lay
+// out what is computed of such a tensor.
+static status check_rule(world *w, const late_call *call) {
     meta real, ours = call->n->meta;
     ours.requires_grad = call->needs_grad;
     if (!call->by_rule || ours.dims < 0)
         return ST_OK;
     meta_of_fake(call->n->example, &real);
-    if (same_meta(&real, &ours, w->graph->sizes != NULL))
+    if (same_meta(&real, &ours, w->graph->sizes != NULL)) {
+        ((torch_trace *)w->torch)->odd_strides |= !same_small_strides(&real, &ours);
         return ST_OK;
+    }
     PyObject *rule = meta_text(&ours), *torch = meta_text(&real);
     PyErr_Format(PyExc_RuntimeError, "the rule of %R is wrong: %V; torch: %V", call->n->target,
                  rule, "?", torch, "?");
@@ -348,6 +359,25 @@ status fakes_settle(world *w) {
 }
 
 // --- strides that fakes do not know ---
+
+static status note_order(node *n, void *data) {
+    meta m = n->meta;
+    if (m.dims < 0 && n->example != Py_None && PyObject_TypeCheck(n->example, facts.fake))
+        meta_of_fake(n->example, &m);
+    *(bool *)data |= meta_is_perhaps_last(&m);
+    return ST_OK;
+}
+
+// Behind a call that was run on fakes. Kernels choose an order for images by the strides of
+// dimensions of one element, and fakes often choose another one.
+status fakes_note_order(world *w, const operands *given) {
+    bool open = false;
+    TRY(node_walk(given->args, note_order, &open));
+    if (given->kwargs)
+        TRY(node_walk(given->kwargs, note_order, &open));
+    ((torch_trace *)w->torch)->odd_strides |= open;
+    return ST_OK;
+}
 
 typedef struct asked_strides {
     sizes *sizes;

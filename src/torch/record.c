@@ -849,6 +849,8 @@ static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
         fake = settle_and_run(w, t, c);
     if (fake && effects_note(w) == ST_OK && may_resize(w, c))
         result = finish(w, c, fake);
+    if (result && fakes_note_order(w, &c->given) != ST_OK)
+        Py_CLEAR(result);
     if (fake && result && t->late) {
         memory_may_share(t, c->given.args, c->given.kwargs);
         if (alike_note(w, fake, &c->given) != ST_OK)

@@ -601,6 +601,7 @@ PyObject *fixed_value(world *w, PyObject *value);
 
 // Behind a call: whether a kernel may have laid its result out otherwise than fakes say (fakes.c).
 status fakes_note_strides(world *w, PyObject *callable, const operands *given);
+status fakes_note_order(world *w, const operands *given);
 
 // --- the same again (alike.c) ---
 

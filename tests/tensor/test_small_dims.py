@@ -99,3 +99,50 @@ def test_certain_strides_make_no_break():
     assert_same(stator.compile(f, fullgraph=True)(x), f(x))
     with pytest.raises(stator.Unsupported, match="one element"):
         stator.compile(lambda x: (x * 2).unsqueeze(1).stride(1), fullgraph=True)(x)
+
+
+# -- images: kernels choose between two orders by strides of dimensions of one element --
+
+IMAGES = {
+    "one channel": lambda: torch.randn(2, 1, 4, 4),
+    "one channel, last": lambda: torch.randn(2, 1, 4, 4).to(memory_format=torch.channels_last),
+    "one point": lambda: torch.randn(2, 6, 2, 2)[::1, ::2, ::2, ::2],
+    "one image of one channel": lambda: torch.randn(1, 1, 4, 4).to(
+        memory_format=torch.channels_last
+    ),
+    "one column": lambda: torch.randn(2, 3, 4, 1),
+    "one column, last": lambda: torch.randn(2, 4, 1, 3).permute(0, 3, 1, 2),
+    "one column, turned": lambda: torch.randn(4, 3, 2, 1).permute(2, 1, 0, 3) * 1,
+}
+
+LAYERS = {
+    "mul": lambda x: x * 2,
+    "normed": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "batch": lambda x: F.batch_norm(x, None, None, torch.ones(x.shape[1]), None, True),
+    "pooled": lambda x: F.avg_pool2d(x, 1),
+    "scaled": lambda x: F.interpolate(x, scale_factor=1),
+    "joined": lambda x: torch.cat([x, x], 1),
+    "conv": lambda x: F.conv2d(x, torch.ones(3, x.shape[1], 1, 1)),
+    "last": lambda x: x.contiguous(memory_format=torch.channels_last),
+}
+
+
+def orders(x):
+    return x.is_contiguous(), x.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("first", LAYERS)
+@pytest.mark.parametrize("image", IMAGES)
+def test_orders_of_images(image, first):
+    """The first question makes torch's fakes answer from then on."""
+    torch.manual_seed(0)
+    x = IMAGES[image]()
+    for second in ("mul", "pooled", "joined", "conv", "normed"):
+
+        def answers(x, second=second):
+            y = LAYERS[first](x)
+            before = orders(y)
+            z = LAYERS[second](y)
+            return y, before, z, orders(z)
+
+        assert_same(stator.compile(answers, backend="eager")(x), answers(x))
