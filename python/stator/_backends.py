@@ -164,14 +164,48 @@ class _Nodes(dict[Any, Any]):
         return made
 
 
-def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.GraphModule:
-    """The graph as a module whose forward takes the inputs in order and returns a tuple.
+class _Origins:
+    """What nodes say of the places that they come from. Layers repeat: each text is made once."""
+
+    def __init__(self) -> None:
+        self._stacks: dict[Any, Any] = {}
+        self._paths: dict[str, str] = {}
+
+    def _path(self, place: str) -> str:
+        found = self._paths.get(place)
+        if found is None:
+            found = self._paths[place] = _MODULE.sub(r".\1", place)
+        return found
+
+    def _stack_of(self, modules: Any) -> Any:
+        """The modules that a node is part of, and the calls of them."""
+        found = self._stacks.get(id(modules))
+        if found is None:  # the graph keeps `modules`: nothing else gets its address
+            stack = {str(key): (self._path(place), cls)
+                     for key, place, cls, _ in modules if cls is not None}  # fmt: skip
+            calls = tuple(_layers.Called(key, call, cls is None) for key, _, cls, call in modules)
+            found = self._stacks[id(modules)] = stack, calls
+        return found
+
+    def add(self, meta: dict[str, Any], node: _engine.Node) -> None:
+        if node.modules:
+            stack, meta[_layers.CALLS] = self._stack_of(node.modules)
+            meta["nn_module_stack"] = stack.copy()
+        if node.op.startswith("call_"):
+            meta["source_fn_stack"] = [(node.name, _called(node))]
+
+
+def to_fx(
+    graph: _engine.Graph, numbers: Numbers | None = None, lazy: bool = False
+) -> torch.fx.GraphModule:
+    """The graph as a module whose forward takes the inputs in order and returns a tuple. `lazy`:
+    the module writes its code when somebody asks for it.
 
     Bodies are submodules of the module whose graph calls them. Of a graph with numbers that differ
     from call to call (`numbers` is not None) the examples are not of the right sizes."""
     result = torch.fx.Graph()
     root = torch.nn.Module()
-    nodes = _Nodes(result)
+    nodes, origins, traces = _Nodes(result), _Origins(), _origins.Traces()
     writes = numbers is not None and graph.effects & _fakes.WRITES
     for at, node in enumerate(graph.nodes):
         if numbers and at in numbers.plain:
@@ -182,17 +216,7 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
         parts = _parts(node) if writes else None
         kind = ("call_function", parts) if parts else _kind(node)
         made = result.create_node(*kind, args, kwargs, name=node.name)
-        if node.modules:
-            made.meta["nn_module_stack"] = {
-                str(key): (_MODULE.sub(r".\1", place), cls)
-                for key, place, cls, _ in node.modules
-                if cls is not None
-            }
-            made.meta[_layers.CALLS] = tuple(
-                _layers.Called(key, call, cls is None) for key, _, cls, call in node.modules
-            )
-        if node.op.startswith("call_"):
-            made.meta["source_fn_stack"] = [(node.name, _called(node))]
+        origins.add(made.meta, node)
         if node.op == "get_attr":
             value = node.example
             setattr(
@@ -201,12 +225,13 @@ def to_fx(graph: _engine.Graph, numbers: Numbers | None = None) -> torch.fx.Grap
         elif node.example is not None and numbers is None:
             made.meta["example_value"] = node.example
         if node.stack:
-            _origins.add(made.meta, node.stack)
+            traces.add(made.meta, node.stack)
         if numbers and at in numbers.floats:
             nodes.add_float(node, made)
         else:
             nodes[node] = made
-    return private.make_graph_module(root, result, class_name="GraphModule")
+    make = private.make_lazy_graph_module if lazy else private.make_graph_module
+    return make(root, result, class_name="GraphModule")
 
 
 def _body_to_fx(body: _engine.Graph) -> torch.fx.GraphModule:
@@ -296,14 +321,14 @@ def _call_backend(
         compiled: Callable[..., Any] = private.split_by_buckets(backend)(module, examples)
         if not callable(compiled):
             raise TypeError(f"the backend returned {compiled!r}, which cannot be called")
-        return compiled
+        return private.with_code(compiled)
     except private.exc.SkipFrame:
-        return module.forward  # the operations run as they are
+        return private.with_code(module.forward)  # the operations run as they are
     except (private.exc.ShortenTraceback, private.exc.TensorifyScalarRestartAnalysis, IndexError):
         raise  # as Dynamo does: an IndexError of an operation is the user's own
     except Exception as error:
         if _is_want_of_fakes(error, module):
-            return module.forward
+            return private.with_code(module.forward)
         failed = private.exc.BackendCompilerFailed(backend, error, inspect.currentframe())
         failed.compile_id = private.CompileContext.current_compile_id()  # type: ignore[attr-defined]
         raise failed.with_traceback(error.__traceback__) from None
@@ -389,7 +414,7 @@ def hand_over(
     shapes = _shapes.plain(examples, _sources.sources(texts))
     if once:
         backend = _layers.once(backend, shapes.mode, shapes.fakes)
-    handed = give(to_fx(graph), shapes, texts, backend)
+    handed = give(to_fx(graph, lazy=True), shapes, texts, backend)
     return _keeping(handed.compiled, graph, handed.context)
 
 
@@ -482,7 +507,7 @@ class _Symbolic:
         """Symbols that are `fixed` have this call's values in the graph itself."""
         kinds = _numbers_among(self._inputs, self._symbols, fixed)
         known = [i for i in range(len(self._inputs)) if i not in kinds.plain]
-        module = to_fx(self._graph, kinds)
+        module = to_fx(self._graph, kinds, lazy=True)
         kept = self._arrange(module, known) if shown else list[Pick](known)
         picked = [self._picked(pick) for pick in kept]
         inputs = [given for given, _, _ in picked]

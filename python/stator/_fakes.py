@@ -206,6 +206,37 @@ def fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
     return fake
 
 
+_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    """Whether sizes, strides, dtype, device and requires_grad say all of it."""
+    return (
+        type(tensor) in _PLAIN
+        and tensor.layout is torch.strided
+        and tensor.is_leaf
+        and tensor.grad is None
+        and tensor.storage_offset() == 0
+        and not (tensor._is_view() or tensor.is_quantized or vars(tensor))
+        and not (tensor.is_conj() or tensor.is_neg() or tensor.is_inference())
+        and not torch.is_inference_mode_enabled()
+        and private.peek_interpreter_stack() is None
+    )
+
+
+def example_of(mode: _Mode, tensor: torch.Tensor) -> Any:
+    """The same for somebody who only looks at the fake: it need not share memory with others. This
+    is several times faster than to ask torch."""
+    if not _is_whole(tensor):
+        return fake_of(mode, tensor)
+    fake = _like(mode, tensor.shape, tensor.stride(), tensor.dtype, tensor.device,
+                 tensor.requires_grad)  # fmt: skip
+    if type(tensor) is torch.nn.Parameter:
+        fake._is_param = True
+    mode.stator_inputs.add(private.storage_of(fake))
+    return fake
+
+
 def hooked(mode: _Mode, fake: torch.Tensor) -> None:
     """A hook belongs to what a tensor is now, which a write to its memory makes another.
 
@@ -259,14 +290,20 @@ def in_one_storage(one: Any, other: Any) -> bool:
     return not set(_storages(one)).isdisjoint(_storages(other))
 
 
+def _like(
+    mode: _Mode, sizes: Any, strides: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Any:
+    inside = torch.empty_strided(
+        sizes, strides, dtype=dtype, device="meta", requires_grad=requires_grad
+    )
+    return private.FakeTensor(mode, inside, device)
+
+
 def fake_like(
     mode: _Mode, sizes: Any, strides: Any, dtype: Any, device: Any, requires_grad: bool
 ) -> Any:
     """A fake of no history."""
-    inside = torch.empty_strided(
-        sizes, strides, dtype=dtype, device="meta", requires_grad=requires_grad
-    )
-    fake = private.FakeTensor(mode, inside, device)
+    fake = _like(mode, sizes, strides, dtype, device, requires_grad)
     mode.stator_made.add(private.storage_of(fake))
     return fake
 
@@ -397,7 +434,7 @@ def make_parameter(data: torch.Tensor, requires_grad: bool) -> Any:
 
 
 # What the engine calls by name.
-GLUE = (make_mode, is_known, is_refused, is_written, fake_of, fake_like, hooked, forget_writes,
-        were_written, note_shared, are_shared, in_one_storage, run, refusal, takes_gradient,
-        key_bits, holds_fakes, composite_refusal, initialise,
+GLUE = (make_mode, is_known, is_refused, is_written, fake_of, example_of, fake_like, hooked,
+        forget_writes, were_written, note_shared, are_shared, in_one_storage, run, refusal,
+        takes_gradient, key_bits, holds_fakes, composite_refusal, initialise,
         make_parameter)  # fmt: skip

@@ -22,14 +22,16 @@ def _is_shown(file: str, name: str) -> bool:
     return not file.startswith(_words.HERE) and not (name in _CALLS and _words.is_library(file))
 
 
+def _text(file: str, line: int, function: str) -> str:
+    name = function.rpartition(".")[2]
+    if not _is_shown(file, name):
+        return ""
+    text = linecache.getline(file, line).strip()
+    return f'  File "{file}", line {line}, in {name}\n    {text}\n'
+
+
 def stack_trace(stack: Iterable[_words.Row]) -> str:
-    lines = []
-    for file, line, function in stack:
-        name = function.rpartition(".")[2]
-        if _is_shown(file, name):
-            text = linecache.getline(file, line).strip()
-            lines.append(f'  File "{file}", line {line}, in {name}\n    {text}\n')
-    return "".join(lines)
+    return "".join(_text(*row) for row in stack)
 
 
 # -- graphs that are traced again --
@@ -67,11 +69,27 @@ def _said(file: str, line: int) -> dict[str, Any] | None:
     return None if at is None else list(module.graph.nodes)[at].meta
 
 
-def add(meta: dict[str, Any], stack: Iterable[_words.Row]) -> None:
-    """Adds to what a node says the place of its operation; a node that was made before says what it
-    said then."""
-    rows = list(stack)
-    meta["stack_trace"] = stack_trace(rows)
+class Traces:
+    """The places of the operations of one graph, whose frames are mostly the same."""
+
+    def __init__(self) -> None:
+        self._texts: dict[_words.Row, str] = {}
+
+    def _text(self, row: _words.Row) -> str:
+        found = self._texts.get(row)
+        if found is None:
+            found = self._texts[row] = _text(*row)
+        return found
+
+    def add(self, meta: dict[str, Any], stack: Iterable[_words.Row]) -> None:
+        """Adds to what a node says the place of its operation."""
+        rows = list(stack)
+        meta["stack_trace"] = "".join(map(self._text, rows))
+        _add_said(meta, rows)
+
+
+def _add_said(meta: dict[str, Any], rows: list[_words.Row]) -> None:
+    """A node that was made before says what it said then."""
     if _modules and rows[-1][0] in _modules:
         said = _said(rows[-1][0], rows[-1][1]) or {}
         meta.update({name: said[name] for name in private.KEPT_META if name in said})

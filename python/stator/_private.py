@@ -58,7 +58,11 @@ from torch._subclasses.fake_tensor import (
 )
 from torch._subclasses.meta_utils import safe_grad
 from torch.fx import _symbolic_trace as fx_trace
-from torch.fx._lazy_graph_module import _make_graph_module
+from torch.fx._lazy_graph_module import (
+    _LazyGraphModule,
+    _make_graph_module,
+    _use_lazy_graph_module,
+)
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing as is_fx_symbolic_tracing
 from torch.fx._symbolic_trace import is_fx_tracing as is_fx_tracing
 from torch.nn.modules import module as _module
@@ -531,6 +535,26 @@ range_notes: tuple[str, ...] | None = tuple(_noted) if _known else None
 # -- graphs and backends --
 
 make_graph_module = _make_graph_module
+
+
+def make_lazy_graph_module(root: Any, graph: Any, class_name: str) -> torch.fx.GraphModule:
+    """One that writes its code when somebody asks for it, if torch's settings allow that."""
+    with _use_lazy_graph_module(sys.modules[DYNAMO].config.use_lazy_graph_module):
+        return _make_graph_module(root, graph, class_name=class_name)
+
+
+def with_code(compiled: Any) -> Callable[..., Any]:
+    """What to call in place of a module that has not written its code, or of its `forward`: a first
+    call would replace this by another function."""
+    module: Any = compiled if isinstance(compiled, _LazyGraphModule) else None
+    if getattr(compiled, "__func__", None) is _LazyGraphModule._lazy_forward:
+        module = compiled.__self__
+    if module is None:
+        return compiled  # type: ignore[no-any-return]
+    _LazyGraphModule.force_recompile(module)
+    return module if module is compiled else module.forward  # type: ignore[no-any-return]
+
+
 compile_wrappers: tuple[Any, Any] = (_TorchCompileInductorWrapper, _TorchCompileWrapper)
 _aoti_wrapper = find("torch._TorchCompileAOTInductorWrapper")
 

@@ -132,12 +132,13 @@ static status know(torch_trace *t, node *n, PyObject *fake) {
     return owner ? map_put(&t->standins, map_key(fake), *owner) : ST_OK;
 }
 
-static PyObject *fake_of_tensor(world *w, torch_trace *t, PyObject *tensor) {
+// maker: which function of the glue makes it.
+static PyObject *fake_of_tensor(world *w, torch_trace *t, PyObject *tensor, const char *maker) {
     PyObject *args[] = {NULL, tensor};
     if (fakes_mode(w, t) != ST_OK)
         return NULL;
     args[0] = t->mode;
-    PyObject *fake = PyObject_Vectorcall(glue_function("fake_of"), args, 2, NULL);
+    PyObject *fake = PyObject_Vectorcall(glue_function(maker), args, 2, NULL);
     if (fake || error_stays(w))
         return fake;
     PyErr_Clear();
@@ -157,9 +158,9 @@ void meta_settle(sizes *known, const meta *m) {
 }
 
 // An input's: of the tensor itself.
-static PyObject *fake_of_input(world *w, torch_trace *t, node *n) {
+static PyObject *fake_of_input(world *w, torch_trace *t, node *n, const char *maker) {
     uint64_t *owner = map_get(&t->owners, map_key(n));
-    return owner ? fake_of_tensor(w, t, ((standin *)(uintptr_t)*owner)->outside) : NULL;
+    return owner ? fake_of_tensor(w, t, ((standin *)(uintptr_t)*owner)->outside, maker) : NULL;
 }
 
 static PyObject *fake_like(world *w, torch_trace *t, sizes *known, const meta *m) {
@@ -178,7 +179,7 @@ static PyObject *fake_like(world *w, torch_trace *t, sizes *known, const meta *m
     return fake;
 }
 
-PyObject *fake_of(world *w, node *n) {
+static PyObject *fake_made_by(world *w, node *n, const char *maker) {
     torch_trace *t = w->torch;
     meta_settle(settled_in(w), &n->meta);
     numbers_excuse(w);
@@ -187,11 +188,15 @@ PyObject *fake_of(world *w, node *n) {
     bool input = n->op == NODE_PLACEHOLDER && n->scope == 0;
     if (!input && n->meta.dims < 0)
         return Py_None; // an operation that gives nothing
-    PyObject *fake = input ? fake_of_input(w, t, n) : fake_like(w, t, NULL, &n->meta);
+    PyObject *fake = input ? fake_of_input(w, t, n, maker) : fake_like(w, t, NULL, &n->meta);
     if (fake && know(t, n, fake) != ST_OK)
         Py_CLEAR(fake);
     Py_XDECREF(fake); // the node's
     return fake;
+}
+
+PyObject *fake_of(world *w, node *n) {
+    return fake_made_by(w, n, "fake_of");
 }
 
 // --- all at once ---
@@ -207,12 +212,12 @@ status fakes_note(world *w, node *n, PyObject *callable, bool by_rule) {
     return ST_ERROR;
 }
 
-static status make_inputs(world *w) {
+static status make_inputs(world *w, const char *maker) {
     for (int i = 0; i < w->graph->inputs; i++) {
         node *n = (node *)PyList_GET_ITEM(w->graph->nodes, i);
         if (n->is_number)
             continue;
-        PyObject *fake = fake_of(w, n);
+        PyObject *fake = fake_made_by(w, n, maker);
         if (!fake)
             return w->stop.broken ? ST_BREAK : ST_ERROR;
         TRY(know(w->torch, n, fake));
@@ -331,7 +336,7 @@ static status settle(world *w, torch_trace *t) {
     TRY(fakes_mode(w, t));
     if (PyObject_SetAttrString(t->mode, "stator_late", Py_False) < 0)
         return ST_ERROR;
-    TRY(make_inputs(w));
+    TRY(make_inputs(w, "fake_of"));
     TRY(run_all_again(w, t));
     return forget_effects(t);
 }
@@ -431,7 +436,7 @@ static status complete_tuple(torch_trace *t, uint32_t at) {
 }
 
 static status complete(world *w, torch_trace *t) {
-    TRY(make_inputs(w));
+    TRY(make_inputs(w, "example_of")); // no operation will run on these
     for (uint32_t i = t->calls.count; i-- > 0;) {
         const late_call *call = &t->calls.items[i];
         if (!fake_of(w, call->n))
