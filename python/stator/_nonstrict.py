@@ -50,7 +50,7 @@ def _is_outside(value: Any) -> bool:
 
 # -- trees as tuples --
 
-_AS_IT_IS, _LIST, _TUPLE, _DICT, _OBJECT = range(5)
+_AS_IT_IS, _LIST, _TUPLE, _DICT, _OBJECT, _FIELDS = range(6)
 
 
 def _frozen(value: Any) -> Any:
@@ -123,12 +123,21 @@ def _states(module: Any, prefix: str, values: list[Any]) -> tuple[str, ...]:
     return names
 
 
+def _part(value: Any, values: list[Any]) -> Any:
+    leaves, spec = private.tree_flatten(value)
+    return _tree(spec), tuple([_leaf(leaf, values) for leaf in leaves])
+
+
 def _leaf(value: Any, values: list[Any]) -> Any:
     if isinstance(value, torch.Tensor) or type(value) in GIVEN:
         values.append(value)
         return None
     if isinstance(value, torch.nn.Module):
         return value, _states(value, "", values)
+    kind = type(value)
+    if hasattr(kind, "__dataclass_params__") and kind.__dataclass_params__.frozen:
+        names = tuple(kind.__dataclass_fields__)
+        return _FIELDS, kind, names, tuple([_part(getattr(value, name), values) for name in names])
     manner = _manner(value)
     if manner == "value":
         return _object(value)
@@ -182,20 +191,27 @@ def _put(states: list[tuple[Any, dict[str, Any]]]) -> Iterator[None]:
         yield
 
 
+def _filled(hole: Any, rest: Iterator[Any], states: list[Any]) -> Any:
+    """A leaf, of values that come next; what modules get is appended to `states`."""
+    if hole is None:
+        return next(rest)
+    if hole[0] == _OBJECT or hole[0] == _AS_IT_IS:
+        return _thawed(hole)
+    if hole[0] == _FIELDS:
+        made = hole[1].__new__(hole[1])
+        for name, (tree, holes) in zip(hole[2], hole[3], strict=True):
+            leaves = [_filled(inner, rest, states) for inner in holes]
+            object.__setattr__(made, name, private.tree_unflatten(leaves, _spec(tree)))
+        return made
+    module, names = hole
+    states.append((module, {name: next(rest) for name in names}))
+    return module
+
+
 def _arguments(holes: Any, values: Any) -> tuple[list[Any], list[tuple[Any, dict[str, Any]]]]:
     rest = iter(values)
-    leaves: list[Any] = []
-    states = []
-    for hole in holes:
-        if hole is None:
-            leaves.append(next(rest))
-        elif hole[0] == _OBJECT or hole[0] == _AS_IT_IS:
-            leaves.append(_thawed(hole))
-        else:
-            module, names = hole
-            leaves.append(module)
-            states.append((module, {name: next(rest) for name in names}))
-    return leaves, states
+    states: list[tuple[Any, dict[str, Any]]] = []
+    return [_filled(hole, rest, states) for hole in holes], states
 
 
 def nonstrict_target(function: Any, plan: Any) -> Callable[..., Any]:

@@ -14,6 +14,28 @@ PyObject *nonstrict_begin(world *w, const call *c) {
     return call_with_first(w, &marked, c->callable);
 }
 
+// --- arguments that are taken apart ---
+
+static bool is_apart(PyObject *o) {
+    static PyObject *name;
+    if (!name)
+        name = PyUnicode_InternFromString("__dataclass_params__");
+    if (!name || !raw_is_python_class(Py_TYPE(o)) || is_tensor_standin(o))
+        return false;
+    return PyTuple_Check(o) || _PyType_Lookup(Py_TYPE(o), name);
+}
+
+int nonstrict_takes(world *w, const call *c) {
+    for (size_t i = 0; i < call_count(c); i++) {
+        PyObject *o = opened_or_number(w, c->args[i]);
+        if (!o)
+            return -1;
+        if (!is_lazy(o) && is_apart(o))
+            return 1;
+    }
+    return 0;
+}
+
 // --- the program's words about classes ---
 
 static PyObject *ask(const char *question, PyObject *a, PyObject *b) {

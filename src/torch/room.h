@@ -707,6 +707,8 @@ status body_enters(world *w, PyObject *callable, bool faked);
 // What a node holds for good, which is guarded: a plain value by value; a class, a function or
 // another object from outside by identity; tuples of such. New reference.
 PyObject *operand_kept(world *w, PyObject *o);
+// Whether an argument is a dataclass or a namedtuple: the node gets what is in it. 1, 0, -1.
+int nonstrict_takes(world *w, const call *c);
 // A call of a function that nonstrict_trace has marked. New reference.
 PyObject *nonstrict_begin(world *w, const call *c);
 // The same for the code of a class with __torch_dispatch__, which runs in each operation on its

@@ -454,7 +454,10 @@ static PyObject *call_overload(world *w, const call *c) {
 
 // What a user wants in the graph.
 static PyObject *call_allowed(world *w, const call *c) {
-    return trace_of(w) ? call_unseen(w, c, false, true) : NULL;
+    int apart = trace_of(w) ? nonstrict_takes(w, c) : -1;
+    if (apart != 0)
+        return apart > 0 ? nonstrict_begin(w, c) : NULL;
+    return call_unseen(w, c, false, true);
 }
 
 // int(x), float(x), …: the method of that name, which knows the values of constants.

@@ -251,3 +251,46 @@ def test_an_object_that_is_made_again_is_written_to():
     results = [(LOG.__init__(1), compiled(torch.ones(1)), compiled(torch.ones(1)))[1:]]
     results += [(LOG.__init__(1), program(torch.ones(1)), program(torch.ones(1)))[1:]]
     assert results[0] == results[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    t: torch.Tensor
+    n: int = 3
+    rest: list = dataclasses.field(default_factory=lambda: [1, 2])
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    x: torch.Tensor
+    inner: Inner
+
+
+@dataclasses.dataclass
+class Loose:
+    x: torch.Tensor
+
+
+@torch._dynamo.allow_in_graph
+def of_outer(outer, pair):
+    return outer.x * outer.inner.t + outer.inner.n - pair.second + len(outer.inner.rest)
+
+
+@torch._dynamo.allow_in_graph
+def of_loose(loose):
+    return loose.x + 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_frozen_dataclasses_go_into_functions_that_are_allowed_in_graphs(backend):
+    def program(x, outer, n):
+        made = Outer(x + 1, Inner(x * 2, n))
+        return of_outer(made, Pair(x, n)) * of_outer(outer, Pair(1, x))
+
+    compiled = stator.compile(program, backend=backend, fullgraph=True)
+    for n in (3, 4, 5):
+        x = torch.ones(2) * n
+        outer = Outer(x, Inner(x + 1, n))
+        assert torch.equal(compiled(x, outer, n), program(x, outer, n))
+    with pytest.raises(stator.Unsupported, match="Loose"):
+        stator.compile(lambda x: of_loose(Loose(x)), backend=backend, fullgraph=True)(x)
