@@ -194,6 +194,15 @@ def guards_of_stator(model, given, dynamic=True):
     return [len(row["guards"]) for row in context.compiler.entries()]
 
 
+def leaves_of(manager):
+    """Checks in a tree of stock's guards: its own, and those of all managers below."""
+    below = list(manager.get_child_managers())
+    if hasattr(manager, "get_key_value_managers"):
+        pairs = manager.get_key_value_managers().values()
+        below += [part for pair in pairs for part in pair if part is not None]
+    return len(manager.get_leaf_guards()) + sum(map(leaves_of, below))
+
+
 def guards_of_stock(model, given, dynamic=True):
     """Leaves of the trees that check an entry."""
     found = []
@@ -201,9 +210,7 @@ def guards_of_stock(model, given, dynamic=True):
 
     def noted(self, *args, **kwargs):
         build(self, *args, **kwargs)
-        manager = self.guard_manager
-        manager.populate_code_parts_for_debugging()
-        found.append(len(manager.code_parts))
+        found.append(leaves_of(self.guard_manager.root))
 
     torch._dynamo.reset()
     torch._dynamo.guards.CheckFunctionManager.__init__ = noted
