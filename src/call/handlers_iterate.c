@@ -586,10 +586,19 @@ static bool reverses_natively(PyObject *o) {
             PyDictValues_Check(o) || raw_is_deque(o));
 }
 
+// What reversed() of an object goes through: of a mappingproxy, its dict. Takes the reference.
+static PyObject *behind_proxy(PyObject *o) {
+    PyObject *mapping = Py_IS_TYPE(o, &PyDictProxy_Type) ? raw_view_mapping(o) : NULL;
+    if (mapping && PyDict_CheckExact(mapping))
+        Py_SETREF(o, Py_NewRef(mapping));
+    return o;
+}
+
 HANDLER(reversed) {
     PyObject *o = native_open(w, c->args[0], P_NONE), *result = NULL;
     if (!o)
         return NULL;
+    o = behind_proxy(o);
     if (reverses_natively(o) || value_immutable(o))
         result = call_native(w, c->callable, &o, 1, NULL, false);
     else if (is_standin(o) || !raw_is_python_class(Py_TYPE(o)))

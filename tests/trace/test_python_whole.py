@@ -11,6 +11,7 @@ import itertools
 import math
 import sys
 import threading
+import types
 import typing
 import weakref
 
@@ -387,6 +388,14 @@ def text_without_names(x):
     return found, eval("(lambda: 3)()") + x
 
 
+def reversed_proxies(x):
+    made = types.MappingProxyType({"a": 1, "b": x})
+    return list(reversed(made)), list(reversed(made.items())), list(reversed(OUTSIDE))
+
+
+OUTSIDE = types.MappingProxyType({"c": 1, "d": 2})
+
+
 class Slotted:
     __slots__ = ("__weakref__",)
 
@@ -397,6 +406,7 @@ def nobody_refers_weakly(x):
 
 
 PROGRAMS = [
+    reversed_proxies,
     text_without_names,
     no_pairs,
     nobody_refers_weakly,
