@@ -312,6 +312,19 @@ def _is_want_of_fakes(error: Exception, module: torch.fx.GraphModule) -> bool:
     return True
 
 
+def _has_no_backward(error: Exception) -> bool:
+    """Whether the graph writes to what its backward needs. In plain Python only backward raises."""
+    text = "one of the variables needed for gradient computation has been modified"
+    if not isinstance(error, RuntimeError) or not str(error).startswith(text):
+        return False
+    warnings.warn(
+        f"the backend cannot derive the graph, which runs uncompiled: {str(error).splitlines()[0]}",
+        RuntimeWarning,
+        stacklevel=_words.users_level(),
+    )
+    return True
+
+
 def _call_backend(
     backend: Backend, module: torch.fx.GraphModule, examples: list[Any]
 ) -> Callable[..., Any]:
@@ -327,7 +340,7 @@ def _call_backend(
     except (private.exc.ShortenTraceback, private.exc.TensorifyScalarRestartAnalysis, IndexError):
         raise  # as Dynamo does: an IndexError of an operation is the user's own
     except Exception as error:
-        if _is_want_of_fakes(error, module):
+        if _is_want_of_fakes(error, module) or _has_no_backward(error):
             return private.with_code(module.forward)
         failed = private.exc.BackendCompilerFailed(backend, error, inspect.currentframe())
         failed.compile_id = private.CompileContext.current_compile_id()  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ the arguments must be the same.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -422,3 +423,28 @@ def test_fakes_that_die_are_not_taken_for_others() -> None:
         compiled = stator.compile(names["f"], backend="eager")
         for n in (1, 0):
             assert compiled(torch.ones(n, 3, requires_grad=True)).shape == (n + 1, 3)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_graph_that_has_no_backward_runs(backend: str) -> None:
+    """It writes to what backward needs: in plain Python, too, only backward raises."""
+
+    def f(x, w):
+        y = x * 2
+        z = y @ w
+        with torch.no_grad():
+            y.add_(1)
+        return z, y
+
+    torch._dynamo.reset()
+    fast = stator.compile(f, backend=backend, fullgraph=True)
+    warns = [RuntimeWarning, UserWarning] if backend == "aot_eager" else []
+    for n in (3, 4, 5):
+        x, w = of(n, 4), of(4, 2).requires_grad_()
+        with contextlib.ExitStack() as stack:
+            for kind in warns:
+                stack.enter_context(pytest.warns(kind))
+            z, y = fast(x, w)
+        assert told((z, y)) == told(f(x, w))
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
