@@ -146,10 +146,18 @@ bool memory_is_reshaped(PyObject *target) {
     return found;
 }
 
+bool memory_has_grad(const graph *g) {
+    for (int i = 0; i < g->inputs; i++)
+        if (((node *)PyList_GET_ITEM(g->nodes, i))->meta.requires_grad)
+            return state_records_gradients();
+    return false;
+}
+
 // AOTAutograd gives an input that was written to and has other sizes the strides of what it has
-// computed, and then writes to other memory than the program.
+// computed, and then writes to other memory than the program. A backward that needs the input finds
+// that it was changed.
 bool memory_reshaped_is_written(const graph *g) {
-    bool reshaped = false, written = false;
+    bool reshaped = false, written = memory_has_grad(g);
     for (Py_ssize_t i = g->inputs; i < PyList_GET_SIZE(g->nodes); i++) {
         const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
         if (!(n->effects & EFFECT_OUTSIDE))

@@ -888,17 +888,10 @@ static PyObject *same_list(const call *a, PyObject *result) {
     return Py_NewRef(given);
 }
 
-static bool has_grad(const world *w) {
-    for (int i = 0; i < w->graph->inputs; i++)
-        if (((node *)PyList_GET_ITEM(w->graph->nodes, i))->meta.requires_grad)
-            return state_records_gradients();
-    return false;
-}
-
 // AOTAutograd fails if a backward needs an input as it was before its sizes changed.
 static status check_reshaping(world *w, const entering *c) {
     const node *n = first_node(c->given.args);
-    if (w->terms.replayed || !n || !memory_is_reshaped(c->target) || !has_grad(w) ||
+    if (w->terms.replayed || !n || !memory_is_reshaped(c->target) || !memory_has_grad(w->graph) ||
         memory_of(w->torch, n) != MEMORY_SHARED)
         return ST_OK;
     return world_break_status(w, REASON_TENSOR_OPERATION, "%V on an input that backward may need",

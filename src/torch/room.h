@@ -473,7 +473,9 @@ bool memory_is_written(const torch_trace *t, const standin *input);
 bool memory_spread_is_written(const torch_trace *t);
 // Whether a call of this target gives a tensor other sizes or strides in place.
 bool memory_is_reshaped(PyObject *target);
-// Whether the graph does so to an input, and writes to inputs, too.
+// Whether an input of the graph requires a gradient, and it is recorded.
+bool memory_has_grad(const graph *g);
+// Whether the graph does so to an input, and writes to inputs or records a gradient, too.
 bool memory_reshaped_is_written(const graph *g);
 // Whether one of the outputs lies in the memory of an input for which input_is_shared. -1 with an
 // exception.

@@ -426,6 +426,24 @@ def test_fakes_that_die_are_not_taken_for_others() -> None:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_turned_input_that_backward_needs(backend: str) -> None:
+    def f(x, w):
+        x.t_()
+        return x * w
+
+    torch._dynamo.reset()
+    fast = stator.compile(f, backend=backend)
+    for n in (3, 4, 5):
+        found = []
+        for function in (f, fast):
+            x, w = of(4, n), of(4).requires_grad_()
+            result = function(x, w)
+            result.sum().backward()
+            found.append((told(result), told(x), told(w.grad)))
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_graph_that_has_no_backward_runs(backend: str) -> None:
     """It writes to what backward needs: in plain Python, too, only backward raises."""
 
