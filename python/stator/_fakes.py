@@ -344,7 +344,7 @@ def _check_scaled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if name == "interpolate" or name.startswith(("upsample_", "_upsample_")):
         tensor = args[0] if args else kwargs["input"]
         for size in tensor.shape[1:]:
-            torch._check(size != 0)  # type: ignore[no-untyped-call]
+            private.check(size != 0)
 
 
 def run(mode: _Mode, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:

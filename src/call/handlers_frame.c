@@ -103,7 +103,7 @@ HANDLER(globals) {
 // --- frames below ---
 
 // The function of the frame that a call of sys asks for; NULL if it is not known in this trace.
-static PyObject *function_below(world *w, const call *c) {
+static PyObject *function_below(world *w, const call *c, reason why) {
     PyObject *given = c->given ? door_open(w, c->args[0]) : NULL;
     if (c->given && !given)
         return NULL;
@@ -115,12 +115,12 @@ static PyObject *function_below(world *w, const call *c) {
     PyObject *function = r && depth == -1 ? py_frame_function(r->frame) : NULL;
     if (function && (record_of(w, function) || map_get(&w->made.objects, map_key(function))))
         return function;
-    return w->stop.broken ? NULL : world_break(w, REASON_FRAME, "%s()", c->rule->path);
+    return w->stop.broken ? NULL : world_break(w, why, "%s", c->rule->path);
 }
 
 // sys._getframemodulename(depth): the module of the function of a frame of this trace.
 HANDLER(frame_module) {
-    PyObject *function = function_below(w, c);
+    PyObject *function = function_below(w, c, REASON_FRAME);
     return function ? attr_get(w, function, word.module) : NULL;
 }
 
@@ -163,11 +163,12 @@ static bool reads_globals_next(const world *w) {
     return PyUnicode_CompareWithASCIIString(name, "f_globals") == 0;
 }
 
-// sys._getframe(depth).f_globals: whoever makes a class asks so for the module's name.
+// sys._getframe(depth).f_globals: whoever makes a class asks so for the module's name. Elsewhere it
+// is a call like any other that only CPython can do.
 HANDLER(frame) {
     if (!reads_globals_next(w))
-        return world_break(w, REASON_FRAME, "%s()", c->rule->path);
-    PyObject *function = function_below(w, c);
+        return world_break(w, REASON_NATIVE_CALL, "%s", c->rule->path);
+    PyObject *function = function_below(w, c, REASON_NATIVE_CALL);
     frame_view *made = function ? PyObject_New(frame_view, &view_type) : NULL;
     if (!made)
         return NULL;

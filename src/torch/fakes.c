@@ -373,7 +373,7 @@ static status note_order(node *n, void *data) {
     return ST_OK;
 }
 
-// Behind a call that was run on fakes. Kernels choose an order for images by the strides of
+// Behind a call for images that was run on fakes. Kernels choose an order by the strides of
 // dimensions of one element, and fakes often choose another one.
 status fakes_note_order(world *w, const operands *given) {
     bool open = false;

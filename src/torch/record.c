@@ -840,6 +840,16 @@ static bool may_resize(world *w, const entering *c) {
     return false;
 }
 
+// Whether its kernels may choose an order for the results by that of the operands.
+static bool takes_images(const entering *c) {
+    static const char *const parts[] = {"conv", "pool", "norm",    "upsample",
+                                        "cat",  "pad",  "shuffle", "sampler"};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(parts); i++)
+        if (strstr(name_of(c->callable), parts[i]))
+            return true;
+    return false;
+}
+
 static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
     bool writes = changes_argument(c->callable, &c->given);
     bool late = t->late && !writes && !asks_for_memory(c);
@@ -849,7 +859,7 @@ static PyObject *by_torch(world *w, torch_trace *t, const entering *c) {
         fake = settle_and_run(w, t, c);
     if (fake && effects_note(w) == ST_OK && may_resize(w, c))
         result = finish(w, c, fake);
-    if (result && fakes_note_order(w, &c->given) != ST_OK)
+    if (result && takes_images(c) && fakes_note_order(w, &c->given) != ST_OK)
         Py_CLEAR(result);
     if (fake && result && t->late) {
         memory_may_share(t, c->given.args, c->given.kwargs);

@@ -424,26 +424,53 @@ static bool has_own_names(const record *r) {
            r->names->owner == r->outside && !PyType_Check(r->outside);
 }
 
-// Where dicts may meet, all objects are compared by their instance dicts, if they have some: one
-// object may be at two places, and have been asked for attributes at one of them alone.
-static status guard_record_distinct(world *w, record *r, bool meet) {
-    if (!meet || PyType_Check(r->outside))
-        return guard_distinct(w->guards, r->source);
+// Types of objects that were asked for attributes. One object may be at two places, and have been
+// asked at one of them alone: all objects of such a type are compared by their instance dicts.
+static status asked_types(const world *w, map *types) {
+    for (uint32_t i = 0; i < w->in.all.count; i++) {
+        const record *r = w->in.all.items[i];
+        if (has_own_names(r))
+            TRY(map_put(types, map_key(Py_TYPE(r->outside)), 1));
+    }
+    return ST_OK;
+}
+
+static status guard_record_distinct(world *w, record *r, bool by_dict) {
     if (r->kind == RECORD_DICT) // as an instance dict it is there by its owner
-        return r->names && r->names->instance ? ST_OK : guard_distinct(w->guards, r->source);
+        return by_dict && r->names && r->names->instance ? ST_OK
+                                                         : guard_distinct(w->guards, r->source);
+    if (!by_dict || PyType_Check(r->outside))
+        return guard_distinct(w->guards, r->source);
     source *s = guard_source(w->guards, SOURCE_OWN_DICT, r->source, NULL, 0);
     return s ? guard_distinct(w->guards, s) : ST_ERROR;
 }
 
-static status guard_records_distinct(world *w, const map *types) {
-    bool meet = dicts_may_meet(w);
+// By its instance dict, unless that is there by itself, as a module's is for functions.
+static bool is_by_dict(const world *w, const record *r, const map *asked) {
+    if (r->kind == RECORD_DICT || has_own_names(r))
+        return true;
+    PyObject *dict = raw_dict(r->outside);
+    return map_get(asked, map_key(Py_TYPE(r->outside))) && !(dict && record_of(w, dict));
+}
+
+static status guard_all_distinct(world *w, const map *types, const map *asked, bool meet) {
     for (uint32_t i = 0; i < w->in.all.count; i++) {
         record *r = w->in.all.items[i];
         bool keyed = meet && (r->kind == RECORD_DICT || has_own_names(r));
         if (keyed || must_differ(types, Py_TYPE(r->outside)))
-            TRY(guard_record_distinct(w, r, meet));
+            TRY(guard_record_distinct(w, r, meet && is_by_dict(w, r, asked)));
     }
     return ST_OK;
+}
+
+static status guard_records_distinct(world *w, const map *types) {
+    map asked = {0};
+    bool meet = dicts_may_meet(w);
+    status done = meet ? asked_types(w, &asked) : ST_OK;
+    if (done == ST_OK)
+        done = guard_all_distinct(w, types, &asked, meet);
+    map_clear(&asked);
+    return done;
 }
 
 bool world_wrote(const world *w) {

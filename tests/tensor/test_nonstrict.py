@@ -1,10 +1,13 @@
+# ruff: noqa: E402
 """Functions that `nonstrict_trace` has marked: one node each, whatever trees they take and give."""
 
 import collections
 import dataclasses
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch")
+
 from torch.utils import _pytree as pytree
 
 import stator
