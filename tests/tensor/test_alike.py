@@ -139,3 +139,28 @@ def test_attention_draws_only_what_it_drops(drops):
     with mode:
         attend(q, q, q, drops, True)
     assert bool(mode.stator_effects & _fakes.RANDOM) == (drops > 0)
+
+
+def test_attention_without_a_rule_costs_no_break(asked):
+    """On a GPU, and here without the fused kernel, only fakes know how attention lies."""
+    attend = torch.nn.functional.scaled_dot_product_attention
+    mask, graphs = torch.ones(2, 1, 6, 6, dtype=torch.bool), []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    def layers(x):
+        for _ in range(4):
+            y = attend(x, x, x, attn_mask=mask)
+            x = (y.transpose(1, 2).contiguous() + 1).transpose(1, 2)
+        return x
+
+    before = torch.backends.cuda.flash_sdp_enabled()
+    torch.backends.cuda.enable_flash_sdp(False)
+    try:
+        x = torch.randn(2, 4, 6, 8)
+        assert_same(stator.compile(layers, backend=backend)(x), layers(x))
+    finally:
+        torch.backends.cuda.enable_flash_sdp(before)
+    assert len(graphs) == 1 and len(asked) <= 2  # the first operand lies otherwise
