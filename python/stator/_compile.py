@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import threading
 import types
 import warnings
 from collections.abc import Callable
@@ -16,8 +17,16 @@ from stator._policy import RECOMPILE_LIMIT, Policy, Unsupported
 __all__ = ["Context", "Unsupported", "compile", "install", "reset", "uninstall"]
 
 
+# Threads may compile for the first time at once.
+_attaching = threading.RLock()
+
+
 def _attach() -> None:
-    if "torch" in sys.modules and not _engine.torch_attached():
+    if "torch" not in sys.modules:
+        return
+    with _attaching:
+        if _engine.torch_attached():
+            return
         collects = gc.isenabled()
         gc.disable()  # a collection of all that torch's import has made would take longer
         try:
@@ -51,7 +60,8 @@ def make_compiler(
 ) -> _engine.Compiler:
     """Settings and caches, as the engine keeps them. `around` wraps what is its backend."""
     _attach()
-    _marks.register()
+    with _attaching:
+        _marks.register()
     resolved = _resolve(backend)
     settings: dict[str, Any] = {
         "backend": resolved if resolved is None or around is None else around(resolved),

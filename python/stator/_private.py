@@ -57,12 +57,9 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException as UnsupportedFakeTensorException,
 )
 from torch._subclasses.meta_utils import safe_grad
+from torch.fx import _lazy_graph_module as _lazy
 from torch.fx import _symbolic_trace as fx_trace
-from torch.fx._lazy_graph_module import (
-    _LazyGraphModule,
-    _make_graph_module,
-    _use_lazy_graph_module,
-)
+from torch.fx._lazy_graph_module import _LazyGraphModule, _make_graph_module
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing as is_fx_symbolic_tracing
 from torch.fx._symbolic_trace import is_fx_tracing as is_fx_tracing
 from torch.nn.modules import module as _module
@@ -538,9 +535,12 @@ make_graph_module = _make_graph_module
 
 
 def make_lazy_graph_module(root: Any, graph: Any, class_name: str) -> torch.fx.GraphModule:
-    """One that writes its code when somebody asks for it, if torch's settings allow that."""
-    with _use_lazy_graph_module(sys.modules[DYNAMO].config.use_lazy_graph_module):
-        return _make_graph_module(root, graph, class_name=class_name)
+    """One that writes its code when somebody asks for it, if torch's settings allow that. Torch's
+    own context for it sets a flag of the whole process, which two threads would leave on."""
+    lazy = sys.modules[DYNAMO].config.use_lazy_graph_module
+    wanted = lazy and not _lazy._force_skip_lazy_graph_module_flag
+    kind = _LazyGraphModule if wanted else torch.fx.GraphModule
+    return kind(root, graph, class_name=class_name)
 
 
 def with_code(compiled: Any) -> Callable[..., Any]:
