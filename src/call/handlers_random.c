@@ -18,7 +18,7 @@ enum { MOST_DRAWS = 64, MOST_BITS = 60 };
 static PyObject *draw(PyObject *none, PyObject *const *args, Py_ssize_t count) {
     (void)none;
     return count == 2 && py_is_random(args[0]) ? py_random_draw(args[0], args[1])
-                                               : (Py_INCREF(Py_None), Py_None);
+                                               : Py_NewRef(Py_None);
 }
 
 static PyObject *draw_function(void) {

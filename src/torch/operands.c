@@ -196,23 +196,11 @@ PyObject *plain_value(world *w, PyObject *argument) {
     return world_break(w, REASON_TENSOR_OPERATION, "a tensor where a plain value was expected");
 }
 
-static PyObject *kept_items(world *w, PyObject *tuple) {
-    PyObject *items = PyTuple_New(PyTuple_GET_SIZE(tuple));
-    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(tuple); i++) {
-        PyObject *item = operand_kept(w, PyTuple_GET_ITEM(tuple, i));
-        if (item)
-            PyTuple_SET_ITEM(items, i, item);
-        else
-            Py_CLEAR(items);
-    }
-    return items;
-}
-
 PyObject *operand_kept(world *w, PyObject *o) {
     if (!(o = door_open(w, o)))
         return NULL;
     if (PyTuple_CheckExact(o))
-        return kept_items(w, o);
+        return convert_each(w, PySequence_Fast_ITEMS(o), PyTuple_GET_SIZE(o), true, operand_kept);
     record *r = is_plain_value(o) ? NULL : record_of(w, o);
     if (r && r->outside == o)
         return record_identity(w, r) == ST_OK ? Py_NewRef(o) : NULL;
