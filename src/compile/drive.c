@@ -245,20 +245,31 @@ static bool has_raised(const drive *d, progress p) {
                       : code_at(d->code, py_frame_next(d->frame))->op == OP_PUSH_EXC_INFO;
 }
 
+// Whether the class of the object that a subscript is of has the function as its method of that
+// name. The subscript then calls the function first, and nothing behind it. (A key's __index__ may
+// well be a function that is named __getitem__.)
+static bool is_method_of_owner(const drive *d, const char *name, PyObject *function) {
+    PyObject *owner = py_slot_get(py_frame_stack_pointer(d->frame) - 2), *found = NULL;
+    PyObject *word = raw_is_python_class(Py_TYPE(owner)) ? PyUnicode_InternFromString(name) : NULL;
+    bool own = word && raw_type_get(Py_TYPE(owner), word, &found) == RAW_FOUND && found == function;
+    Py_XDECREF(word);
+    PyErr_Clear(); // without memory nothing is known
+    return own;
+}
+
 // Whether the value of an operator is the very value that the function returns, and nothing more
 // happens behind it.
-static bool gives_value(const insn *pc, PyObject *function) {
-    PyObject *name = ((PyFunctionObject *)function)->func_name;
+static bool gives_value(const drive *d, const insn *pc, PyObject *function) {
     switch (pc->op) {
     case OP_STORE_ATTR:
     case OP_DELETE_ATTR:
         return true;
     case OP_BINARY_SUBSCR:
-        return PyUnicode_CompareWithASCIIString(name, "__getitem__") == 0;
+        return is_method_of_owner(d, "__getitem__", function);
     case OP_STORE_SUBSCR:
-        return PyUnicode_CompareWithASCIIString(name, "__setitem__") == 0;
+        return is_method_of_owner(d, "__setitem__", function);
     case OP_DELETE_SUBSCR:
-        return PyUnicode_CompareWithASCIIString(name, "__delitem__") == 0;
+        return is_method_of_owner(d, "__delitem__", function);
     default:
         return false;
     }
@@ -279,7 +290,7 @@ static progress run_into_operator(drive *d, resume_request *q, const image_place
     waiting me = {.frame = view(d, at->unit), .below = d->below};
     me.frame.how = AWAITS_OPERATOR;
     image_expect(q);
-    me.open = may_go_on(d, at->unit) && gives_value(code_at(d->code, at->unit), q->function);
+    me.open = may_go_on(d, at->unit) && gives_value(d, code_at(d->code, at->unit), q->function);
     q->waiting = &me;
     progress p = run_waiting(d, &me);
     if (me.passed)

@@ -24,16 +24,24 @@ static PyObject *on_type(PyObject *o, PyObject *name) {
     return found;
 }
 
-static bool is_called(PyObject *function, const char *name) {
-    return PyUnicode_CompareWithASCIIString(((PyFunctionObject *)function)->func_name, name) == 0;
+// Whether the function is what an operand's type has under this name, however the function itself
+// is named.
+static bool is_method(PyObject *o, const char *name, PyObject *function) {
+    PyObject *word = o ? PyUnicode_InternFromString(name) : NULL;
+    bool is = word && on_type(o, word) == function;
+    Py_XDECREF(word);
+    PyErr_Clear(); // without memory nothing is known
+    return is;
 }
 
 // Whether it is an operand's own method, so that nothing but the type leads to it: what the method
 // does to the objects around it does not change who is called. (A key's __eq__ is asked for by what
 // lies in the dict. __getattr__ is, by what the instance lacks: see breaks.c.)
-static bool is_own(PyObject *o, PyObject *function) {
+static bool is_own(PyObject *o, PyObject *function, int asks) {
     return on_type(o, ((PyFunctionObject *)function)->func_name) == function &&
-           !is_called(function, "__missing__");
+           !is_method(o, "__missing__", function) &&
+           !((asks & ASKS_NO_EQ) && is_method(o, "__eq__", function)) &&
+           (!(asks & ASKS_NEXT) || is_method(o, "__next__", function));
 }
 
 // A property comes before all that the instance has.
@@ -48,13 +56,10 @@ static bool is_accessor(PyObject *o, PyObject *name, int asks, PyObject *functio
 static bool instruction_calls(const run *r, const flow *fl, const insn *pc, PyObject *function) {
     int asks = op_asks(pc->op, pc->extra);
     bool own = false;
-    if (((asks & ASKS_NO_EQ) && is_called(function, "__eq__")) ||
-        ((asks & ASKS_NEXT) && !is_called(function, "__next__")))
-        return false;
     for (int i = 0; i < ASKS_OPERANDS; i++) {
         if ((asks & ASKS_STILL << i) && moves_on(operand_at(r, fl, pc, i)))
             return false;
-        own |= (asks & ASKS_TOP << i) && is_own(operand_at(r, fl, pc, i), function);
+        own |= (asks & ASKS_TOP << i) && is_own(operand_at(r, fl, pc, i), function, asks);
     }
     if (own || !(asks & (ASKS_GET | ASKS_SET | ASKS_DELETE)))
         return own;

@@ -184,21 +184,35 @@ static const insn *executing(const run *r) {
     return code_at(r->code, py_frame_lasti(r->frame));
 }
 
+// What the object is that an instruction reads an attribute of; NULL if it has not been looked at.
+static PyObject *owner_read(const run *r, const insn *pc) {
+    const flow *fl = code_flow((code *)r->code);
+    py_slot *sp = fl ? py_frame_stack(r->frame) + fl->depth[pc - r->code->insns] : NULL;
+    PyObject *o = sp ? py_slot_get(sp - 1) : NULL;
+    return o && is_lazy(o) ? ((lazy *)o)->inside : o;
+}
+
+// Whether the function is the __getattr__ of the object's class, however the function is named.
+static bool is_asked_last(PyObject *o, PyObject *function) {
+    PyObject *word = PyUnicode_InternFromString("__getattr__"), *found = NULL;
+    bool is = !word || (raw_type_get(Py_TYPE(o), word, &found) == RAW_FOUND && found == function);
+    Py_XDECREF(word);
+    PyErr_Clear(); // without memory it may be
+    return is;
+}
+
 // Whether an attribute that was missing, so that __getattr__ was asked, may be there by now: read
 // once more, the object would not ask again.
 static bool is_found_by_now(const world *w, const run *r, PyObject *function) {
-    static const char asked[] = "__getattr__";
     const insn *pc = executing(r);
-    const flow *fl = code_flow((code *)r->code);
     if (w->facts.class_written) // a property, perhaps
         return true;
-    if (!PyFunction_Check(function) || !(op_asks(pc->op, 0) & ASKS_GET) ||
-        PyUnicode_CompareWithASCIIString(((PyFunctionObject *)function)->func_name, asked) != 0)
+    if (!PyFunction_Check(function) || !(op_asks(pc->op, 0) & ASKS_GET))
         return false;
-    py_slot *sp = fl ? py_frame_stack(r->frame) + fl->depth[pc - r->code->insns] : NULL;
-    PyObject *o = sp ? py_slot_get(sp - 1) : NULL;
     PyObject *name = PyTuple_GET_ITEM(r->code->py->co_names, pc->arg), *value;
-    o = o && is_lazy(o) ? ((lazy *)o)->inside : o;
+    PyObject *o = owner_read(r, pc);
+    if (o && !is_asked_last(o, function))
+        return false;
     if (!o || raw_type_get(Py_TYPE(o), name, &value) != RAW_ABSENT)
         return true;
     const record *known = record_of(w, o);

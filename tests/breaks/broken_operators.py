@@ -182,6 +182,50 @@ def a_set_item_that_shrinks_its_list():
     return xs
 
 
+class _Misnamed:
+    """Its special methods are functions that bear the names of others."""
+
+    def __getitem__(self, *given):
+        t.tick("index")
+        return 1
+
+    __index__ = __getitem__
+
+    def same(self, other):
+        t.tick("eq")
+        return True
+
+    __eq__ = same
+
+    def __hash__(self):
+        return 1
+
+    def ask(self, name):
+        self.__dict__[name] = 5
+        t.tick("ask")
+        return 6
+
+    __getattr__ = ask
+
+
+class _Missing(dict):
+    def add(self, key):
+        self[key] = 1
+        t.tick("add")
+        return 5
+
+    __missing__ = add
+
+
+def methods_under_other_names():
+    xs, k, d = [10, 20, 30], _Misnamed(), _Missing()
+    out = [xs[k], {_Misnamed(): 1}[k], k.missed, k.missed, d["x"], d["x"]]
+    xs[k] = 5
+    out.append(list(xs))
+    del xs[k]
+    return out, xs
+
+
 def a_nan_in_sets():
     out = []
     for s in ({float("nan")}, {(1, float("nan"))}, {1, complex("nan")}):
