@@ -41,7 +41,7 @@ _REDUCTIONS: dict[str, of.Function] = {
     "cumprod": of.cumprod,
     "ptp": of.ptp,
 }
-_FUNCTIONS: dict[str, tuple[of.Function, bool]] = {
+_FUNCTIONS: dict[str, tuple[Callable[..., Any], bool]] = {
     "reshape": (of.reshape_to, ARRAY),
     "ravel": (of.ravel, ARRAY),
     "transpose": (of.transpose, ARRAY),
@@ -56,6 +56,7 @@ _FUNCTIONS: dict[str, tuple[of.Function, bool]] = {
     "roll": (of.roll, ARRAY),
     "tile": (of.tile, ARRAY),
     "repeat": (of.repeat_of, ARRAY),
+    "take_along_axis": (of.take_along_axis, ARRAY),
     "tril": (of.tril, ARRAY),
     "triu": (of.triu, ARRAY),
     "diff": (of.diff, ARRAY),
@@ -65,6 +66,7 @@ _FUNCTIONS: dict[str, tuple[of.Function, bool]] = {
     "empty_like": (of.empty_like, ARRAY),
     "full_like": (of.full_like, ARRAY),
     "copy": (of.copy_as_it_lies, ARRAY),
+    "meshgrid": (of.meshgrid, ARRAY),
     "array": (of.array, ARRAY),
     "asarray": (of.asarray, ARRAY),
     "round": (of.round_of, NUMBER),
@@ -92,6 +94,10 @@ _METHODS: dict[str, tuple[of.Function, bool]] = {
 }
 _LINALG: dict[str, of.Function] = {"norm": of.norm, "inv": of.inv, "det": of.det, "solve": of.solve}
 _FFT = ("fft", "ifft", "rfft", "irfft")
+_SHIFTS: dict[str, of.Function] = {"fftshift": of.fftshift, "ifftshift": of.ifftshift}
+# Functions that take a tensor for the array over its memory (Tensor.__array__), and give an array.
+# Others ask the tensor's own methods, or give a tensor (Tensor.__array_wrap__).
+_OF_TENSORS = ("zeros_like", "ones_like", "empty_like", "full_like", "asarray")
 # By CPython's numbers of binary operators.
 _BINARY = ("add", "bitwise_and", "floor_divide", "left_shift", "matmul", "multiply", "remainder",
            "bitwise_or", "power", "right_shift", "subtract", "divide", "bitwise_xor")  # fmt: skip
@@ -142,7 +148,9 @@ def _numpys(value: Any, seen: list[tuple[Any, Tensor]]) -> Any:
     return value
 
 
-def _tensor(result: Any, seen: list[tuple[Any, Tensor]]) -> Tensor | None:
+def _tensor(result: Any, seen: list[tuple[Any, Tensor]]) -> Any:
+    if isinstance(result, tuple):
+        return tuple(_tensor(item, seen) for item in result)
     for array, tensor in seen:
         if result is array:
             return tensor
@@ -197,6 +205,8 @@ def _add_functions(rows: dict[Any, Row], found: dict[str, Row]) -> None:
         add(np.linalg, name, function, NUMBER)
     for name in _FFT:
         add(np.fft, name, of.make_fft(name), ARRAY)
+    for name, function in _SHIFTS.items():
+        add(np.fft, name, function, ARRAY)
 
 
 def _add_methods(rows: dict[Any, Row]) -> None:
@@ -230,6 +240,9 @@ def table() -> dict[str, Any]:
         "getitem": (_either("getitem", operator.getitem, of.getitem), NUMBER),
         "setitem": (_either("setitem_", operator.setitem, of.setitem), ARRAY),
         "transpose": found["transpose"],
+        "real": (_either("real", lambda a: a.real, of.real), ARRAY),
+        "imag": (_either("imag", lambda a: a.imag, of.imag), ARRAY),
+        "of_tensors": {getattr(np, name) for name in _OF_TENSORS},
         "constant": (of.constant, ARRAY),
         "dtypes": of.TO_NUMPY,
         "real_dtypes": {own: dtype for own, dtype in of.TO_NUMPY.items() if not own.is_complex},

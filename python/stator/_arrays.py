@@ -477,6 +477,7 @@ def _alike(values: Sequence[Any]) -> list[Tensor]:
     return [x.to(own) for x in values]
 
 
+_broadcast_shapes: Callable[..., Any] = torch.broadcast_shapes
 _at_least_1d: Function = torch.atleast_1d
 _at_least_2d: Function = torch.atleast_2d
 
@@ -507,6 +508,21 @@ def roll(a: Tensor, shift: Any, axis: Any = None) -> Tensor:
     _plainly(a)
     refuse_if(not isinstance(shift, int))
     return a.roll(shift) if axis is None else a.roll(shift, _axis(axis, a.dim()))
+
+
+def _turn_by_half(a: Tensor, axes: Any, sign: int) -> Tensor:
+    _plainly(a)
+    dims = _axes(axes, a.dim())
+    refuse_if(not dims)
+    return a.roll(tuple(sign * (a.shape[one] // 2) for one in dims), dims)
+
+
+def fftshift(x: Tensor, axes: Any = None) -> Tensor:
+    return _turn_by_half(x, axes, 1)
+
+
+def ifftshift(x: Tensor, axes: Any = None) -> Tensor:
+    return _turn_by_half(x, axes, -1)
 
 
 def tile(a: Tensor, reps: Any) -> Tensor:
@@ -548,7 +564,52 @@ def sort(a: Tensor, axis: Any = -1) -> Tensor:
     return a.sort(_axis(axis, a.dim())).values
 
 
+def take_along_axis(arr: Tensor, indices: Any, axis: Any = -1) -> Tensor:
+    """Negative indices count from the end, which torch does not know."""
+    refuse_if(not isinstance(indices, Tensor) or indices.dtype not in _INTEGERS)
+    if axis is None:
+        refuse_if(indices.dim() != 1)
+        arr, axis = arr.reshape(-1), 0
+    _plainly(arr, indices)
+    refuse_if(arr.dim() != indices.dim())
+    dim, at = _axis(axis, arr.dim()), indices.to(torch.int64)
+    at = torch.where(at < 0, at + arr.shape[dim], at)
+    others = [(*x.shape[:dim], 1, *x.shape[dim + 1 :]) for x in (arr, at)]
+    shape = list(_broadcast_shapes(*others))
+    wide, at_wide = (
+        x.expand([x.shape[dim] if i == dim else n for i, n in enumerate(shape)]) for x in (arr, at)
+    )
+    return wide.gather(dim, at_wide)  # take_along_dim does not look whether an index fits
+
+
+def real(a: Tensor) -> Tensor:
+    return _view(a.real, a) if a.is_complex() else a
+
+
+def imag(a: Tensor) -> Tensor:
+    refuse_if(not a.is_complex())  # else NumPy gives an array that nobody may write to
+    return a.imag
+
+
 # --- making arrays ---
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
+             indexing: str = "xy") -> tuple[Tensor, ...]:  # fmt: skip
+    refuse_if(not copy or not xi or not all(isinstance(x, Tensor) for x in xi))
+    refuse_if(indexing not in ("xy", "ij"))
+    lines = [x.reshape(-1) for x in xi]
+    places = list(range(len(lines)))
+    if indexing == "xy" and len(places) > 1:
+        places[:2] = [1, 0]
+    shape = [lines[one].shape[0] for one in places]
+    placed = zip(lines, places, strict=True)
+    return tuple(_spread_along(line, at, shape, sparse) for line, at in placed)
+
+
+def _spread_along(line: Tensor, at: int, shape: list[int], sparse: bool) -> Tensor:
+    wide = line.reshape([-1 if dim == at else 1 for dim in range(len(shape))])
+    return (wide if sparse else wide.expand(shape)).clone(memory_format=torch.contiguous_format)
 
 
 def _like(make: Function, a: Tensor, dtype: Any) -> Tensor:

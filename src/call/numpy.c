@@ -24,6 +24,7 @@ static struct known {
     PyObject *raising; // its value where all errors raise
     PyTypeObject *array;
     PyTypeObject *dtype;
+    PyTypeObject *generic; // the base of the classes of its numbers
     bool met;
 } known;
 
@@ -86,6 +87,12 @@ static bool is_number_type(PyObject *o) {
                                value_bits_of((PyTypeObject *)o) || o == (PyObject *)known.array);
 }
 
+// np.integer and its like: classes of C code that say what kind a number is.
+static bool is_kind(PyObject *o) {
+    return PyType_Check(o) && !raw_is_python_class((PyTypeObject *)o) &&
+           PyType_IsSubtype((PyTypeObject *)o, known.generic);
+}
+
 PyTypeObject *numpy_array_type(void) {
     return known.met ? known.array : NULL;
 }
@@ -94,7 +101,7 @@ bool numpy_is_dtype(PyObject *o) {
     return is_dtype(o) || (known.met && is_number_type(o) && o != (PyObject *)known.array);
 }
 
-// Whether a value is an array of the graph's, or holds one: 1, 0, -1.
+// Whether a value is an array or a tensor of the graph's, or holds one: 1, 0, -1.
 static int has_traced(world *w, PyObject *o, int depth);
 
 static int any_traced(world *w, PyObject *const *items, Py_ssize_t count, int depth) {
@@ -111,7 +118,7 @@ static int has_traced(world *w, PyObject *o, int depth) {
         return open < 0 ? -1 : 0;
     if (!(o = door_open(w, o)))
         return -1;
-    if (world_tensors->is_array_standin(o))
+    if (is_standin(o))
         return 1;
     bool holds = (PyTuple_CheckExact(o) || PyList_CheckExact(o)) && depth > 0;
     return holds ? any_traced(w, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o), depth - 1)
@@ -139,7 +146,7 @@ static PyObject *argument(void *data, PyObject *o) {
     arguing within = {w, a->depth + 1};
     if (!(o = door_open(w, o)))
         return NULL;
-    if (value_immutable(o) || is_dtype(o) || is_number_type(o))
+    if (value_immutable(o) || is_dtype(o) || is_number_type(o) || is_kind(o))
         return Py_NewRef(o);
     if (is_array(o) && !record_of(w, o))
         return Py_NewRef(o);
@@ -512,17 +519,20 @@ static status add_round(void) {
 // Errors are a context variable since numpy 2.
 static status learn(PyObject *module) {
     PyObject *array = member(module, "ndarray"), *dtype = member(module, "dtype");
+    PyObject *generic = member(module, "generic");
     PyObject *umath = PyImport_ImportModule("numpy._core.umath");
     PyObject *errors = umath ? PyObject_GetAttrString(umath, "_extobj_contextvar") : NULL;
     PyObject *make = errors ? PyObject_GetAttrString(umath, "_make_extobj") : NULL;
     PyObject *names = Py_BuildValue("{s:s}", "all", "raise"), *none = PyTuple_New(0);
     PyObject *raising = make && names && none ? PyObject_Call(make, none, names) : NULL;
     bool fits = raising && PyContextVar_CheckExact(errors) && array && PyType_Check(array) &&
-                dtype && PyType_Check(dtype);
+                dtype && PyType_Check(dtype) && generic && PyType_Check(generic);
     if (fits)
-        known =
-            (struct known){Py_NewRef(errors), Py_NewRef(raising), (PyTypeObject *)Py_NewRef(array),
-                           (PyTypeObject *)Py_NewRef(dtype), false};
+        known = (struct known){.errors = Py_NewRef(errors),
+                               .raising = Py_NewRef(raising),
+                               .array = (PyTypeObject *)Py_NewRef(array),
+                               .dtype = (PyTypeObject *)Py_NewRef(dtype),
+                               .generic = (PyTypeObject *)Py_NewRef(generic)};
     Py_XDECREF(umath);
     Py_XDECREF(errors);
     Py_XDECREF(make);

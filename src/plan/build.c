@@ -259,6 +259,7 @@ static void builder_clear(builder *b) {
     map_clear(&b->sources);
     map_clear(&b->nodes);
     map_clear(&b->constants);
+    map_clear(&b->memories);
     vec_free(&b->outputs);
     vec_free(&b->loaded);
     vec_free(&b->making);

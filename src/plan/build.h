@@ -22,6 +22,7 @@ typedef struct builder {
     step_list late;        // steps behind all writes
     step_list later;       // steps behind these, which run code of the program
     map constants;         // constants of code that have an identity
+    map memories;          // arrays of numpy's whose memory the plan makes again → 1
     bool constants_known;
     struct funeral *funeral; // data that the guards about dying objects share, or NULL; the guards
                              // own it

@@ -2,6 +2,8 @@
 // functions, bound methods, views, descriptors.
 #include "src/interp/image.h"
 
+#include "src/call/numpy.h"
+
 #include "src/plan/build.h"
 
 // --- functions and what is bound ---
@@ -111,6 +113,51 @@ static status rebuild_range(builder *b, PyObject *o, operand *out) {
     PyObject *args[] = {raw_field_get(RAW_RANGE_START, o), raw_field_get(RAW_RANGE_STOP, o),
                         raw_field_get(RAW_RANGE_STEP, o)};
     return rebuild_call(b, o, (PyObject *)&PyRange_Type, args, 3, out);
+}
+
+// --- arrays of numpy's ---
+
+// The array whose memory an array has, or itself; new reference.
+static PyObject *owner_of_memory(PyObject *array) {
+    PyObject *base = PyObject_GetAttrString(array, "base");
+    if (base == Py_None)
+        Py_SETREF(base, Py_NewRef(array));
+    return base;
+}
+
+// Whether an array is as its copy would be: not large, and not closed to writes. 1, 0, -1.
+static int is_copied_alike(PyObject *array) {
+    enum { MOST_BYTES = 1 << 16 };
+    PyObject *size = PyObject_GetAttrString(array, "nbytes");
+    PyObject *flags = size ? PyObject_GetAttrString(array, "flags") : NULL;
+    PyObject *open = flags ? PyObject_GetAttrString(flags, "writeable") : NULL;
+    bool alike = open == Py_True && PyLong_AsSsize_t(size) <= MOST_BYTES;
+    Py_XDECREF(size);
+    Py_XDECREF(flags);
+    Py_XDECREF(open);
+    return PyErr_Occurred() ? -1 : alike;
+}
+
+// Whether the plan may make an array of its own memory: no other array that it makes shares that.
+static status check_memory(builder *b, PyObject *o) {
+    PyObject *owner = world_keep(b->w, owner_of_memory(o));
+    if (!owner)
+        return ST_ERROR;
+    if (!Py_IS_TYPE(owner, Py_TYPE(o)) || map_get(&b->memories, map_key(owner)))
+        return rebuild_refuse(b, o);
+    return map_put(&b->memories, map_key(owner), 1);
+}
+
+// An array that numpy made of values that the trace knew: a copy of one that the plan keeps. No row
+// of numpy's writes to an array, so its content is what the trace found.
+static status rebuild_array(builder *b, PyObject *o, operand *out) {
+    int alike = is_copied_alike(o);
+    if (alike <= 0)
+        return alike < 0 ? ST_ERROR : rebuild_refuse(b, o);
+    TRY(check_memory(b, o));
+    PyObject *kept = world_keep(b->w, PyObject_CallMethod(o, "__copy__", NULL));
+    PyObject *copy = kept ? world_keep(b->w, PyObject_GetAttrString(kept, "__copy__")) : NULL;
+    return copy ? rebuild_call(b, o, copy, NULL, 0, out) : ST_ERROR;
 }
 
 // The descriptor of a C type that gives this method, bound to an object or to a class.
@@ -307,6 +354,8 @@ maker rebuild_maker_of(PyObject *o) {
         if (rows[i].type == Py_TYPE(o))
             return rows[i].make;
     }
+    if (Py_IS_TYPE(o, numpy_array_type()))
+        return rebuild_array;
     if (is_alias(o))
         return rebuild_alias;
     if (strcmp(Py_TYPE(o)->tp_name, "types.UnionType") == 0)

@@ -216,6 +216,7 @@ PyObject *arrays_open(world *w, source *s, PyObject *o) {
 typedef struct passing {
     world *w;
     int deeper;        // how many more lists and tuples may lie around an argument
+    bool tensors;      // numpy takes the array over a tensor's memory for the tensor
     VEC(array *) seen; // borrowed: the arrays among its arguments
 } passing;
 
@@ -247,6 +248,20 @@ static PyObject *pass_array(passing *p, PyObject *o) {
     return vec_push(&p->seen, a) == ST_OK ? Py_NewRef(a->tensor) : NULL;
 }
 
+static PyObject *array_over(world *w, PyObject *tensor);
+
+// The tensor whose memory an array shares that numpy makes of a tensor.
+static PyObject *pass_tensor(passing *p, PyObject *o) {
+    PyObject *made = p->tensors && is_tensor_standin(o) ? array_over(p->w, o) : NULL;
+    if (!made)
+        return PyErr_Occurred() || p->w->stop.broken
+                   ? NULL
+                   : world_break(p->w, REASON_ARRAY, "%s", Py_TYPE(o)->tp_name);
+    PyObject *tensor = Py_NewRef(((array *)made)->tensor);
+    Py_DECREF(made);
+    return tensor;
+}
+
 // What the function gets for an argument: tensors for arrays, torch's dtypes for numpy's. New
 // reference.
 static PyObject *pass(void *data, PyObject *o) {
@@ -259,6 +274,8 @@ static PyObject *pass(void *data, PyObject *o) {
         return NULL;
     if (is_array_standin(o))
         return pass_array(p, o);
+    if (is_standin(o))
+        return pass_tensor(p, o);
     if (value_bits_of(Py_TYPE(o)) || (arrays_are(o) && !record_of(p->w, o)))
         return pass_constant(p, o);
     if (numpy_is_dtype(o))
@@ -312,11 +329,30 @@ static PyObject *array_of(passing *p, PyObject *tensor, bool number) {
     return result;
 }
 
+static PyObject *come_out(passing *p, PyObject *result, bool number);
+
+// Takes the reference to a tuple; numpy gives a tuple of arrays, too.
+static PyObject *each_comes_out(passing *p, PyObject *results, bool number) {
+    Py_ssize_t count = PyTuple_GET_SIZE(results);
+    PyObject *made = PyTuple_New(count);
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        PyObject *item = come_out(p, Py_NewRef(PyTuple_GET_ITEM(results, i)), number);
+        if (item)
+            PyTuple_SET_ITEM(made, i, item);
+        else
+            Py_CLEAR(made);
+    }
+    Py_DECREF(results);
+    return made;
+}
+
 static PyObject *come_out(passing *p, PyObject *result, bool number) {
     if (!result || result == Py_None)
         return result;
     if (is_tensor_standin(result))
         return array_of(p, result, number);
+    if (PyTuple_CheckExact(result))
+        return each_comes_out(p, result, number);
     world_break(p->w, REASON_ARRAY, "a function that gives a %s", Py_TYPE(result)->tp_name);
     Py_DECREF(result);
     return NULL;
@@ -329,6 +365,8 @@ enum { DEPTH = 8 };
 // `row` is (function, whether a 0-d result is a number).
 static PyObject *call_row(world *w, PyObject *row, const call *c) {
     passing p = {.w = w, .deeper = DEPTH};
+    p.tensors = c->callable && PySet_Contains(entry("of_tensors"), c->callable) == 1;
+    PyErr_Clear(); // what cannot be hashed is not among them
     PyObject *function = PyTuple_GET_ITEM(row, 0), *result = NULL;
     PyObject *all = py_each(c->args, (Py_ssize_t)call_count(c), true, pass, &p);
     call behind = {.callable = function, .given = c->given, .keywords = c->keywords};
@@ -347,7 +385,7 @@ static PyObject *call_row_on(world *w, PyObject *row, PyObject *const *args, siz
 }
 
 PyObject *arrays_call(world *w, const call *c) {
-    PyObject *row = PyDict_GetItemWithError(entry("rows"), c->callable);
+    PyObject *row = is_known() ? PyDict_GetItemWithError(entry("rows"), c->callable) : NULL;
     if (row)
         return call_row(w, row, c);
     return PyErr_Occurred() ? NULL : world_break(w, REASON_ARRAY, "%s", c->rule->path);
@@ -455,6 +493,25 @@ static PyObject *dtype_of(world *w, standin *s) {
     return result;
 }
 
+// In bytes; those of a changing size are not asked for.
+static PyObject *strides_of(world *w, standin *s) {
+    const meta *m = meta_known(w, s->node);
+    PyObject *word = ask_tensor(w, s, "itemsize");
+    Py_ssize_t bytes = word ? PyLong_AsSsize_t(word) : -1;
+    Py_XDECREF(word);
+    if (bytes < 0)
+        return NULL;
+    PyObject *made = m ? PyTuple_New(m->dims) : NULL;
+    for (int i = 0; made && i < m->dims; i++) {
+        if (!size_is_plain(m->strides[i])) {
+            Py_DECREF(made);
+            return world_break(w, REASON_ARRAY, "ndarray.strides, where sizes change");
+        }
+        PyTuple_SET_ITEM(made, i, PyLong_FromSsize_t((Py_ssize_t)m->strides[i].hint * bytes));
+    }
+    return made || PyErr_Occurred() ? made : world_break(w, REASON_ARRAY, "ndarray.strides");
+}
+
 static PyObject *field(world *w, array *a, PyObject *name) {
     if (is_text(name, "shape"))
         return shape_of(w, a->tensor);
@@ -467,6 +524,10 @@ static PyObject *field(world *w, array *a, PyObject *name) {
     PyObject *self = (PyObject *)a;
     if (is_text(name, "T") && !is_number(a))
         return call_row_on(w, entry("transpose"), &self, 1);
+    if (is_text(name, "strides") && !is_number(a))
+        return strides_of(w, a->tensor);
+    if ((is_text(name, "real") || is_text(name, "imag")) && !is_number(a))
+        return call_row_on(w, PyDict_GetItem(known, name), &self, 1);
     return refuse(w, "ndarray.", name);
 }
 
@@ -804,18 +865,24 @@ static int gives_memory(world *w, standin *s) {
     return fits <= 0 ? fits : dtype && PyDict_GetItem(entry("real_dtypes"), dtype) != NULL;
 }
 
+// The array over the memory of a tensor; NULL without an exception or a break if there is none.
+static PyObject *array_over(world *w, PyObject *o) {
+    int gives = numpy_array_type() && is_known() ? gives_memory(w, (standin *)o) : 0;
+    if (gives <= 0)
+        return NULL;
+    PyObject *tensor = guard_errors(w) == ST_OK ? alias_of(w, (standin *)o) : NULL;
+    PyObject *result = tensor ? array_new((standin *)tensor, numpy_array_type()) : NULL;
+    Py_XDECREF(tensor);
+    return result;
+}
+
 PyObject *arrays_of_tensor(world *w, const call *c) {
     PyObject *self = door_open(w, c->args[0]);
     if (!self)
         return NULL;
-    bool plain = c->given == 1 && !c->keywords && is_tensor_standin(self) && numpy_array_type();
-    int gives = plain && is_known() ? gives_memory(w, (standin *)self) : 0;
-    if (gives <= 0)
-        return gives < 0 ? NULL : call_value(w, c);
-    PyObject *tensor = guard_errors(w) == ST_OK ? alias_of(w, (standin *)self) : NULL;
-    PyObject *result = tensor ? array_new((standin *)tensor, numpy_array_type()) : NULL;
-    Py_XDECREF(tensor);
-    return result;
+    bool plain = c->given == 1 && !c->keywords && is_tensor_standin(self);
+    PyObject *result = plain ? array_over(w, self) : NULL;
+    return result || PyErr_Occurred() || w->stop.broken ? result : call_value(w, c);
 }
 
 // torch.from_numpy and as_tensor share the array's memory, torch.tensor does not.

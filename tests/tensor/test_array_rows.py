@@ -188,6 +188,56 @@ def test_other_functions_are_numpys(name):
     assert any(answered)
 
 
+@pytest.mark.parametrize("name", _array_rows._SHIFTS)
+def test_shifts_of_spectra_are_numpys(name):
+    function, axes = getattr(np.fft, name), [(), (0,), ((0, 1),), ((-1,),), (7,), ((),)]
+    answered = [
+        check((name, dtype, layout, more), function, TABLE["rows"][function],
+              (LAYOUTS[layout](dtype), *more))
+        for dtype, layout, more in itertools.product(DTYPES[:3], LAYOUTS, axes)
+    ]  # fmt: skip
+    assert any(answered)
+
+
+INDICES = [np.array([[0, -1], [1, 0]]), np.array([[1], [-2]]), np.array([0, -1, 3]), np.array([[9]]),
+           np.array([[0, 1, 1]], np.uint8), np.array([[0.5]]), np.array([[True]])]  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None, 5])
+def test_items_along_an_axis_are_numpys(axis):
+    function = np.take_along_axis
+    answered = [
+        check((dtype, layout, indices), function, TABLE["rows"][function],
+              (LAYOUTS[layout](dtype), indices, axis))
+        for dtype, layout, indices in itertools.product(DTYPES[:3], LAYOUTS, INDICES)
+    ]  # fmt: skip
+    assert any(answered) == (axis != 5)
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij", "no"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_grids_are_numpys(indexing, sparse):
+    lines = [LAYOUTS[name](np.dtype("int32")) for name in ("line", "plain", "number")]
+    row, kwargs = TABLE["rows"][np.meshgrid], {"indexing": indexing, "sparse": sparse}
+    for count in range(4):
+        want, refused = outcome(np.meshgrid, lines[:count], kwargs)
+        got, error = outcome(row[0].__wrapped__, list(map(tensor_of, lines[:count])), kwargs)
+        assert (error is None) == (refused is None and count > 0)
+        for one, other in zip(want or (), got or ()):
+            compare((count, kwargs), one, other, row[1])
+
+
+def test_parts_of_complex_arrays_are_views_as_numpys():
+    for name, dtype, layout in itertools.product(("real", "imag"), DTYPES, LAYOUTS):
+        array = LAYOUTS[layout](dtype)
+        ours = torch.from_numpy(array)
+        got, error = outcome(TABLE[name][0].__wrapped__, (ours,), {})
+        assert (error is not None) == (name == "imag" and dtype.kind != "c")
+        if error is None:
+            compare((name, dtype, layout), getattr(array, name), got, False)
+            assert got is ours if dtype.kind != "c" else got.data_ptr() >= ours.data_ptr()
+
+
 METHODS = {
     "reshape": [(3, 2), (-1,), ((2, -1),)], "ravel": [()], "flatten": [()],
     "transpose": [(), (1, 0), ((1, 0),)], "swapaxes": [(0, 1)], "squeeze": [(), (0,)],

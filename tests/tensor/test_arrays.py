@@ -142,7 +142,32 @@ def helpers(a):
     return scaled(a, 1e-3), np.where(a > 2, a, -a), np.clip(a, 1, 4), np.einsum("ij,kj->ik", a, a)
 
 
+def of_tensors(a):
+    t = torch.from_numpy(a)
+    shared = np.asarray(t)
+    shared += 1
+    return np.ones_like(t, dtype=np.float64), np.full_like(t, 2.5, dtype=np.float32), shared, a
+
+
+def known_arrays(a):
+    line = np.arange(6)
+    kept = {"grid": np.zeros((2, 3)), "line": line, "again": line}
+    return kept, a + kept["grid"]
+
+
+def parts(a):
+    b = a * np.complex64(1j)
+    b.imag[0] = 7
+    return b.real, b.imag, a.real is a, a.strides, a.T.strides
+
+
 WHOLE = {
+    "of tensors": of_tensors, "known arrays": known_arrays, "parts": parts,
+    "grids": lambda a: (np.meshgrid(a[0], a[1]), np.meshgrid(a, sparse=True, indexing="ij")),
+    "along": lambda a: np.take_along_axis(a, np.array([[0, -1], [1, 1]]), 1),
+    "spectra": lambda a: (np.fft.fftshift(a), np.fft.ifftshift(a, axes=0)),
+    "kinds": lambda a: (np.issubdtype(type(3), np.integer), np.issubdtype(np.float32, np.floating),
+                        a + 1),
     "elementwise": lambda a: np.sqrt(np.abs(a) + 1) * np.exp(-a) - 2,
     "matmul": lambda a: (a @ a.T, a[0] @ a[1], np.dot(a, a.T)),
     "reductions": lambda a: (a.sum(), a.mean(axis=1), a.max(), a.argmax(axis=0), a.std(), a.any()),
@@ -197,7 +222,16 @@ def method_kept(a):
     return f(axis=0)
 
 
+def shared_known_arrays(a):
+    line = np.arange(6)
+    part, wide = line[:2], np.broadcast_to(line, (2, 6))
+    line = line if a[0, 0] > 100 else part.base
+    part[0] = 9
+    return line, part, wide.flags.writeable
+
+
 BROKEN = {
+    "shared known arrays": shared_known_arrays, "imag": lambda a: a.imag,
     "printed": printed, "truth": truth, "numbers": by_number, "made inside": made_inside,
     "fields": fields, "random": random, "a method is kept": method_kept,
     "texts": lambda a: (np.array(["a", "b"]), a + 1, str(a)),
