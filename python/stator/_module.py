@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
 
 from torch.nn import Module
 
-from stator import _compile, _engine, _origins
+from stator import _compile, _engine, _origins, _wrapper
 from stator._versions import private
 
-OptimizedModule = private.OptimizedModule
 _get_tracing_state = private.get_tracing_state
 _hooks = private.module_globals  # where the hooks for all modules are found
 
@@ -118,21 +118,24 @@ def _without_global_hooks(method: Any) -> Any:
     )
 
 
-_their_call = OptimizedModule.__call__
+def _frame_around(fn: Module) -> Any:  # the name is Dynamo's: L['fn']
+    @functools.wraps(fn)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    return inner
 
 
-class CompiledModule(OptimizedModule):
+class CompiledModule(_wrapper.EarlyModule):
     """torch's wrapper, whose call is the module's call and nothing more: hooks for all modules run
     once, for the module. Hooks on the wrapper itself run around that."""
 
     _is_full_backward_hook = None  # the wrapper's own: what its class has is not set on the module
 
     def _initialize(self) -> None:
-        module, wrap_callable = self._orig_mod, self.dynamo_ctx.wrap  # type: ignore[attr-defined]
-        if private.config.wrap_top_frame or (
-            isinstance(module.forward, types.MethodType) and private.is_skipped(module.forward)
-        ):
-            self.forward = self.dynamo_ctx(private.wrap_inline(module))
+        module, wrap_callable = self._orig_mod, self.dynamo_ctx.wrap
+        if private.is_called_whole(module.forward):
+            self.forward = self.dynamo_ctx(_frame_around(module))
             behind: tuple[Any, ...] = None, None, None
         else:
             self.forward, compiled, forward = _forwarding(module, wrap_callable)
@@ -147,7 +150,7 @@ class CompiledModule(OptimizedModule):
     # trace reads.
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (
-            OptimizedModule.__call__ is not _their_call
+            _wrapper.parent.__call__ is not _their_call
             or self._compiled_call_impl is not None
             or _get_tracing_state()
         ):
@@ -166,7 +169,7 @@ class CompiledModule(OptimizedModule):
         return _without_global_hooks(Module._get_backward_pre_hooks)(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[no-untyped-call]
         state.pop("_stator_shortcut", None)
         return state
 
@@ -174,6 +177,13 @@ class CompiledModule(OptimizedModule):
 _OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 _own_call = CompiledModule.__call__
+_their_call = _wrapper.parent.__call__
+
+
+def _parent_changed() -> None:
+    global _their_call
+    _their_call = _wrapper.parent.__call__
+    _call_in_c()  # Python has filled the slots of the class anew
 
 
 def _call_in_c() -> None:
@@ -183,7 +193,7 @@ def _call_in_c() -> None:
         return
     _engine.call_modules(
         CompiledModule,
-        OptimizedModule,
+        _wrapper.parent,
         _their_call,
         _call,
         _call_impl,
@@ -193,18 +203,21 @@ def _call_in_c() -> None:
     )
 
 
+_wrapper.adopt(CompiledModule, _parent_changed)
+
+
 def _has_own_hooks(module: Module) -> bool:
     return any(module.__dict__[name] for name in _OWN_HOOKS)
 
 
 def innermost(module: Module) -> Module:
     """The module in wrappers that do nothing else than to compile its call."""
-    while isinstance(module, OptimizedModule) and not _has_own_hooks(module):
+    while isinstance(module, _wrapper.parent) and not _has_own_hooks(module):
         module = module._orig_mod
     return module
 
 
-def wrap(module: Module, context: Callable[[Any], Any]) -> OptimizedModule:
+def wrap(module: Module, context: Callable[[Any], Any]) -> CompiledModule:
     """The module in the class that users know from `torch.compile`; attributes are the module's.
     `context` compiles a callable, and is pickled with the module."""
     if type(module) is private.ScriptModule:
@@ -214,7 +227,7 @@ def wrap(module: Module, context: Callable[[Any], Any]) -> OptimizedModule:
         )
     _origins.note(module)
     _call_in_c()
-    made = CompiledModule(module, context)  # type: ignore[arg-type]
+    made = CompiledModule(module, context)
     made._torchdynamo_orig_callable = module.forward
     made._torchdynamo_wrapper_id = id(made)
     return made

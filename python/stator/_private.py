@@ -20,6 +20,7 @@ import math
 import operator
 import os
 import sys
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,7 @@ def import_all() -> None:
 
 
 DYNAMO = "torch._dynamo"
+EVAL_FRAME, WRAPPER = "torch._dynamo.eval_frame", "OptimizedModule"  # a module and its class
 SHAPES = "torch.fx.experimental.symbolic_shapes"
 FLEX = "torch.nn.attention.flex_attention"
 DTENSOR = "torch.distributed.tensor"
@@ -146,6 +148,23 @@ _SETTINGS = ("TORCHDYNAMO_", "TORCH_DYNAMO_", "TORCH_COMPILE")
 def is_set_by_environment() -> bool:
     """Whether variables of the environment say something to torch._dynamo."""
     return any(name.startswith(_SETTINGS) for name in os.environ)
+
+
+_HOME = os.path.join(os.path.dirname(torch.__file__), "")
+_LAYERS = os.path.join(_HOME, "nn", "modules", "")  # torch._dynamo skips each `forward` of these
+
+
+def is_called_whole(forward: Any) -> bool:
+    """Whether torch._dynamo compiles a call around a module with this `forward`, instead of
+    `forward`. Nothing is imported to ask that of the modules that people write: torch._dynamo says
+    yes for those of a few other libraries, whose inputs then have other names."""
+    method = isinstance(forward, types.MethodType)
+    file = getattr(getattr(forward, "__code__", None), "co_filename", _HOME) if method else ""
+    early = not has(DYNAMO) and (file.startswith(_LAYERS) or not file.startswith(_HOME))
+    if early:
+        return file.startswith(_LAYERS)
+    dynamo = _import_later("_private_dynamo")
+    return bool(dynamo.config.wrap_top_frame or (method and dynamo.is_skipped(forward)))
 
 
 # -- looking up by name --

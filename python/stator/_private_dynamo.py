@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch._dynamo
 from torch._dynamo import config as config
-from torch._dynamo import decorators, eval_frame, external_utils, trace_rules
+from torch._dynamo import decorators, eval_frame, trace_rules
 from torch._dynamo import exc as exc
 from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.callback import CallbackTrigger as CallbackTrigger
@@ -43,7 +43,6 @@ from stator._private import Guard, find, get
 in_optimized_module: Callable[[], contextlib.AbstractContextManager[Any]] = getattr(
     eval_frame, "_set_in_optimized_module", contextlib.nullcontext
 )
-wrap_inline = external_utils.wrap_inline
 is_skipped: Callable[[Any], bool] = trace_rules.check
 
 

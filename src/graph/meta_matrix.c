@@ -10,7 +10,7 @@ static bool are_alike(const meta *a, const meta *b) {
 meta_answer meta_linear(meta_call *c) {
     const meta *m = tensor_at(c, 0), *weight = tensor_at(c, 1), *bias = NULL;
     size sizes[META_MOST_DIMS];
-    if (!m || !weight || weight->dims != 2 || m->dims < 2 || !are_alike(m, weight) ||
+    if (!m || !weight || weight->dims != 2 || m->dims == 0 || !are_alike(m, weight) ||
         !dtype_is_float(m->dtype) || !size_is(c->sizes, m->sizes[m->dims - 1], weight->sizes[1]))
         return META_UNKNOWN;
     if (is_given(c, 2)) {

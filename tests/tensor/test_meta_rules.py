@@ -242,8 +242,8 @@ def test_products_of_matrices(shapes, grad):
         by_rule(torch.matmul, x, y)
         if y.dim() == 2:
             weight, bias = y.t(), torch.rand(y.shape[1], requires_grad=grad)
-            by_rule(F.linear, x, weight, bias)
-            by_rule(F.linear, x, weight)
+            assert by_rule(F.linear, x, weight, bias) == 1
+            assert by_rule(F.linear, x, weight) == 1
             if x.dim() == 2:
                 assert by_rule(lambda m, p, q: torch.addmm(m, p, q), bias, x, y) == 1
     assert by_rule(torch.matmul, torch.rand(shapes[0]), torch.rand(shapes[1])) == (
