@@ -99,8 +99,8 @@ typedef struct graph {
     int effects;       // effects of all calls
     bool closed;
     sizes *sizes; // borrowed from the trace
-    // Inputs share memory in a way that backends do not check for, and the graph writes to that
-    // memory: the operations must run as they are, without the backend.
+    // The operations must run as they are, without the backend, which would do something else; see
+    // src/torch/literal.c.
     bool literal;
     // strong, or NULL: (save, restore). The operations change state that an error would leave
     // changed: restore(save()) restores it.

@@ -337,6 +337,10 @@ int64_t meta_element_bytes(const meta *m) {
     return dtype_is_known(m->dtype) ? bytes[m->dtype] : 0;
 }
 
+bool meta_dtype_is_complex(int32_t dtype) {
+    return dtype == DTYPE_COMPLEX_HALF || dtype_is_complex(dtype);
+}
+
 size meta_stride_before(const meta *m, int dim) {
     return dim < m->dims ? size_mul(m->sizes[dim], m->strides[dim]) : size_of(1);
 }

@@ -75,6 +75,7 @@ meta_answer meta_infer(const meta_rule *r, const meta_context *context, sizes *k
                        PyObject *args, PyObject *kwargs, meta_call *c);
 // How large an element of a tensor is, in bytes; 0 if its dtype is not known here.
 int64_t meta_element_bytes(const meta *m);
+bool meta_dtype_is_complex(int32_t dtype);
 // How many elements a tensor has.
 size meta_numel(const meta *m);
 // Whether a tensor is known to lie in memory row by row, without gaps.

@@ -13,6 +13,7 @@ enum dtype {
     DTYPE_HALF = 5,
     DTYPE_FLOAT = 6,
     DTYPE_DOUBLE = 7,
+    DTYPE_COMPLEX_HALF = 8, // which no rule knows
     DTYPE_COMPLEX_FLOAT = 9,
     DTYPE_COMPLEX_DOUBLE = 10,
     DTYPE_BOOL = 11,

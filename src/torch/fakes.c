@@ -10,8 +10,12 @@
 
 // The first mode of a process checks torch's fakes: if that fails, the error is the user's.
 status fakes_mode(world *w, torch_trace *t) {
-    if (!t->mode)
+    if (!t->mode) {
+        quiet q;
+        quiet_begin(&q);
         t->mode = PyObject_CallOneArg(glue_function("make_mode"), t->late ? Py_True : Py_False);
+        quiet_end(&q);
+    }
     if (!t->mode)
         w->stop.interrupted = true;
     return t->mode ? ST_OK : ST_ERROR;

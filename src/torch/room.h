@@ -477,6 +477,10 @@ bool memory_is_reshaped(PyObject *target);
 bool memory_has_grad(const graph *g);
 // Whether the graph does so to an input, and writes to inputs or records a gradient, too.
 bool memory_reshaped_is_written(const graph *g);
+
+// --- graphs that no backend gets (literal.c) ---
+
+bool graph_is_literal(const torch_trace *t, const graph *g);
 // Whether one of the outputs lies in the memory of an input for which input_is_shared. -1 with an
 // exception.
 int memory_escapes(world *w, node *const *outputs, uint32_t count);
@@ -818,6 +822,7 @@ bool state_has_rules(void); // the same, and no autocast: rules hold
 bool state_records_gradients(void);
 // Whether a view of a tensor that requires a gradient requires one, without grad mode, too.
 bool state_has_views(void);
+bool state_ignores(uint64_t keys); // whether some of these dispatch keys are excluded
 status state_set_grad(bool on);
 // The current answer to a question; the first answer is guarded. Borrowed from the trace.
 PyObject *state_answer(world *w, PyObject *question);

@@ -33,6 +33,11 @@ static bool excludes(uint64_t keys) {
     return now && keys && (now[1] & keys) == keys;
 }
 
+bool state_ignores(uint64_t keys) {
+    const uint64_t *now = local_keys();
+    return now && (now[1] & keys) != 0;
+}
+
 // Inference mode does without autograd's keys, and without the one that makes results views.
 bool state_records_gradients(void) {
     return facts.grad_enabled() && !excludes(facts.inference_keys[1]);

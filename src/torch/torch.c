@@ -145,7 +145,7 @@ static status end(world *w) {
     standins_date(t, w->graph);
     TRY(add_witness(w, t));
     TRY(inputs_sort(w));
-    w->graph->literal = inputs_overlap(t) || memory_reshaped_is_written(w->graph);
+    w->graph->literal = graph_is_literal(t, w->graph);
     TRY(overrides_end(w, t));
     if (!t->before) {
         overrides_wake(t);

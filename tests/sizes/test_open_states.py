@@ -157,8 +157,6 @@ def complex_numbers(x):
 @pytest.mark.parametrize("state", ["below autograd", "below autograd, no_grad", "kernel"])
 def test_programs_in_kernels_are_as_plain(state, grad, backend):
     for f in (writes_and_views, questions, complex_numbers):
-        if f is complex_numbers and state == "kernel" and backend != "eager":
-            continue  # AOTAutograd conjugates what kernels would take as it lies in memory
         stator.reset()
         fast = stator.compile(f, backend=backend, dynamic=True)
         for n in SIZES:
