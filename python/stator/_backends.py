@@ -272,13 +272,29 @@ def _label_inputs(
         node.meta["tensor_dict"] = {}
         if isinstance(example, torch.Tensor):
             node.meta["tensor_dict"] = _tensor_dict(example, text)
+            node.type = type(example)
             contexts[example] = shapes.contexts[i]
         if shapes.has_symbols:
-            node.meta["example_value"] = shapes.value_of(i)
+            value = node.meta["example_value"] = shapes.value_of(i)
+            node.type = type(value) if isinstance(value, torch.SymInt) else node.type
         if name := shapes.name_of(i):
             node._rename(name)
             node.target = node.name  # two inputs may be one symbol
+    _type_bodies(module)
     return contexts
+
+
+def _type_bodies(module: torch.fx.GraphModule) -> None:
+    """A body's placeholder is a tensor as the input of the same name is. What the operator gives
+    to its body has a name of its own."""
+    types = {node.name: node.type for node in module.graph.nodes}
+    for body in module.children():
+        if isinstance(body, torch.fx.GraphModule):
+            for node in body.graph.find_nodes(op="placeholder"):
+                if isinstance(node.meta.get("example_value"), torch.Tensor):
+                    node.type = types.get(node.name, torch.Tensor)
+            _type_bodies(body)
+            body.recompile()
 
 
 @contextlib.contextmanager

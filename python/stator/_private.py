@@ -330,6 +330,19 @@ foreach_addcdiv, foreach_addcdiv_ = get("torch._foreach_addcdiv"), get("torch._f
 foreach_addcmul, foreach_addcmul_ = get("torch._foreach_addcmul"), get("torch._foreach_addcmul_")
 module_call = get("torch.nn.Module._call_impl").__code__
 module_globals: dict[str, Any] = vars(_module)
+
+
+def _hook_codes() -> set[Any]:
+    """The code of torch's that calls the hooks of modules. It does nothing with the numbers that
+    hooks have but ask whether another dict has them."""
+    methods = ("_call_impl", "_wrapped_call_impl", "_get_backward_hooks", "_get_backward_pre_hooks")
+    codes = [getattr(torch.nn.Module, name).__code__ for name in methods]
+    return {*codes, *(part for part in module_call.co_consts if inspect.iscode(part))}
+
+
+# The dicts that a module keeps its hooks in.
+hook_dicts = {name for name in vars(torch.nn.Module()) if "_hooks" in name}
+hook_codes = _hook_codes()
 has_global_hook: Callable[[], bool] = _module._has_any_global_hook
 
 

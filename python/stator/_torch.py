@@ -207,6 +207,8 @@ def _glue() -> dict[str, Any]:
         "sym_size": private.sym_size,
         "sym_ite": private.sym_ite,
         "state_nodes": _state.NODES,
+        "hook_dicts": private.hook_dicts,
+        "hook_codes": private.hook_codes,
         "numbers": private.number_functions(),
         "unary": {
             "neg": operator.neg,

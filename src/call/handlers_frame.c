@@ -59,6 +59,7 @@ static PyObject *frame_locals(world *w) {
         (RAW_KEEPS_LOCALS && !may_keep(w, frame)))
         return world_break(w, REASON_FRAME, "locals()");
     PyObject *dict = raw_locals_dict(frame);
+    w->facts.handles_seen = true;
     for (int i = 0; dict && i < code->co_nlocalsplus; i++)
         if (store_local(w, dict, PyTuple_GET_ITEM(code->co_localsplusnames, i),
                         py_frame_get(frame, i), _PyLocals_GetKind(code->co_localspluskinds, i)) < 0)

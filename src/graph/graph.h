@@ -104,6 +104,7 @@ typedef struct graph {
     bool literal;
     // strong, or NULL: (save, restore). The operations change state that an error would leave
     // changed: restore(save()) restores it.
+    bool gradient; // it is given a gradient, of which only the backward pass knows the strides
     PyObject *keeper;
     // strong, or NULL: (before, undo, copies), of a compiled graph with lasting effects. Each is
     // called with the inputs that the graph writes to (which have EFFECT_OUTSIDE). undo(before())

@@ -135,6 +135,13 @@ static __attribute__((noinline)) bool check_absent(const step *s, PyObject *o) {
            raw_dict_get_near(o, s->object, &step_memo(s)->hint, &value) == RAW_ABSENT;
 }
 
+static __attribute__((noinline)) bool check_key_in(const step *s, PyObject *o, PyObject *other,
+                                                   raw expected) {
+    PyObject *key = PyDict_Check(o) ? raw_dict_key(o, s->index) : NULL, *value;
+    return key && PyLong_CheckExact(key) && PyDict_Check(other) &&
+           raw_dict_get(other, key, &value) == expected;
+}
+
 static __attribute__((noinline)) bool check_no_attr(const step *s, PyObject *o) {
     PyObject *value;
     return raw_attr_get_near(o, s->object, &step_memo(s)->hint, &value) == RAW_ABSENT;
@@ -258,6 +265,10 @@ static inline bool step_check(const guard_program *p, const step *s, const guard
         return raw_attr_names_are(o, s->object, value_same_key);
     case GUARD_ABSENT:
         return check_absent(s, o);
+    case GUARD_HAS_KEY:
+        return check_key_in(s, o, regs[s->b], RAW_FOUND);
+    case GUARD_LACKS_KEY:
+        return check_key_in(s, o, regs[s->b], RAW_ABSENT);
     case GUARD_NO_ATTR:
         return check_no_attr(s, o);
     case GUARD_TYPE_LOOKUP:

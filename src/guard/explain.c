@@ -255,6 +255,10 @@ static PyObject *step_now(const guard_program *p, const step *s, PyObject *const
         return list_now(raw_attr_names(o));
     case GUARD_ABSENT:
         return item_now(s, o);
+    case GUARD_HAS_KEY:
+        return PyUnicode_FromString("absent");
+    case GUARD_LACKS_KEY:
+        return PyUnicode_FromString("there");
     case GUARD_NO_ATTR:
         return attr_now(s, o);
     case GUARD_TYPE_LOOKUP:

@@ -229,6 +229,8 @@ PyObject *attach(PyObject *module, PyObject *settings) {
     if (attach_all(settings) < 0)
         return NULL;
     world_own_files = Py_XNewRef(PyDict_GetItemString(facts.glue, "own_files"));
+    handles_know(PyDict_GetItemString(facts.glue, "hook_dicts"),
+                 PyDict_GetItemString(facts.glue, "hook_codes"));
     source_read_tensor = input_attribute;
     source_read_sizes = input_sizes;
     source_read_array = arrays_tensor;

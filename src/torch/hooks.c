@@ -102,8 +102,8 @@ static PyObject *hold(world *w, const rule *r, standin *s, PyObject *hook) {
 // itself, if nothing else in the trace depends on where the hook is.
 static bool may_record(const world *w, const rule *r, const standin *s) {
     const torch_trace *t = w->torch;
-    return !w->terms.replayed && r->extra == Py_True && !s->input && t->applied.count == 0 &&
-           t->looks.count == 0 && s->node->scope == w->scope->scope && !is_used(w, s->node) &&
+    return !w->terms.replayed && r->extra == Py_True && !s->input && !w->time.trial &&
+           t->applied.count == 0 && t->looks.count == 0 && s->node->scope == w->scope->scope &&
            glue_function("record_hook") != Py_None;
 }
 
@@ -117,6 +117,7 @@ PyObject *hook_gradient(world *w, const call *c) {
     PyObject *fake = name ? higher_ask(w->torch, "gradient_like", n->example) : NULL;
     node *made = fake ? graph_input(w->scope, name, name, fake) : NULL;
     standin *s = made ? (standin *)standin_new(w, made, facts.tensor) : NULL;
+    w->scope->gradient = true;
     if (s)
         Py_CLEAR(s->input);
     Py_XDECREF(fake);
@@ -169,6 +170,15 @@ PyObject *hook_record(world *w, const call *c) {
     return made;
 }
 
+// If the graph cannot hook a tensor that it has used since, the graph ends where that was made.
+static PyObject *record_hook(world *w, const call *c, standin *s, PyObject *hook) {
+    PyObject *both[] = {(PyObject *)s, hook};
+    call by_place = {.callable = c->callable, .rule = c->rule, .args = both, .given = 2};
+    if (s->born && is_used(w, s->node))
+        w->time.trial = s->born + 1;
+    return higher_apply(w, &by_place, glue_function("record_hook"));
+}
+
 PyObject *hook_call(world *w, const call *c) {
     const rule *r = c->rule;
     bool makes = r->extra != Py_False;
@@ -182,11 +192,8 @@ PyObject *hook_call(world *w, const call *c) {
     int taken = takes_hook(w, r, s);
     if (taken <= 0)
         return taken < 0 ? NULL : refuse(w, r);
-    if (may_record(w, r, s)) {
-        PyObject *both[] = {self, hook};
-        call by_place = {.callable = c->callable, .rule = r, .args = both, .given = 2};
-        return higher_apply(w, &by_place, glue_function("record_hook"));
-    }
+    if (may_record(w, r, s))
+        return record_hook(w, c, s, hook);
     return hook_place(w, s) == ST_OK ? hold(w, r, s, hook) : NULL;
 }
 

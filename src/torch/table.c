@@ -205,8 +205,8 @@ static bool is_made_of_sizes(const node *n) {
 
 static bool has_odd_strides(const world *w, PyObject *self) {
     const torch_trace *t = w->torch;
-    return t && t->odd_strides && is_tensor_standin(self) && !is_as_it_came((standin *)self) &&
-           !is_made_of_sizes(((standin *)self)->node);
+    return t && (t->odd_strides || w->scope->gradient) && is_tensor_standin(self) &&
+           !is_as_it_came((standin *)self) && !is_made_of_sizes(((standin *)self)->node);
 }
 
 static PyObject *ask_itself(world *w, const call *c) {
@@ -224,7 +224,7 @@ PyObject *call_laid_out(world *w, const call *c) {
 
 // As a node `contiguous` is right in any case; what it gives is said to be another object.
 PyObject *call_contiguous(world *w, const call *c) {
-    return w->terms.whole ? call_method(w, c) : call_laid_out(w, c);
+    return w->terms.whole || w->scope->gradient ? call_method(w, c) : call_laid_out(w, c);
 }
 
 // A kernel may give a dimension of one element any stride, and torch's fakes and our rules do not

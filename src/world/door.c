@@ -110,6 +110,7 @@ status world_pin_hashed(world *w) {
 status door_again(world *w, record *r, source *s, bool pinned) {
     if (s == r->source || (pinned && r->pinned))
         return ST_OK;
+    w->facts.handles_seen |= r->names && r->names->handles;
     TRY(guard_add(w->guards, GUARD_SAME, r->source, s, NULL, 0));
     r->pinned |= pinned; // the same as what is pinned
     return ST_OK;

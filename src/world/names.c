@@ -250,9 +250,17 @@ static PyObject *get(world *w, names *n, PyObject *key) {
     return found ? absent_or(found) : read_outside(w, n, key);
 }
 
+static PyObject *get_or_ask(world *w, names *n, PyObject *key) {
+    PyObject *answer;
+    handles_read(w, n, key);
+    if (handles_ask(w, n, key, &answer) != ST_OK)
+        return NULL;
+    return answer ? absent_or(answer) : get(w, n, key);
+}
+
 PyObject *names_get(world *w, names *n, PyObject *key) {
     key = door_open(w, key);
-    PyObject *value = key ? get(w, n, key) : NULL;
+    PyObject *value = key ? get_or_ask(w, n, key) : NULL;
     if (n->written)
         w->facts.met = true;
     else
@@ -370,6 +378,11 @@ static PyObject *open_key_at(world *w, names *n, PyObject *key, Py_ssize_t index
     return s ? open_any_key(w, s, key) : NULL;
 }
 
+// Names of an instance are guarded by themselves.
+static bool is_any(const names *n, PyObject *key) {
+    return n->handles || (!n->instance && key_is_any(key));
+}
+
 // The value of a key that may be another object in the next call: by its place.
 static PyObject *load_value(world *w, names *n, PyObject *value, Py_ssize_t index) {
     source *s = guard_source(w->guards, SOURCE_DICT_VALUE, n->source, NULL, index);
@@ -381,8 +394,7 @@ static PyObject *known_or_load(world *w, names *n, PyObject *key, PyObject *valu
     PyObject *known = raw_key_simple(key) ? PyDict_GetItemWithError(n->known, key) : NULL;
     if (known && known != world_absent)
         return Py_NewRef(known);
-    return !n->instance && key_is_any(key) ? load_value(w, n, value, index)
-                                           : load_entry(w, n, key, value);
+    return is_any(n, key) ? load_value(w, n, value, index) : load_entry(w, n, key, value);
 }
 
 // The hash is the one that the dict has: a key's own __hash__ is not asked. (An OrderedDict asks.)
@@ -474,12 +486,11 @@ static bool is_whole(PyObject *dict) {
     return !PyODict_Check(dict) || count == PyDict_GET_SIZE(dict);
 }
 
-// Names of an instance are guarded by themselves.
 static PyObject *keys_of_dict(const names *n, PyObject *dict) {
     PyObject *keys = PyTuple_New(PyDict_GET_SIZE(dict)), *key, *value;
     raw_cursor at = {0};
     for (Py_ssize_t i = 0; keys && raw_dict_next(dict, &at, &key, &value); i++)
-        PyTuple_SET_ITEM(keys, i, Py_NewRef(!n->instance && key_is_any(key) ? guard_any : key));
+        PyTuple_SET_ITEM(keys, i, Py_NewRef(is_any(n, key) ? guard_any : key));
     return keys;
 }
 
@@ -513,6 +524,8 @@ static status fill(world *w, names *n, PyObject *dict) {
         return world_break_status(w, REASON_PROTOCOL, "an OrderedDict changed by dict's methods");
     if (dict && has_tensor_key(dict, true))
         return world_break_status(w, REASON_PROTOCOL, "a dict with tensors in tuples as keys");
+    w->in.handles |= n->handles = handles_only(w, n);
+    handles_show(w, n);
     PyObject *keys = world_keep(w, dict ? keys_of_dict(n, dict) : keys_of_instance(n->owner));
     if (!keys)
         return ST_ERROR;

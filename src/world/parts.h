@@ -64,6 +64,7 @@ typedef struct world_input {
     VEC(record *) all;  // in order of opening
     VEC(names *) names; // in the order they were made; each held-back change of a dict is in one of
                         // them
+    bool handles;       // some of them have handles for keys
     map lazies;         // source * → lazy *
     map dicts;  // outside dict → names *, even if the program only met the object whose instance
                 // dict it is
@@ -149,6 +150,7 @@ typedef struct world_facts {
     bool told;              // the program asked whether it is compiled, and was told so
     bool shows;             // a guard checks that the thread makes no repr of a container
     bool assumed;           // the trace goes on as if an assertion about a tensor's value held
+    bool handles_seen;      // other code than the library's may have seen handles (handles.c)
     bool met;               // while `trial` was set, the program read something that can change
 } world_facts;
 

@@ -37,6 +37,7 @@ typedef struct names {
     PyObject *twin;    // dict (arena's): the whole dict, once it is filled; else NULL
     PyObject *initial; // dict (arena's): key → lazy, as the twin was filled; else NULL
     bool written;      // at least once, even if a later write restored the old value
+    bool handles;      // its keys are handles (handles.c), which guards do not compare
 } names;
 
 // A place that holds one reference: a cell, a slot, a context variable.

@@ -516,6 +516,7 @@ bool world_touched(const world *w, PyObject *owner, PyObject *key) {
 status world_finish(world *w) {
     map types = {0};
     TRY(numbers_guard(w));
+    TRY(handles_end(w));
     status result = mark_all(w, &types);
     if (result == ST_OK)
         result = guard_records_distinct(w, &types);

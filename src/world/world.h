@@ -293,6 +293,20 @@ PyObject *names_fill(world *w, names *n);
 // A lazy that stands for the dict itself: o.__dict__, vars(o), globals(). New reference.
 PyObject *names_as_object(world *w, names *n);
 
+// --- dicts whose keys are handles (handles.c) ---
+
+// The attributes that hold such dicts, and the code of the library that looks at them; sets.
+void handles_know(PyObject *names, PyObject *codes);
+// An attribute is read, or a whole instance dict.
+void handles_read(world *w, const names *n, PyObject *name);
+void handles_show(world *w, const names *n);
+// Whether the keys of a dict are only handles, now that it is read as a whole.
+bool handles_only(world *w, const names *n);
+// *answer: True or world_absent if the key is a handle, borrowed; else NULL.
+status handles_ask(world *w, const names *n, PyObject *key, PyObject **answer);
+// Guards the handles themselves, if other code may have seen them.
+status handles_end(world *w);
+
 // --- twins (twins.c) ---
 
 // Opens an outside container: sets the record's `inside`, guards type and length. ST_BREAK if

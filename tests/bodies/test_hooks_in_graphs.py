@@ -49,6 +49,46 @@ def used_before(x, y):
     return z * 3 + w
 
 
+def part_used_before(x, y):
+    parts = x.split(1)
+    whole = torch.cat(parts)
+    parts[0].register_hook(lambda grad: grad + 1)
+    return whole.sum() + parts[0].sum()
+
+
+def used_before_and_refused(x, y):
+    z = x * 2
+    w = z.sin()
+    z.register_hook(lambda grad: None)
+    return z * 3 + w
+
+
+def used_before_a_hook_with_effects(x, y):
+    z = x * 2
+    w = z.sin()
+    z.register_hook(lambda grad: flow_cases.STATE.append(1) or grad * 2)
+    return z * 3 + w
+
+
+def asks_for_strides(x, y):
+    z = x * 2
+    z.register_hook(lambda grad: grad * (grad.stride(0) + 2))
+    return z.sum()  # whose gradient has no strides
+
+
+def asks_whether_contiguous(x, y):
+    z = x * 2
+    w = z.sin()
+    z.register_hook(lambda grad: grad.sin() if grad.sin().is_contiguous() else grad.cos())
+    return z.sum() + w.sum()
+
+
+def makes_it_contiguous(x, y):
+    z = x * 2
+    z.register_hook(lambda grad: grad.contiguous() + 1)
+    return z.sum()
+
+
 def used_twice(x, y):
     z = x * 2
     z.register_hook(lambda grad: grad.sin())
@@ -173,7 +213,8 @@ def of_an_input(x, y):
 PROGRAMS = [
     plain, of_other_tensors, of_its_own_tensor, two_in_order, used_before, used_twice, returned,
     written_to, written_before, seen_through_a_view, gives_nothing, gives_its_argument,
-    has_effects, is_removed, removes_itself, kept, asks_for_the_mode, raises, of_another_shape,
+    has_effects, part_used_before, used_before_and_refused, used_before_a_hook_with_effects,
+    asks_for_strides, asks_whether_contiguous, makes_it_contiguous, is_removed, removes_itself, kept, asks_for_the_mode, raises, of_another_shape,
     without_gradient, in_a_module, of_an_input,
 ]  # fmt: skip
 
@@ -190,7 +231,9 @@ needs_operator = pytest.mark.skipif(
 
 
 @needs_operator
-@pytest.mark.parametrize("program", [plain, of_other_tensors, used_twice, gives_its_argument])
+@pytest.mark.parametrize(
+    "program", [plain, of_other_tensors, used_before, used_twice, gives_its_argument]
+)
 def test_one_graph_like_that_of_stock(program):
     ours, stocks = flow_cases.graph_lines(program), flow_cases.stock_lines(program)
     body = ours.index("hook_body_0")  # in which stock names the gradient in different ways
@@ -201,7 +244,9 @@ def test_one_graph_like_that_of_stock(program):
 
 
 @needs_operator
-@pytest.mark.parametrize("program", [two_in_order, of_its_own_tensor, returned, in_a_module])
+@pytest.mark.parametrize(
+    "program", [two_in_order, of_its_own_tensor, returned, in_a_module, part_used_before]
+)
 def test_one_graph(program):
     counter = CompileCounterWithBackend("aot_eager")
     x, y = flow_cases.inputs()[0]

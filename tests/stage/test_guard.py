@@ -342,6 +342,24 @@ def test_absent():
     assert not guard("ABSENT", {}, Bomb()).passes(), "only code could tell"
 
 
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+def test_has_key_and_lacks_key(kind):
+    handles, marked = kind({7: "a", 8: "b"}), kind({8: True})
+    p = Program([("HAS_KEY", L(0, "a"), None, 1, L(1, "b"))], handles, marked)
+    q = Program([("LACKS_KEY", L(0, "a"), None, 0, L(1, "b"))], handles, marked)
+    assert p.passes() and q.passes()
+    q.slots = p.slots = [kind({3: 0, 4: 0}), kind({4: True})]
+    assert p.passes() and q.passes(), "other numbers"
+    q.slots = p.slots = [kind({3: 0, 4: 0}), kind({3: True})]
+    assert p.reason() == "list(L['a'])[1] in L['b']: now absent"
+    assert q.reason() == "list(L['a'])[0] not in L['b']: now there"
+    for odd in [[1, 2], {}, {"a": 1, "b": 2}, {None: 1, 1.5: 2}]:
+        q.slots = p.slots = [odd, marked]
+        assert not p.passes() and not q.passes()
+    q.slots = p.slots = [handles, [8]]
+    assert not p.passes() and not q.passes()
+
+
 def test_no_attr():
     o = Plain()
     p = guard("NO_ATTR", o, "a")

@@ -443,12 +443,13 @@ def test_an_intermediate_is_hooked_between_two_graphs(program):
     recorder = Recorder()
     fast = compiled(program, recorder, fullgraph=False)
     assert_same(outcome(fast), outcome(program))
-    if program is on_view and private.register_hook_op is not None:
+    in_the_graph = program in (on_intermediate, on_view, on_part_of_a_split)
+    if in_the_graph and private.register_hook_op is not None:
         assert len(recorder.graphs) == 1
         return
     assert len(recorder.graphs) == 2
     (first, *_) = fast.metrics["breaks"]
-    assert "HOOK" in first or "a hook in the graph" in first
+    assert "HOOK" in first or "a hook in the graph" in first or "HIGHER_ORDER" in first
 
 
 def test_a_hook_is_this_calls_own():
