@@ -127,6 +127,65 @@ bool memory_spread_is_written(const torch_trace *t) {
     return false;
 }
 
+// The tensor that this one is a view of, or NULL; borrowed: the view holds it.
+static PyObject *base_of(PyObject *tensor) {
+    PyObject *base = PyObject_GetAttrString(tensor, "_base");
+    PyErr_Clear();
+    Py_XDECREF(base);
+    return base == Py_None ? NULL : base;
+}
+
+// A view that was given other data (`x.data = …`) still has the tensor that it was a view of, from
+// which torch's fakes and AOTAutograd would make it.
+static bool has_another_base(PyObject *tensor) {
+    PyObject *base = base_of(tensor);
+    return base && read_extent(base).storage != read_extent(tensor).storage;
+}
+
+static bool have_one_base(PyObject *a, PyObject *b) {
+    PyObject *left = base_of(a), *right = base_of(b);
+    return (!left && !right) || (left ? left : a) == (right ? right : b);
+}
+
+// Of inputs that share a storage AOTAutograd makes one: it fails if they are views of different
+// tensors, differ in dtype or in whether they require a gradient, if one is a leaf that does, or if
+// one that does is written to without grad mode.
+static bool is_odd_pair(const torch_trace *t, const standin *a, const standin *b, bool switches) {
+    const extent left = read_extent(a->outside), right = read_extent(b->outside);
+    if (!input_is_shared(t, a) || !input_is_shared(t, b) || left.storage != right.storage)
+        return false;
+    seen one, other;
+    if (!read_tensor(a->outside, &one) || !read_tensor(b->outside, &other))
+        return true;
+    return one.dtype != other.dtype || !have_one_base(a->outside, b->outside) ||
+           one.requires_grad != other.requires_grad ||
+           (one.requires_grad && (switches || read_leaf(a->outside)));
+}
+
+static bool switches_grad_mode(const graph *g) {
+    for (Py_ssize_t i = g->inputs; i < PyList_GET_SIZE(g->nodes); i++)
+        if (((node *)PyList_GET_ITEM(g->nodes, i))->target == facts.set_grad)
+            return true;
+    return false;
+}
+
+bool memory_is_shared_oddly(const torch_trace *t, const graph *g) {
+    bool switches = switches_grad_mode(g);
+    for (uint32_t i = 0; i < t->all.count; i++) {
+        const standin *s = (standin *)t->all.items[i];
+        if (!s->input || !s->outside)
+            continue;
+        if (has_another_base(s->outside))
+            return true;
+        for (uint32_t k = 0; input_is_shared(t, s) && k < t->all.count; k++) {
+            const standin *other = (standin *)t->all.items[k];
+            if (other != s && other->input && other->outside && is_odd_pair(t, s, other, switches))
+                return true;
+        }
+    }
+    return false;
+}
+
 // Whether a call of this target gives its tensor other sizes or strides, and counts as a write
 // whether or not these differ (torch.Tag.inplace_view).
 bool memory_is_reshaped(PyObject *target) {

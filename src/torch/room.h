@@ -423,7 +423,7 @@ status input_guard_leaf(world *w, standin *s);
 // An input is written to: from now on guards compare which inputs share memory.
 void inputs_guard_sharing(world *w);
 // Whether an input is written to, and two inputs share memory but not a storage.
-bool inputs_overlap(const torch_trace *t);
+bool inputs_overlap(const torch_trace *t, const graph *g);
 // The sizes of inputs that share memory which is written to are settled: AOTAutograd makes such
 // inputs from one tensor, whose sizes are no symbols of the graph's.
 void inputs_settle_shared(world *w, const torch_trace *t);
@@ -471,6 +471,8 @@ void memory_needs_grad(torch_trace *t, const node *n);
 bool memory_is_written(const torch_trace *t, const standin *input);
 // Whether one of the inputs that are marked as written to has several elements in one place.
 bool memory_spread_is_written(const torch_trace *t);
+// Whether inputs share memory in a way that AOTAutograd does not know.
+bool memory_is_shared_oddly(const torch_trace *t, const graph *g);
 // Whether a call of this target gives a tensor other sizes or strides in place.
 bool memory_is_reshaped(PyObject *target);
 // Whether an input of the graph requires a gradient, and it is recorded.

@@ -75,7 +75,8 @@ void inputs_guard_sharing(world *w) {
         t->group->matters = true;
 }
 
-bool inputs_overlap(const torch_trace *t) {
+bool inputs_overlap(const torch_trace *t, const graph *g) {
     return t->group && t->group->matters &&
-           (t->group->overlaps || composites_written(t) || memory_spread_is_written(t));
+           (t->group->overlaps || composites_written(t) || memory_spread_is_written(t) ||
+            memory_is_shared_oddly(t, g));
 }
