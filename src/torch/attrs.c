@@ -286,6 +286,21 @@ static int set_gradient(world *w, standin *s, record *r, PyObject *value) {
     return grad_set(w, r, gradient) == ST_OK ? 0 : -1;
 }
 
+// As the method does, which takes other things than bools, too.
+static int set_requires_grad(world *w, standin *s, PyObject *value) {
+    PyObject *flag = door_open(w, value);
+    PyObject *name = flag ? PyUnicode_InternFromString("requires_grad_") : NULL;
+    PyObject *method = name ? attr_of_standin(w, (PyObject *)s, name) : NULL, *done = NULL;
+    if (method && PyBool_Check(flag))
+        done = call_with(w, method, &flag, 1);
+    else if (method)
+        world_break(w, REASON_ATTRIBUTE, "Tensor.requires_grad is set");
+    Py_XDECREF(name);
+    Py_XDECREF(method);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 // On a tensor made inside: the plan sets it on what comes out of the graph.
 static int set_inside(world *w, standin *s, PyObject *name, PyObject *value) {
     if (!s->attrs && !(s->attrs = PyDict_New()))
@@ -315,6 +330,9 @@ int attr_set_standin(world *w, PyObject *o, PyObject *name, PyObject *value) {
         if (done <= 0)
             return done;
     }
+    if (found && !asked && is_text(name, "requires_grad") && value &&
+        Py_TYPE(raw) == &PyGetSetDescr_Type)
+        return set_requires_grad(w, s, value);
     if ((found && is_data_descriptor(raw)) || !PyUnicode_CheckExact(name)) {
         world_break(w, REASON_ATTRIBUTE, "Tensor.%U is set", name);
         return -1;

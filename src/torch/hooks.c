@@ -257,18 +257,20 @@ PyObject *hook_detach(world *w, const call *c) {
     return record_call(w, NODE_CALL_METHOD, c->rule->extra, c);
 }
 
-// requires_grad_(self, flag), which changes something. Where each operation runs by itself, a tensor
-// that the trace has made becomes a leaf as in plain Python.
+// requires_grad_(self, flag), which changes something. A tensor that the trace has made becomes a
+// leaf, which a compiled graph keeps to itself (leaves.c).
 PyObject *hook_requires(world *w, const call *c) {
-    PyObject *self = door_open(w, c->args[0]);
-    if (!self)
+    PyObject *self = door_open(w, c->args[0]), *flag = self ? door_open(w, c->args[1]) : NULL;
+    if (!flag)
         return NULL;
     const standin *s = is_tensor_standin(self) ? (standin *)self : NULL;
     bool own = s && !s->input && !record_of(w, self) && w->scope == w->graph;
-    if (!own || !w->terms.replayed)
+    if (!own || !(w->terms.replayed || (flag == Py_True && w->run)))
         return world_break(
             w, REASON_TENSOR_OPERATION,
-            "requires_grad_() of a tensor of the graph's, not of a .detach() outside");
+            "requires_grad_() that changes a tensor from outside, or in a graph that "
+            "is compiled as a whole ends its gradient");
+    leaf_note(w);
     return fakes_settle(w) == ST_OK ? record_call(w, NODE_CALL_METHOD, c->rule->extra, c) : NULL;
 }
 

@@ -1,6 +1,8 @@
 // Tensors that the program makes and that require gradients of their own: leaves of autograd's graph.
 // A graph that is replayed makes them as the program does. A backend that compiles the graph as a
 // whole knows no other leaves than the inputs, so that no tensor with such a history may get out.
+#include "src/interp/run.h"
+
 #include "src/torch/room.h"
 
 bool leaf_is_made(PyObject *kwargs) {
@@ -10,6 +12,18 @@ bool leaf_is_made(PyObject *kwargs) {
     PyObject *value = name ? PyDict_GetItemWithError(kwargs, name) : NULL;
     PyErr_Clear();
     return value == Py_True;
+}
+
+void leaf_note(world *w) {
+    torch_trace *t = w->torch;
+    if (!t->leaf && !w->terms.replayed)
+        t->leaf = w->time.trial ? w->time.trial : w->run->started;
+}
+
+static bool makes_leaf(const node *n) {
+    return (n->kwargs && leaf_is_made(n->kwargs)) ||
+           (n->op == NODE_CALL_METHOD &&
+            PyUnicode_CompareWithASCIIString(n->target, "requires_grad_") == 0);
 }
 
 // --- what depends on them ---
@@ -28,7 +42,7 @@ static status look_at(node *n, void *data) {
 }
 
 static status follow(reached *r, node *n) {
-    r->found = n->kwargs && leaf_is_made(n->kwargs);
+    r->found = makes_leaf(n);
     TRY(node_walk(n->args, look_at, r));
     if (n->kwargs)
         TRY(node_walk(n->kwargs, look_at, r));

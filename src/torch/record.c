@@ -242,14 +242,12 @@ static bool is_time_to_sweep(const torch_trace *t, int calls) {
 
 // A compiled graph would lose the gradient of such a tensor: see leaves.c.
 static status note_leaf(world *w, PyObject *kwargs) {
-    torch_trace *t = w->torch;
     if (w->terms.replayed || !kwargs || !leaf_is_made(kwargs))
         return ST_OK;
     if (w->scope != w->graph || !w->run)
         return world_break_status(w, REASON_TENSOR_OPERATION,
                                   "a body makes a tensor that requires a gradient");
-    if (!t->leaf)
-        t->leaf = w->time.trial ? w->time.trial : w->run->started;
+    leaf_note(w);
     return ST_OK;
 }
 

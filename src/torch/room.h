@@ -782,6 +782,7 @@ status function_outputs(world *w, node *const *nodes, uint32_t count);
 
 // Whether a call with these keywords makes one.
 bool leaf_is_made(PyObject *kwargs);
+void leaf_note(world *w); // the instruction that runs makes one
 // Checks that, in a graph that is compiled as a whole, no output has the history of such a tensor.
 status leaf_outputs(world *w, node *const *nodes, uint32_t count);
 

@@ -211,6 +211,22 @@ def _no_attr() -> Case:
     return Case("NO_ATTR", lambda o: o.method(), (o,), _changes(o, "method", Loud(), (o,)))
 
 
+def _hooked(by_name: bool, *later: Any) -> Any:
+    def hook(module: Any, args: Any, *named: Any) -> None:
+        return None
+
+    layer = torch.nn.Identity()
+    layer.register_forward_pre_hook(hook, with_kwargs=by_name)
+    layer._forward_pre_hooks_with_kwargs.update(dict.fromkeys(later, Loud()))
+    return layer
+
+
+def _key(kind: str, by_name: bool) -> Case:
+    layers = [_hooked(by_name), _hooked(not by_name, -1)]
+    x = torch.ones(2)
+    return Case(kind, lambda layer, x: layer(x) + 1, (layers[0], x), (layers[1], x))
+
+
 def _attr_names() -> Case:
     o = Plain()
     return Case("ATTR_NAMES", lambda o: list(vars(o)), (o,), _changes(o, "x", Loud(), (o,)))
@@ -310,6 +326,8 @@ CASES: dict[str, Any] = {
     "attribute names": _attr_names,
     "absent": lambda: Case("ABSENT", lambda d: "k" in d, ({},), ({"k": Loud()},)),
     "absent, unsure": lambda: Case("ABSENT", lambda d: 7 in d, ({},), ({Loud(): 1},)),
+    "has key": lambda: _key("HAS_KEY", True),
+    "lacks key": lambda: _key("LACKS_KEY", False),
     "no attribute": _no_attr,
     "lookup": _type_lookup,
     "mro": _mro,
