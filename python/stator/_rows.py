@@ -66,7 +66,8 @@ METHODS: Rows = (
     ("refused", "Tensor.{}, which gives a tensor other memory",
      "set_ resize_ resize resize_as_ resize_as"),
     ("refused", _EFFECTS, """
-        requires_grad_ share_memory_ pin_memory storage untyped_storage _typed_storage storage_type apply_ map_ map2_ __deepcopy__
+        requires_grad_ share_memory_ pin_memory storage untyped_storage
+        _typed_storage storage_type apply_ map_ map2_ __deepcopy__
         _reduce_ex_internal __setstate__ module_load reinforce
         _fix_weakref record_stream _view_func _view_func_unsafe _rev_view_func_unsafe new type
         _clear_non_serializable_cached_data _dtensor__new__ _make_wrapper_subclass rename rename_
