@@ -227,6 +227,17 @@ def unlike_fakes() -> dict[Any, str | None]:
     return found
 
 
+_VIEWS = words(
+    "view transpose permute unsqueeze squeeze expand narrow select t swapaxes unfold movedim"
+)
+
+
+def views() -> set[Any]:
+    """Targets of nodes that show a tensor in another shape, by their arguments alone."""
+    functions = {getattr(torch, name, None) for name in _VIEWS} - {None}
+    return {*_VIEWS, *functions, operator.getitem}
+
+
 _OTHERS = words("neg abs invert getitem setitem")
 
 

@@ -190,6 +190,8 @@ def _glue() -> dict[str, Any]:
         "index": _flex.index,
         "index_as_mode": _flex.index_as_mode,
         "constructors": set(private.device_constructors()),
+        "views": _callables.views(),
+        "getitem": operator.getitem,
         "unlike_fakes": _callables.unlike_fakes(),
         "device_name": sys.intern("device"),
         "get_autocast_dtype": torch.get_autocast_dtype,

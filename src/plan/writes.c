@@ -687,17 +687,26 @@ static status write_context(builder *b, const record *r) {
     return write_place(b, r, &r->content, STEP_CONTEXT_SET, STEP_CONTEXT_SET, 0, NULL);
 }
 
-// What it displaces may die of it.
-static status write_gradient(builder *b, const record *r) {
-    if (!r->content.pending)
-        return ST_OK;
+// The gradient that is replaced may die of it. A tensor that is no leaf warns when its gradient
+// is read, so there is none to look at.
+static status gradient_dies(builder *b, const record *r) {
     PyObject *name = PyUnicode_InternFromString("grad"), *kept = NULL;
     source *s = name ? guard_source(b->w->guards, SOURCE_TENSOR_GRAD, r->source, name, 0) : NULL;
     PyObject *old = s ? source_read(SOURCE_TENSOR_GRAD, r->outside, name, 0, &kept) : NULL;
-    status done = old ? deaths_guard(b, s, old, DEATH_ITSELF, NULL, 0, 0) : ST_ERROR;
+    status done = ST_ERROR;
+    if (old)
+        done = deaths_guard(b, s, old, DEATH_ITSELF, NULL, 0, 0);
+    else if (s)
+        done = world_break_status(b->w, REASON_WRITE_BACK, "gradient of a tensor that is no leaf");
     Py_XDECREF(name);
     Py_XDECREF(kept);
-    TRY(done);
+    return done;
+}
+
+static status write_gradient(builder *b, const record *r) {
+    if (!r->content.pending)
+        return ST_OK;
+    TRY(gradient_dies(b, r));
     step set = step_of(STEP_GRAD_SET, -1, OPERAND_NONE, OPERAND_NONE);
     TRY(build_load(b, r->source, &set.a));
     TRY(rebuild(b, r->content.pending, &set.b));

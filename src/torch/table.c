@@ -227,12 +227,46 @@ PyObject *call_contiguous(world *w, const call *c) {
     return w->terms.whole || w->scope->gradient ? call_method(w, c) : call_laid_out(w, c);
 }
 
+static bool is_part(PyObject *key) {
+    return PyLong_CheckExact(key) || PySlice_Check(key) || key == Py_None || key == Py_Ellipsis;
+}
+
+// Whether x[key] shows a part of x in place: tensors and lists in a key take elements out.
+static bool is_place(PyObject *key) {
+    if (!PyTuple_CheckExact(key))
+        return is_part(key);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
+        if (!is_part(PyTuple_GET_ITEM(key, i)))
+            return false;
+    return true;
+}
+
+// The tensor of which `n` shows another shape; NULL if `n` is something else than such a view.
+static const node *viewed_by(const node *n) {
+    bool calls = n->op == NODE_CALL_METHOD || n->op == NODE_CALL_FUNCTION;
+    if (!calls || PySet_Contains(glue_function("views"), n->target) != 1)
+        return NULL;
+    if (n->target == glue_function("getitem") && !is_place(PyTuple_GET_ITEM(n->args, 1)))
+        return NULL;
+    PyObject *of = PyTuple_GET_SIZE(n->args) ? PyTuple_GET_ITEM(n->args, 0) : NULL;
+    return of && is_node(of) ? (const node *)of : NULL;
+}
+
+// Views are made by arithmetic on sizes and strides, of which no kernel is asked.
+static bool is_seen_otherwise(const standin *s) {
+    const node *n = s->node, *of;
+    while ((of = viewed_by(n)))
+        n = of;
+    bool input = n->op == NODE_PLACEHOLDER && n->scope == 0; // not one of a body's
+    return n != s->node && (input || is_made_of_sizes(n));
+}
+
 // A kernel may give a dimension of one element any stride, and torch's fakes and our rules do not
 // always say which. The tensor itself is asked, behind a break.
 PyObject *call_stride(world *w, const call *c) {
     PyObject *self = door_open(w, c->args[0]);
     if (!self || !is_tensor_standin(self) || is_as_it_came((standin *)self) ||
-        is_made_of_sizes(((standin *)self)->node))
+        is_made_of_sizes(((standin *)self)->node) || is_seen_otherwise((standin *)self))
         return self ? call_method(w, c) : NULL;
     if (has_odd_strides(w, self))
         return ask_itself(w, c);

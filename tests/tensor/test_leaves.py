@@ -123,3 +123,27 @@ def test_eager_needs_no_break(name, program, whole):
 def test_a_leaf_that_stays_in_the_graph_needs_no_break():
     fast = stator.compile(PROGRAMS[3][1], backend="aot_eager", fullgraph=True)
     assert_same(outcome(fast), outcome(PROGRAMS[3][1]))
+
+
+def gradient_set(x, y):
+    x.grad = y + 1
+    return x.grad * 2
+
+
+def gradients_crossed(x, y):
+    x._grad = y + 1
+    y.grad = x + 2
+    return x.grad.data, y._grad.data
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize("is_leaf", [True, False])
+@pytest.mark.parametrize("f", [gradient_set, gradients_crossed])
+def test_gradients_are_set_on_leaves_and_others(f, is_leaf):
+    def inputs():
+        given = torch.arange(3.0).requires_grad_(), torch.ones(3).requires_grad_()
+        return given if is_leaf else tuple(x.clone() for x in given)
+
+    ours, eager = inputs(), inputs()
+    assert_same(stator.compile(f, backend="eager")(*ours), f(*eager))
+    assert_same([x.grad for x in ours], [x.grad for x in eager])

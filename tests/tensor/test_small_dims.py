@@ -101,6 +101,56 @@ def test_certain_strides_make_no_break():
         stator.compile(lambda x: (x * 2).unsqueeze(1).stride(1), fullgraph=True)(x)
 
 
+VIEWS = {
+    "view": lambda x: x.view(1, *x.shape, 1),
+    "view, folded": lambda x: x.view(x.shape[0], -1),
+    "transpose": lambda x: torch.transpose(x, 0, -1),
+    "permute": lambda x: x.permute(*reversed(range(x.dim()))),
+    "unsqueeze": lambda x: x.unsqueeze(0).unsqueeze(-1).unsqueeze(1),
+    "squeeze": lambda x: x.unsqueeze(0).squeeze(),
+    "squeeze one": lambda x: x.unsqueeze(0).squeeze(0),
+    "expand": lambda x: x.expand(1, *x.shape),
+    "expand more": lambda x: x[None].expand(3, *x.shape),
+    "narrow": lambda x: x.narrow(-1, 0, 1),
+    "select": lambda x: x.unsqueeze(1).select(0, 0),
+    "swapaxes": lambda x: x.swapaxes(0, -1),
+    "movedim": lambda x: x.movedim(0, -1),
+    "unfold": lambda x: x.unfold(-1, 1, 1),
+    "part": lambda x: x[..., 0:1],
+    "part, steps": lambda x: x[..., None, ::2],
+    "part, none": lambda x: x[None, 0:1],
+    "item": lambda x: x[0],
+    "chain": lambda x: x.transpose(0, -1)[None].unsqueeze(-1)[..., 0:1, :].view(-1, 1),
+    "made": lambda x: x.new_zeros(1, 4, 1).transpose(0, 1)[None],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_strides_of_views_make_no_break(view):
+    """Of an input, which has known strides: no kernel is asked."""
+    looked = 0
+    for layout in LAYOUTS:
+        for dynamic in (None, True):
+            x, told = laid_out(layout), (lambda x: VIEWS[view](x).stride())
+            try:
+                expected = told(x)
+            except (RuntimeError, IndexError):
+                continue
+            looked += 1
+            fast = stator.compile(told, backend="eager", fullgraph=True, dynamic=dynamic)
+            assert fast(x) == expected, (layout, dynamic)
+    assert looked > 4
+
+
+def test_strides_of_what_a_body_is_given_are_not_known():
+    def f(x):
+        y = (x * 2).unsqueeze(1)
+        return torch.utils.checkpoint.checkpoint(lambda y: (y, y[:].stride(1)), y, use_reentrant=False)
+
+    x = torch.ones(2, 3)
+    assert_same(stator.compile(f, backend="eager")(x), f(x))
+
+
 # -- images: kernels choose between two orders by strides of dimensions of one element --
 
 IMAGES = {
