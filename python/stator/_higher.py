@@ -8,6 +8,8 @@ nothing here are rows of the engine's table. They are called in traces only, sin
 is a break before the operator.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -40,7 +42,7 @@ def _effects() -> int:
 
 
 def _keep(name: str, value: Any) -> None:
-    """Puts an object into the last body's `meta`."""
+    """Puts the object of a recipe into the last body's `meta`."""
     raise NotImplementedError
 
 
@@ -150,6 +152,35 @@ def _is_like_reentrant(args: Any, result: Any) -> bool:
     return True
 
 
+_MADE: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "dict": dict,
+    "partial": lambda parts: functools.partial(parts[0], *parts[1], **parts[2]),
+}
+
+
+def _recipe(o: Any) -> Any:
+    """How `made` gets an equal object: selective checkpoints are partials over lists and sets of
+    operators, which programs like to make anew for each call."""
+    if type(o) is functools.partial:
+        return "partial", _recipe(o.func), _recipe(o.args), _recipe(o.keywords)
+    if type(o) is dict:
+        return "dict", *[_recipe(item) for item in o.items()]
+    if type(o) in (list, tuple, set, frozenset):
+        return type(o).__name__, *[_recipe(item) for item in o]
+    return o
+
+
+def made(recipe: Any) -> Any:
+    """The object of a recipe. The engine calls this while it traces, with real objects."""
+    if type(recipe) is not tuple:
+        return recipe
+    return _MADE[recipe[0]]([made(part) for part in recipe[1:]])
+
+
 def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
     own = {name: value for name, value in kwargs.items() if name in _CHECKPOINT}
     given = {name: value for name, value in kwargs.items() if name not in _CHECKPOINT}
@@ -163,7 +194,7 @@ def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
         return _for_real(function)
     result = _body(function, args, given, _is_like_reentrant if reentrant else None)
     if context is not private.no_context:
-        _keep("_checkpoint_context_fn", context)
+        _keep("_checkpoint_context_fn", _recipe(context))
     if _replayed():
         tensors = tuple(value for value in args if isinstance(value, torch.Tensor))
         return _call(

@@ -190,6 +190,7 @@ def _glue() -> dict[str, Any]:
         "index": _flex.index,
         "index_as_mode": _flex.index_as_mode,
         "constructors": set(private.device_constructors()),
+        "made": _higher.made,
         "views": _callables.views(),
         "getitem": operator.getitem,
         "unlike_fakes": _callables.unlike_fakes(),

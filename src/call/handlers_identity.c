@@ -102,6 +102,8 @@ static bool hash_lasts(world *w, PyObject *o, int *left) {
     if (value_immutable(o) || special_is_python(w, o, SPECIAL_hash) == 1)
         return true;
     record *r = record_of(w, o);
+    if (r && PyCFunction_CheckExact(o)) // by the addresses of its C function and of its self
+        return record_identity(w, r) == ST_OK;
     bool known = r && (r->identity || r->pinned);
     bool class = PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o);
     return (known || class) && Py_TYPE(o)->tp_hash == PyBaseObject_Type.tp_hash;

@@ -472,48 +472,47 @@ PyObject *higher_drop(world *w, const call *c) {
 
 static PyObject *real_object(world *w, PyObject *argument);
 
-// A functools.partial that the program has just made, of real objects. New reference.
-static PyObject *real_partial(world *w, PyObject *o) {
-    PyObject *function = PyObject_GetAttrString(o, "func");
-    PyObject *args = function ? PyObject_GetAttrString(o, "args") : NULL;
-    PyObject *keywords = args ? PyObject_GetAttrString(o, "keywords") : NULL;
-    Py_ssize_t count = keywords ? PyTuple_GET_SIZE(args) + 1 : 0;
-    PyObject *all = keywords ? PyTuple_New(count) : NULL, *result = NULL;
-    bool fine = all && PyDict_GET_SIZE(keywords) == 0;
-    if (all && !fine)
-        world_break(w, REASON_HIGHER_ORDER, "a partial with keywords");
-    for (Py_ssize_t i = 0; fine && i < count; i++) {
-        PyObject *real = real_object(w, i ? PyTuple_GET_ITEM(args, i - 1) : function);
-        fine = real != NULL;
-        if (fine)
+static PyObject *real_objects(world *w, PyObject *items) {
+    Py_ssize_t count = PyTuple_GET_SIZE(items);
+    PyObject *all = PyTuple_New(count);
+    for (Py_ssize_t i = 0; all && i < count; i++) {
+        PyObject *real = real_object(w, PyTuple_GET_ITEM(items, i));
+        if (real)
             PyTuple_SET_ITEM(all, i, real);
+        else
+            Py_CLEAR(all);
     }
-    if (fine)
-        result = PyObject_CallObject((PyObject *)Py_TYPE(o), all);
-    Py_XDECREF(function);
-    Py_XDECREF(args);
-    Py_XDECREF(keywords);
-    Py_XDECREF(all);
-    return result;
+    return all;
 }
 
-// The object from outside that an argument stands for, which later calls must have, too.
+// The object from outside that an argument stands for, which later calls must have, too; of a
+// recipe (_higher.py) the objects in it. New reference.
 static PyObject *real_object(world *w, PyObject *argument) {
     PyObject *o = door_open(w, argument);
+    if (o && PyTuple_CheckExact(o))
+        return real_objects(w, o);
     if (!o || value_immutable(o))
         return Py_XNewRef(o);
     record *known = is_standin(o) ? NULL : record_of(w, o);
     if (known && known->outside == o)
         return record_identity(w, known) == ST_OK ? Py_NewRef(o) : NULL;
-    if (!known && Py_TYPE(o) == word.partial)
-        return real_partial(w, o);
     return world_break(w, REASON_HIGHER_ORDER, "with an object of type %s", Py_TYPE(o)->tp_name);
+}
+
+static PyObject *made_of(world *w, PyObject *recipe) {
+    PyObject *real = real_object(w, recipe);
+    quiet q;
+    quiet_begin(&q);
+    PyObject *made = real ? PyObject_CallOneArg(glue_function("made"), real) : NULL;
+    quiet_end(&q);
+    Py_XDECREF(real);
+    return made;
 }
 
 PyObject *higher_meta(world *w, const call *c) {
     applied *r = higher_now(w->torch);
     graph *body = higher_last(r);
-    PyObject *name = door_open(w, c->args[0]), *value = name ? real_object(w, c->args[1]) : NULL;
+    PyObject *name = door_open(w, c->args[0]), *value = name ? made_of(w, c->args[1]) : NULL;
     if (value && !body->meta)
         body->meta = PyDict_New();
     int failed = value && body->meta ? PyDict_SetItem(body->meta, name, value) : -1;

@@ -350,22 +350,52 @@ def test_the_graph_is_stock_s():
 
 
 def _policy(context, op, *args, **kwargs):
-    must = op in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
+    return _listed((torch.ops.aten.mm.default, torch.ops.aten.addmm.default), context, op)
+
+
+def _listed(operators, context, op, *args, **kwargs):
     kinds = torch.utils.checkpoint.CheckpointPolicy
-    return kinds.MUST_SAVE if must else kinds.PREFER_RECOMPUTE
+    return kinds.MUST_SAVE if op in operators else kinds.PREFER_RECOMPUTE
 
 
-def _selective(x, again):
-    contexts = functools.partial(
-        torch.utils.checkpoint.create_selective_checkpoint_contexts, _policy
-    )
-    return again(lambda v: LINEAR(v).sin(), x, context_fn=contexts)
+MM, ADDMM = torch.ops.aten.mm.default, torch.ops.aten.addmm.default
+chosen = functools.partial(
+    functools.partial, torch.utils.checkpoint.create_selective_checkpoint_contexts
+)
+OUTSIDE = chosen(functools.partial(_listed, {MM, ADDMM}))
+
+# Ways to say what is saved, called in the compiled function.
+SELECTIVE = {
+    "a function": lambda: chosen(_policy),
+    "a list of operators": lambda: chosen([MM, ADDMM]),
+    "a partial over a set": lambda: chosen(functools.partial(_listed, {MM, ADDMM})),
+    "a partial over a tuple": lambda: chosen(functools.partial(_listed, (MM, ADDMM))),
+    "a partial over a dict": lambda: chosen(functools.partial(_listed, {MM: 1, ADDMM: 2})),
+    "a partial from outside": lambda: OUTSIDE,
+    "a keyword": lambda: chosen([MM], allow_cache_entry_mutation=True),
+}
 
 
 @backends
-def test_selective_checkpoint(backend):
-    _check(_selective, False, backend)
+@pytest.mark.parametrize("way", SELECTIVE)
+def test_selective_checkpoint(way, backend):
+    def program(x, again):
+        return again(lambda v: LINEAR(v).sin(), x, context_fn=SELECTIVE[way]())
+
+    _check(program, False, backend)
     assert not counters["graph_break"]
+
+
+def test_a_selection_made_anew_makes_no_entry():
+    graphs = EagerAndRecordGraphs()
+
+    @torch.compile(backend=graphs, fullgraph=True)
+    def fast(x, contexts):
+        return checkpoint(lambda v: LINEAR(v).sin(), x, use_reentrant=False, context_fn=contexts)
+
+    for operators in ({MM}, {MM}, {MM, ADDMM}):
+        fast(torch.ones(4, 4), chosen(functools.partial(_listed, operators)))
+    assert len(graphs.graphs) == 2
 
 
 def test_a_rebound_free_tensor_is_seen():
