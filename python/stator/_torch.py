@@ -56,8 +56,17 @@ def _samples() -> list[tuple[torch.Tensor, tuple[Any, ...]]]:
         torch.zeros(3, dtype=torch.bfloat16, requires_grad=True),
         torch.zeros(3, dtype=torch.bool, device="meta"),
         torch.nn.Parameter(torch.zeros(2, 2, dtype=torch.float64)),
+        torch.zeros(3, requires_grad=True).requires_grad_(False),
+        *_with_history(),
     ]
     return [(tensor, _seen(tensor)) for tensor in tensors]
+
+
+def _with_history() -> list[torch.Tensor]:
+    """A result that autograd knows, and a view of a leaf."""
+    with torch.enable_grad():
+        leaf = torch.zeros(2, 3, requires_grad=True)
+        return [leaf + 1, leaf[0]]
 
 
 def _seen(tensor: torch.Tensor) -> tuple[Any, ...]:

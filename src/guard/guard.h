@@ -57,6 +57,8 @@ typedef struct source {
     Py_ssize_t index;
 } source;
 
+struct words; // of src/py/words.h
+
 // A kind of check that a later room defines.
 typedef struct guard_custom {
     const char *name;
@@ -70,6 +72,9 @@ typedef struct guard_custom {
     // Whether `object` fails. If nothing but numbers of it differ, that could be left open, `open`
     // says which: the caller's bits; else 0. It leaves nothing behind. NULL: ask `check`.
     bool (*misfit)(PyObject *object, void *data, unsigned *open);
+    // Adds the words of memory that decided a check that has just passed. False: there are no such
+    // words, and the check must be made each time. NULL: there never are.
+    bool (*words)(struct words *w, PyObject *object, void *data);
 } guard_custom;
 
 typedef struct guard_program guard_program;

@@ -34,7 +34,7 @@ void log_clear(guard_log *l) {
     vec_free(&l->items);
     vec_free(&l->saved);
     vec_free(&l->loose);
-    vec_free(&l->settled);
+    map_clear(&l->settled);
     memset(l, 0, offsetof(guard_log, values));
 }
 
@@ -57,9 +57,8 @@ static bool are_distinct(const guard_log *l, PyObject *const *regs) {
         for (uint32_t j = 0; j < i; j++)
             if (regs[l->loose.items[j]] == o)
                 return false;
-        for (uint32_t j = 0; j < l->settled.count; j++)
-            if (l->settled.items[j] == o)
-                return false;
+        if (map_get(&l->settled, map_key(o)))
+            return false;
     }
     return true;
 }
@@ -79,7 +78,11 @@ static bool item_passes(const guard_program *p, const log_item *i, guard_frame *
     Py_UNREACHABLE();
 }
 
+// The first word that is not equal, or the end.
 static inline const word *words_hold(const word *w, const word *end) {
+    while (end - w >= 4 && LIKELY(word_holds(w)) && LIKELY(word_holds(w + 1)) &&
+           LIKELY(word_holds(w + 2)) && LIKELY(word_holds(w + 3)))
+        w += 4;
     while (w < end && LIKELY(word_holds(w)))
         w++;
     return w;

@@ -28,14 +28,14 @@ typedef struct log_saved {
 } log_saved;
 
 typedef struct guard_log {
-    bool made;               // what follows up to `values` is there
-    words words;             // `all`: the words, parents before children
-    VEC(int32_t) owners;     // the step that each word belongs to
-    VEC(log_item) items;     // in the order of the steps
-    VEC(log_saved) saved;    // registers that the plan or a step needs
-    VEC(int32_t) loose;      // LOG_DISTINCT: registers that loads fill in each pass
-    VEC(PyObject *) settled; // LOG_DISTINCT: the objects of the others; not references
-    PyObject **values;       // by register: what the last full pass loaded; not references
+    bool made;            // what follows up to `values` is there
+    words words;          // `all`: the words, parents before children
+    VEC(int32_t) owners;  // the step that each word belongs to
+    VEC(log_item) items;  // in the order of the steps
+    VEC(log_saved) saved; // registers that the plan or a step needs
+    VEC(int32_t) loose;   // LOG_DISTINCT: registers that loads fill in each pass
+    map settled;          // LOG_DISTINCT: the objects of the others; not references
+    PyObject **values;    // by register: what the last full pass loaded; not references
     // By register: how often the object was another one; how often words about it were not equal,
     // though nothing that mattered had changed.
     uint8_t *changes, *misses;

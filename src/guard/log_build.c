@@ -107,7 +107,7 @@ static proof load_default(writing *w, PyFunctionObject *f, Py_ssize_t i) {
 
 static proof load_keyword_default(writing *w, PyFunctionObject *f, PyObject *key) {
     word_pointer(w, &f->func_kwdefaults);
-    return words_item(&w->log->words, f->func_kwdefaults, key);
+    return words_item(&w->log->words, f->func_kwdefaults, key, false);
 }
 
 // A field of a function; functions have no subclasses.
@@ -148,6 +148,28 @@ static bool is_class(writing *w, PyObject *o, bool same) {
     return PyType_Check(o) && words_type(all, o, same) && words_class(all, (PyTypeObject *)o);
 }
 
+// Whether the object in a register was read from a container that holds it, and is not read as the
+// __dict__ of an object.
+static bool is_held_item(const writing *w, int32_t reg) {
+    switch (w->p->steps[w->p->loads[reg]].op) {
+    case SOURCE_ATTR:
+    case SOURCE_ITEM:
+    case SOURCE_LIST_ITEM:
+    case SOURCE_TUPLE_ITEM:
+    case SOURCE_CELL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static proof load_item(writing *w, const step *s, PyObject *dict, bool same) {
+    words *all = &w->log->words;
+    if (!words_type(all, dict, same))
+        return PROVES_NOTHING;
+    return words_item(all, dict, s->object, is_held_item(w, s->a));
+}
+
 static proof load_slot(writing *w, PyObject *o, Py_ssize_t offset, bool same) {
     return pointer_if(offset > 0 && offset % (Py_ssize_t)sizeof(void *) == 0 &&
                       words_type(&w->log->words, o, same) && word_pointer(w, (char *)o + offset));
@@ -181,7 +203,7 @@ static proof words_of_load(writing *w, const step *s, PyObject *o, bool same) {
     case SOURCE_SLOT:
         return load_slot(w, o, s->index, same);
     case SOURCE_ITEM:
-        return words_type(all, o, same) ? words_item(all, o, s->object) : PROVES_NOTHING;
+        return load_item(w, s, o, same);
     case SOURCE_LIST_ITEM:
         return words_type(all, o, same) ? load_list_item(w, o, s->index) : PROVES_NOTHING;
     case SOURCE_TUPLE_ITEM:
@@ -267,7 +289,7 @@ static bool words_of_check(writing *w, const step *s, PyObject *o, bool same) {
     case GUARD_ATTR_NAMES:
         return words_attr_names(all, o, same);
     case GUARD_ABSENT:
-        return words_type(all, o, same) && is_absent(words_item(all, o, s->object));
+        return words_type(all, o, same) && is_absent(words_item(all, o, s->object, false));
     case GUARD_NO_ATTR:
         return is_absent(words_attr(all, o, s->object, same));
     case GUARD_TYPE_LOOKUP:
@@ -277,6 +299,8 @@ static bool words_of_check(writing *w, const step *s, PyObject *o, bool same) {
         return words_of_code(w, o, same);
     case GUARD_TYPE_FLAGS:
         return words_of_slot(w, s, o, same);
+    case GUARD_CUSTOM:
+        return s->custom->words && s->custom->words(all, o, s->data);
     default:
         return false;
     }
@@ -289,12 +313,14 @@ static bool log_distinct(writing *w, const step *s) {
     for (int32_t i = 0; i < p->distinct_count && !w->failed; i++) {
         int32_t reg = p->distinct[i];
         w->failed = is_loose(w, reg) ? vec_push(&l->loose, reg) != ST_OK
-                                     : vec_push(&l->settled, w->regs[reg]) != ST_OK;
+                                     : map_put(&l->settled, map_key(w->regs[reg]), 0) != ST_OK;
     }
     if (l->loose.count > MOST_LOOSE)
         return false;
     if (l->loose.count > 0)
         do_step(w, s, LOG_DISTINCT);
+    else
+        map_clear(&l->settled);
     return true;
 }
 
@@ -337,6 +363,7 @@ static void save(writing *w) {
 static bool write_all(writing *w) {
     log_steps(w);
     save(w);
+    map_clear(&w->log->words.known);
     memcpy(w->log->values, w->regs, (size_t)w->p->registers * sizeof(PyObject *));
     w->log->made = !w->failed && (w->spared >= WORTH || log_use == LOGS_ALWAYS);
     return w->log->made;

@@ -291,9 +291,9 @@ PyObject *raw_dict_value(PyObject *dict, Py_ssize_t index) {
 
 uint64_t raw_dict_version(PyObject *dict) {
     PyDictObject *d = (PyDictObject *)dict;
-    if (d->ma_values)
-        return 0; // 3.13 stores into inline values without a new version
 #if PY_VERSION_HEX >= 0x030d0000
+    if (d->ma_values)
+        return 0; // the object stores into its inline values without a new version
     return d->ma_version_tag >> (DICT_MAX_WATCHERS + DICT_WATCHED_MUTATION_BITS);
 #elif PY_VERSION_HEX >= 0x030c0000
     return d->ma_version_tag >> DICT_MAX_WATCHERS;

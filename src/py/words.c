@@ -78,7 +78,8 @@ enum { OTHER_BITS = 0 };
 enum { SHARES_VALUES = PY_VERSION_HEX >= 0x030d0000 };
 
 // Before 3.13, STORE_ATTR_WITH_HINT drops the old value before it gives the dict a new version: code
-// that runs then sees another value under the old version.
+// that runs then sees another value under the old version. CPython uses this instruction only for
+// classes whose tp_setattro is PyObject_GenericSetAttr.
 enum { STORES_BEFORE_VERSION = PY_VERSION_HEX < 0x030d0000 };
 
 // A version is never used again, so it tells a dict from a later one at the same address.
@@ -105,7 +106,23 @@ static void add_value(words *w, PyDictObject *d, Py_ssize_t index) {
 static_assert(offsetof(PyDictKeysObject, dk_kind) == offsetof(PyDictKeysObject, dk_log2_size) + 2,
               "three bytes tell the layout of a table");
 
-proof words_item(words *w, PyObject *dict, PyObject *key) {
+// Whether no code can run when somebody drops the object.
+static bool dies_quietly(PyObject *o) {
+    return o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) ||
+           PyUnicode_CheckExact(o) || PyBytes_CheckExact(o);
+}
+
+// That no code runs while the value is another one and the version is still the old one. One
+// reference to the dict means that nobody but its known holder can store into it; an object of
+// another class could have it as its __dict__.
+static void add_order(words *w, PyDictObject *d, Py_ssize_t index, bool ordered) {
+    if (ordered && Py_REFCNT(d) == 1)
+        words_add(w, &((PyObject *)d)->ob_refcnt);
+    else
+        add_value(w, d, index);
+}
+
+proof words_item(words *w, PyObject *dict, PyObject *key, bool ordered) {
     PyDictObject *d = (PyDictObject *)dict;
     raw_hint hint = -1;
     PyObject *value;
@@ -113,8 +130,8 @@ proof words_item(words *w, PyObject *dict, PyObject *key) {
     if (!PyUnicode_CheckExact(key) || !DK_IS_UNICODE(d->ma_keys) ||
         raw_dict_get_near(dict, key, &hint, &value) == RAW_UNSURE || !add_version(w, d))
         return PROVES_NOTHING;
-    if (STORES_BEFORE_VERSION && value)
-        add_value(w, d, raw_hint_get(&hint));
+    if (STORES_BEFORE_VERSION && value && !dies_quietly(value))
+        add_order(w, d, raw_hint_get(&hint), ordered);
     return PROVES_SAME;
 }
 
@@ -144,7 +161,8 @@ static void add_managed(words *w, PyObject *o, bool dict) {
 #else
 static void add_managed(words *w, PyObject *o, bool dict) {
     (void)dict;
-    words_add(w, _PyObject_ValuesPointer(o));
+    if (!*_PyObject_ManagedDictPointer(o)) // an object with a dict has no inline values
+        words_add(w, _PyObject_ValuesPointer(o));
     words_add(w, _PyObject_ManagedDictPointer(o));
 }
 #endif
@@ -182,7 +200,8 @@ proof words_attr(words *w, PyObject *o, PyObject *name, bool same) {
     keeping k = keeping_of(o);
     if (k.values)
         return attr_inline(w, o, name, k);
-    return k.dict ? words_item(w, k.dict, name) : PROVES_POINTER;
+    bool ordered = Py_TYPE(o)->tp_setattro != PyObject_GenericSetAttr;
+    return k.dict ? words_item(w, k.dict, name, ordered) : PROVES_POINTER;
 }
 
 bool words_attr_names(words *w, PyObject *o, bool same) {

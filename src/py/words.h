@@ -50,7 +50,8 @@ bool words_attr_names(words *w, PyObject *o, bool same);
 // What raw_dict gives.
 bool words_own_dict(words *w, PyObject *o, bool same);
 // What raw_dict_get gives for a text, or that there is no such entry. The caller has proved that
-// the object is a dict.
-proof words_item(words *w, PyObject *dict, PyObject *key);
+// the object is a dict. `ordered`: the dict was read from an object that holds the dict, and that
+// never drops one of its values before the dict has a new version.
+proof words_item(words *w, PyObject *dict, PyObject *key, bool ordered);
 // All keys of such a dict, in order. Not of an OrderedDict, which has an order of its own.
 bool words_keys(words *w, PyObject *dict);

@@ -1,5 +1,8 @@
 // Turns a tensor from outside into a guard and a graph input. The guard reads torch's memory, and
 // runs no Python code.
+#include "src/py/raw.h"
+#include "src/py/words.h"
+
 #include "src/torch/dims.h"
 #include "src/torch/overrides.h"
 
@@ -164,6 +167,24 @@ static bool guard_check_tensor(PyObject *o, void *data) {
     if (offset && read_offset(o) != g->offset)
         return false;
     return !g->leaf_matters || read_leaf(o) == g->leaf;
+}
+
+// Attributes that are no marks, in a dict that stays as it is.
+static bool marks_words(words *w, PyObject *o) {
+    dim_marks marks = dim_marks_read(o);
+    return !marks.any && !marks.odd && !marks.address && words_attr_names(w, o, false);
+}
+
+// Words stand for a guard that reads nothing but this tensor. Of one with open sizes they would
+// change too often.
+static bool guard_words_tensor(words *w, PyObject *o, void *data) {
+    const tensor_guard *g = data;
+    if (g->open.sizes | g->open.strides || g->marks.address || g->group->matters ||
+        g->leaf_matters || !marks_words(w, o) || !tensor_words(w, o))
+        return false;
+    if (g->offset_matters)
+        offset_words(w, o);
+    return true;
 }
 
 // Whether a stride follows from the sizes, in the trace and now: open sizes leave it open.
@@ -425,6 +446,7 @@ static const guard_custom tensor_custom = {
     .reason = guard_reason_tensor,
     .drop = guard_drop,
     .misfit = guard_misfit_tensor,
+    .words = guard_words_tensor,
 };
 
 static void fill_guard(tensor_guard *g, PyObject *tensor, const seen *s) {

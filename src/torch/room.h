@@ -68,6 +68,7 @@ typedef struct torch_facts {
     int impl_at;     // of a tensor object: pointer to its TensorImpl
     int keys_at;     // of a TensorImpl: dispatch keys; 0: raw reads of tensors do not work
     int shift;       // is added to the offsets of sizes, dtype and device
+    int requires_at; // of an AutogradMeta: whether gradients are wanted; 0: it is not known where
     void *undefined; // c10::UndefinedTensorImpl::_singleton
     // functions of libc10 and libtorch_cpu; those that are missing are NULL
     bool (*requires_grad)(const void *impl);
@@ -135,6 +136,10 @@ typedef struct extent {
     uintptr_t begin, end;
 } extent;
 extent read_extent(PyObject *tensor);
+// Adds the words that decide what read_tensor gives, for a tensor whose type is proved; false if
+// there are none. The same of read_offset, after that.
+bool tensor_words(struct words *w, PyObject *tensor);
+void offset_words(struct words *w, PyObject *tensor);
 // A tuple of the properties that a guard compares, by raw reads and shims only. New reference.
 PyObject *input_facts(PyObject *tensor);
 int32_t rule_dtype(PyObject *o); // for rules; -1: `o` is no dtype

@@ -1,6 +1,9 @@
 // All C code that depends on torch's version: the names of its C++ functions, and the layout of
 // tensors, dtypes and devices in memory. Both are found when torch is attached. Before reads of
 // memory are used, they are compared with torch's own answers for sample tensors.
+#include "src/py/raw.h"
+#include "src/py/words.h"
+
 #include "src/torch/room.h"
 
 #include <dlfcn.h>
@@ -114,12 +117,15 @@ enum {
     STORAGE_AT = 16,
     DATA_AT = 16, // of a StorageImpl
     BYTES_AT = 48,
+    META_AT = 24, // what autograd has to do with the tensor, or NULL
     SIZES_AT = 56,
     INLINE_SIZES = 5,
     OFFSET_AT = 144,
     DTYPE_AT = 160,
     DEVICE_AT = 162,
+    GRAD_FN_AT = 48, // of an AutogradMeta: the node that made the tensor, or NULL
 };
+static_assert(DEVICE_AT == DTYPE_AT + 2, "four bytes tell dtype and device");
 
 static const char *impl_of(PyObject *tensor) {
     return *(const char **)((char *)tensor + facts.impl_at);
@@ -142,6 +148,39 @@ static void read_raw(PyObject *tensor, seen *s) {
     s->device_index = FIELD(int8_t, impl, DEVICE_AT + 1);
     s->keys = FIELD(uint64_t, whole, facts.keys_at);
     s->requires_grad = facts.requires_grad(whole);
+}
+
+static bool reads_gradient(const char *impl, int requires_at) {
+    const char *meta = FIELD(char *, impl, META_AT);
+    return meta && (FIELD(uint8_t, meta, requires_at) || FIELD(void *, meta, GRAD_FN_AT));
+}
+
+bool tensor_words(words *w, PyObject *tensor) {
+    const char *whole = impl_of(tensor), *impl = whole + facts.shift;
+    if (!facts.keys_at || !facts.requires_at)
+        return false;
+    words_add(w, (char *)tensor + facts.impl_at);
+    words_add(w, impl + SIZES_AT);
+    int64_t dims = FIELD(int64_t, impl, SIZES_AT);
+    if (dims < 0 || dims > INLINE_SIZES)
+        return false;
+    for (int64_t d = 1; d <= dims; d++) {
+        words_add(w, &FIELD(int64_t, impl, SIZES_AT) + d);
+        words_add(w, &FIELD(int64_t, impl, SIZES_AT) + INLINE_SIZES + d);
+    }
+    words_add_part(w, impl + DTYPE_AT, 4);
+    words_add(w, whole + facts.keys_at);
+    words_add(w, whole + META_AT);
+    const char *meta = FIELD(char *, whole, META_AT);
+    if (meta) {
+        words_add(w, meta + GRAD_FN_AT);
+        words_add_part(w, meta + facts.requires_at, 1);
+    }
+    return true;
+}
+
+void offset_words(words *w, PyObject *tensor) {
+    words_add(w, impl_of(tensor) + facts.shift + OFFSET_AT);
 }
 
 // The same by torch's C shims and builtins, where memory is not as expected. False, without an
@@ -278,6 +317,27 @@ static int samples_agree(PyObject *samples) {
     return 1;
 }
 
+static bool samples_require_at(PyObject *samples, int at) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); i++) {
+        const char *impl = impl_of(PyTuple_GET_ITEM(PyList_GET_ITEM(samples, i), 0));
+        if (reads_gradient(impl, at) != facts.requires_grad(impl))
+            return false;
+    }
+    return true;
+}
+
+// Where an AutogradMeta has `requires_grad`: behind pointers whose number differs by version. 0 if
+// that is not clear. Its mutex lies behind all these places.
+static int find_requires(PyObject *samples) {
+    int found = 0, count = 0;
+    for (int at = 112; at <= 152; at += 8)
+        if (samples_require_at(samples, at)) {
+            found = at;
+            count++;
+        }
+    return count == 1 ? found : 0;
+}
+
 static int find_layout(PyObject *samples) {
     facts.impl_at = find_impl(samples);
     if (!facts.impl_at) {
@@ -293,6 +353,7 @@ static int find_layout(PyObject *samples) {
         facts.keys_at = 0; // shims only
         agree = samples_agree(samples);
     }
+    facts.requires_at = facts.keys_at ? find_requires(samples) : 0;
     if (agree == 0)
         PyErr_SetString(PyExc_ImportError, "its tensors cannot be read");
     return agree > 0 ? 0 : -1;

@@ -461,6 +461,50 @@ def test_check_inside_a_store(made):
     assert len(seen) == 20 and not any(seen)
 
 
+class Setter:
+    """Its stores give the dict a new version before they drop a value."""
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+def give_dict(o, d):
+    o.__dict__ = d
+    return o
+
+
+# name: (make a holder of a dict, the holder's dict, the place of the dict's entry)
+OWN_ITEM = below(L(), ("OWN_DICT", None), ("ITEM", "a"))
+HOLDERS = {
+    "an object": (lambda d: give_dict(Setter(), d), vars, ATTR_A),
+    "an object, read as a dict": (lambda d: give_dict(Setter(), d), vars, OWN_ITEM),
+    "a plain object": (lambda d: give_dict(C(), d), vars, OWN_ITEM),
+    "a list": (lambda d: [d], lambda o: o[0], below(L(), ("LIST_ITEM", None, 0), ("ITEM", "a"))),
+    "an attribute": (lambda d: new(d=d), lambda o: o.d, below(L(), ("ATTR", "d"), ("ITEM", "a"))),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_check_inside_a_store_by_another_holder(kind):
+    """A dict that had one holder is the __dict__ of a second object, too, when it is written."""
+    make, dict_of, path = HOLDERS[kind]
+    names, seen = {"more%d" % i: i for i in range(40)}, []
+    root = make({"a": 0, **names})
+    p = Pass([("TYPE", path, Checks)], root)
+
+    def store(o, value):
+        o.a = value
+
+    for i in range(100):  # CPython specialises the store
+        store(give_dict(C(), {"a": 0, **names}), i)
+    for i in range(20):
+        dict_of(root)["a"] = Checks(p, seen)
+        p.agrees(), p.agrees(), p.agrees()
+        store(root if kind == "a plain object" else give_dict(C(), dict_of(root)), i)
+        p.agrees()
+    assert len(seen) == 20 and not any(seen)
+
+
 def test_check_inside_a_store_to_a_class():
     kind = type("T", (), {})
     path = below(L(), ("TYPE", None), ("TYPE_ATTR", "a", 0))
