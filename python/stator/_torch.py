@@ -365,6 +365,7 @@ def attach() -> None:
             _look_again()
             _give_rows(lambda rows: _engine.torch_attach({**settings(), "rows": rows}))
             _engine.torch_trust_quick_state(_versions.quick_state_is_right())
+            _engine.torch_trust_flags(_versions.flags_are_right())
         _policy.other_tracer = _state.other_tracer
         _marks.add_later = add_later
         _engine.set_library(_libraries())

@@ -7,6 +7,7 @@ so that a part that is missing is an error about versions.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -210,6 +211,22 @@ def quick_state_is_right() -> bool:
         return False
     after = _engine.torch_quick_state()
     return (with_level, with_hooks, after) == ((True, False), (False, True), usual)
+
+
+def flags_are_right() -> bool:
+    """Whether the engine's getters tell all that torch's guard of its state has seen: the guard's
+    own text has the same names and values. What this torch's guard has besides is not known."""
+    text: object = private.GlobalStateGuard().__getstate__()
+    seen = _engine.torch_flags()
+    if seen is None or not isinstance(text, str):
+        return False
+    told = json.loads(text)
+    autocast = told.pop("autocast_state", {})
+    told["autocast_dtype"] = autocast.get("dtype")
+    told["autocast_cache"] = autocast.get("cached_enabled")
+    disabled = told.pop("torch_function_all_disabled", None)
+    known = set(autocast) == {"dtype", "cached_enabled", "enabled"} and disabled is False
+    return known and bool(told == seen)
 
 
 _Behaviour = tuple[Callable[[dict[str, Any]], Iterator[str]], ...]

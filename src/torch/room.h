@@ -81,6 +81,8 @@ typedef struct torch_facts {
     void (*dual_level)(void *result, uint64_t level);
     void *const *(*saved_hooks)(void);
     bool quick;
+    bool (*skip_next)(void);
+    bool flags; // flags_read() tells all that torch's guard of its state compares
     bool (*no_node_hooks)(void);
     int32_t (*get_dim)(void *, int64_t *);
     int32_t (*get_sizes)(void *, int64_t **);
@@ -105,6 +107,19 @@ PyObject *attach(PyObject *module, PyObject *settings);
 // Reads whether forward-mode differentiation is on, and whether hooks see saved tensors, from
 // torch's memory. False: there is no telling.
 bool quick_state(bool *dual, bool *saved);
+// The state that torch's guard compares, but for the dispatch keys of the thread. Padding is 0.
+typedef struct torch_flags {
+    int32_t threads, precision;
+    uint16_t dtype;
+    int8_t autocast[10]; // dtype by device, while autocast is on; else 0
+    uint8_t disabled, half, bfloat16;
+    bool caches, grad, deterministic, warns;
+} torch_flags;
+// By calls of torch's getters. False: they are not there.
+bool flags_read(torch_flags *now);
+// The same by the names that torch's guard has for them, to be compared with what that tells; None
+// if the getters are not there. New reference.
+PyObject *flags_dict(void);
 // A function of the glue, by name; borrowed.
 PyObject *glue_function(const char *name);
 

@@ -11,6 +11,7 @@
 
 typedef struct state_seen {
     PyObject *guard, *check; // strong: torch's own guard object, and its method
+    torch_flags flags;       // what the guard object has seen, if facts.flags
     PyObject *device;        // strong: the default one, or NULL
     uint64_t keys[2];        // this thread's included and excluded dispatch keys
     int64_t modes;           // function modes that are on besides
@@ -73,6 +74,17 @@ static bool ask(PyObject *check) {
     return answer == Py_True;
 }
 
+// Torch's guard asks for autocast, grad mode, the default dtype, threads and the like: all that
+// flags_read reads, and the dispatch keys.
+static bool same_flags(const state_seen *s) {
+    torch_flags now;
+    if (!facts.flags || !flags_read(&now))
+        return ask(s->check);
+    bool same = memcmp(&now, &s->flags, sizeof(now)) == 0;
+    assert(!same || ask(s->check));
+    return same;
+}
+
 // torch.set_flush_denormal changes what arithmetic gives, Python's own included, and so what a
 // trace has folded. The flags that tell of past exceptions are left out.
 static unsigned float_mode(void) {
@@ -119,16 +131,32 @@ static bool saves_with_hooks(void) {
 
 // Within redispatch_function: nobody is asked of the next call that would ask.
 bool state_skips_hop(void) {
+    if (facts.skip_next)
+        return facts.skip_next();
     return facts.skips_one_hop != Py_None && ask(facts.skips_one_hop);
+}
+
+// Whether what a backend has made of a whole graph would miss something.
+static bool suits_whole(void) {
+    bool dual, saved;
+    if (facts.quick && quick_state(&dual, &saved) && !saved)
+        return !dual;
+    return !dual_level() && !saves_with_hooks();
+}
+
+// The device is a mode, too.
+static bool same_modes(const state_seen *s) {
+    if (!s->device && s->modes == 0)
+        return facts.mode_count() == 0;
+    return device_is(s->device) && modes_now() == s->modes;
 }
 
 static bool state_check(PyObject *unused, void *data) {
     (void)unused;
     state_seen *s = data;
-    return same_keys(s->keys) && device_is(s->device) && modes_now() == s->modes &&
-           facts.inference() == s->inference && float_mode() == s->floats && !node_hooks() &&
-           !state_skips_hop() && ask(s->check) &&
-           !(s->whole && (dual_level() || saves_with_hooks()));
+    return same_keys(s->keys) && same_modes(s) && facts.inference() == s->inference &&
+           float_mode() == s->floats && !node_hooks() && !state_skips_hop() && same_flags(s) &&
+           (!s->whole || suits_whole());
 }
 
 static PyObject *state_text(const char *source, void *data) {
@@ -201,6 +229,8 @@ status state_guard_add(world *w, torch_trace *t) {
     const uint64_t *keys = local_keys();
     if (keys)
         memcpy(s->keys, keys, sizeof(s->keys));
+    if (facts.flags)
+        flags_read(&s->flags);
     s->inference = facts.inference();
     s->floats = float_mode();
     s->modes = modes_now();

@@ -341,6 +341,17 @@ static PyObject *trust_quick(PyObject *module, PyObject *on) {
     Py_RETURN_NONE;
 }
 
+static PyObject *flags_now(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return flags_dict();
+}
+
+static PyObject *trust_flags(PyObject *module, PyObject *on) {
+    (void)module;
+    facts.flags = on == Py_True && local_keys();
+    Py_RETURN_NONE;
+}
+
 static PyObject *add(PyObject *module, PyObject *rows) {
     (void)module;
     if (table_add(rows) < 0)
@@ -413,6 +424,9 @@ PyMethodDef torch_methods[] = {
     {"torch_quick_state", quick_now, METH_NOARGS,
      "Whether forward-mode differentiation is on and hooks see saved tensors, as read from torch's "
      "memory; None if that cannot be read."},
+    {"torch_flags", flags_now, METH_NOARGS,
+     "The state that torch's guard compares, as torch's getters tell; None if it lacks one."},
+    {"torch_trust_flags", trust_flags, METH_O, "Whether guards go by torch_flags()."},
     {"torch_trust_quick_state", trust_quick, METH_O, "Whether guards go by torch_quick_state()."},
     {"torch_attached", attached, METH_NOARGS, "Whether torch is known."},
     {"torch_facts", tensor_facts, METH_O,

@@ -28,6 +28,19 @@ const uint64_t *local_keys(void) {
     return address;
 }
 
+// Getters of the state that torch's own guard compares. None of them throws.
+static struct {
+    int8_t (*autocast)(int8_t device_type);
+    bool (*caches)(void);
+    uint8_t (*disabled)(void);
+    int (*threads)(void);
+    uint16_t (*dtype)(void);
+    void *(*context)(void);
+    bool (*deterministic)(const void *), (*warns)(const void *);
+    uint8_t (*half)(const void *), (*bfloat16)(const void *);
+    int (*precision)(const void *, int backend, int operation);
+} flags;
+
 static int find_symbols(void *c10, void *cpu) {
     const struct {
         void *library;
@@ -45,6 +58,19 @@ static int find_symbols(void *c10, void *cpu) {
         {cpu, "_ZN5torch3jit6tracer15getTracingStateEv", &facts.tracing_state, true},
         {cpu, "_ZN5torch8autograd14ForwardADLevel14try_get_by_idxEm", &facts.dual_level, false},
         {cpu, "_ZN2at23SavedTensorDefaultHooks13get_tls_stateEv", &facts.saved_hooks, false},
+        {cpu, "_ZN2at4impl22PythonTorchFunctionTLS14peek_skip_nextEv", &facts.skip_next, false},
+        {cpu, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv", &flags.disabled, false},
+        {cpu, "_ZN2at8autocast18get_autocast_dtypeEN3c1010DeviceTypeE", &flags.autocast, false},
+        {cpu, "_ZN2at8autocast25is_autocast_cache_enabledEv", &flags.caches, false},
+        {cpu, "_ZN2at15get_num_threadsEv", &flags.threads, false},
+        {cpu, "_ZN2at13globalContextEv", &flags.context, false},
+        {cpu, "_ZNK2at7Context23deterministicAlgorithmsEv", &flags.deterministic, false},
+        {cpu, "_ZNK2at7Context31deterministicAlgorithmsWarnOnlyEv", &flags.warns, false},
+        {cpu, "_ZNK2at7Context24allowFP16ReductionCuBLASEv", &flags.half, false},
+        {cpu, "_ZNK2at7Context24allowBF16ReductionCuBLASEv", &flags.bfloat16, false},
+        {cpu, "_ZNK2at7Context16float32PrecisionENS_14Float32BackendENS_9Float32OpE",
+         &flags.precision, false},
+        {c10, "_ZN3c1017get_default_dtypeEv", &flags.dtype, false},
         {cpu, "aoti_torch_get_dim", &facts.get_dim, true},
         {cpu, "aoti_torch_get_sizes", &facts.get_sizes, true},
         {cpu, "aoti_torch_get_strides", &facts.get_strides, true},
@@ -107,6 +133,75 @@ bool quick_state(bool *dual, bool *saved) {
     (void)dual, (void)saved;
     return false;
 #endif
+}
+
+// --- the state that torch's guard compares ---
+
+// The c10::DeviceType of each device that has autocast, in the order of torch's guard.
+static const int8_t autocast_devices[] = {0, 1, 19, 8, 12, 18, 15, 9, 20, 13};
+static_assert(sizeof(autocast_devices) == sizeof(((torch_flags *)0)->autocast), "one each");
+
+enum { FOR_CUDA = 1, FOR_MATMUL = 3, IS_TF32 = 2 }; // Float32Backend, Float32Op, Float32Precision
+
+static bool has_flags(void) {
+    return facts.grad_enabled && flags.autocast && flags.caches && flags.disabled &&
+           flags.threads && flags.dtype && flags.context && flags.deterministic && flags.warns &&
+           flags.half && flags.bfloat16 && flags.precision;
+}
+
+static void read_dtypes(torch_flags *now) {
+    for (size_t i = 0; i < sizeof(autocast_devices); i++)
+        now->autocast[i] = flags.autocast(autocast_devices[i]);
+}
+
+// Whether autocast is on for some device: the thread does not exclude its key, as it usually does.
+static bool autocast_is_on(void) {
+    const uint64_t *keys = local_keys();
+    return !keys || (keys[1] & facts.autocast_keys) != 0;
+}
+
+bool flags_read(torch_flags *now) {
+    if (!has_flags())
+        return false;
+    const void *context = flags.context();
+    memset(now, 0, sizeof(*now));
+    now->threads = flags.threads();
+    now->precision = flags.precision(context, FOR_CUDA, FOR_MATMUL);
+    now->dtype = flags.dtype();
+    if (autocast_is_on())
+        read_dtypes(now);
+    now->caches = flags.caches();
+    now->disabled = flags.disabled();
+    now->grad = facts.grad_enabled();
+    now->deterministic = flags.deterministic(context);
+    now->warns = flags.warns(context);
+    now->half = flags.half(context);
+    now->bfloat16 = flags.bfloat16(context);
+    return true;
+}
+
+PyObject *flags_dict(void) {
+    torch_flags now;
+    if (!flags_read(&now))
+        Py_RETURN_NONE;
+    read_dtypes(&now);
+    PyObject *dtypes = PyList_New(0);
+    for (size_t i = 0; dtypes && i < sizeof(now.autocast); i++) {
+        PyObject *dtype = PyLong_FromLong(now.autocast[i]);
+        if (!dtype || PyList_Append(dtypes, dtype) < 0)
+            Py_CLEAR(dtypes);
+        Py_XDECREF(dtype);
+    }
+    if (!dtypes)
+        return NULL;
+    return Py_BuildValue(
+        "{s:N,s:N,s:N,s:N,s:N,s:N,s:i,s:i,s:i,s:i,s:N}", "autocast_dtype", dtypes, "autocast_cache",
+        PyBool_FromLong(now.caches), "grad_mode", PyBool_FromLong(now.grad), "torch_function",
+        PyBool_FromLong(now.disabled == 0), "deterministic_algorithms",
+        PyBool_FromLong(now.deterministic), "deterministic_algorithms_warn_only",
+        PyBool_FromLong(now.warns), "num_threads", now.threads, "default_dtype", (int)now.dtype,
+        "allow_fp16_reduce", (int)now.half, "allow_bf16_reduce", (int)now.bfloat16, "allow_tf32",
+        PyBool_FromLong(now.precision == IS_TF32));
 }
 
 // --- reading a tensor ---

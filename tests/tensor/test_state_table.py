@@ -12,7 +12,7 @@ import torch.utils.checkpoint
 import torch.utils.deterministic
 
 import stator
-from stator import _callables, _settings, _torch
+from stator import _callables, _engine, _settings, _torch, _versions
 from tests.tensor.helpers import assert_same, same_precisions
 
 _torch.attach()
@@ -332,6 +332,31 @@ def setters():
         for name in dir(home):
             if SETS.match(name) and name not in OPERATIONS:
                 yield name, getattr(home, name)
+
+
+def test_getters_tell_what_torch_s_guard_compares():
+    """They are called in its place; see `flags_are_right`."""
+    if not hasattr(torch._C._dynamo.guards.GlobalStateGuard, "reason"):
+        pytest.skip("this torch's guard has no text")
+    assert _versions.flags_are_right()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_that_torch_s_guard_sees(name):
+    """The getters see it, too, or the thread's dispatch keys do."""
+    _, put, values = SETTINGS[name]
+    for value in values:
+        guard = torch._C._dynamo.guards.GlobalStateGuard()
+        before = _engine.torch_flags(), _engine.torch_state()
+        try:
+            put(value)
+        except RuntimeError as why:
+            pytest.skip(f"not on this machine: {why}")
+        try:
+            after = _engine.torch_flags(), _engine.torch_state()
+            assert guard.check() or before != after
+        finally:
+            put(values[0])
 
 
 def test_no_setter_runs_while_tracing():
