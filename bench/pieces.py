@@ -177,25 +177,30 @@ def broken(torch, breaks):
     return f, (torch.randn(4),)
 
 
+DEEP = """
+def lowest(x):
+    x = x + 1
+    {}
+    return x * 2
+
+def low(x):
+    return lowest(x) + 3
+
+def high(x):
+    return low(x) * 4
+
+def highest(x):
+    return high(x) + 5
+"""
+
+
 def deep(torch, breaks):
-    """A break three calls deep: what follows it lies in four functions."""
-
-    def lowest(x):
-        x = x + 1
-        if breaks:
-            torch._dynamo.graph_break()
-        return x * 2
-
-    def low(x):
-        return lowest(x) + 3
-
-    def high(x):
-        return low(x) * 4
-
-    def highest(x):
-        return high(x) + 5
-
-    return highest, (torch.ones(4),)
+    """A break three calls deep: what follows it lies in four functions. Entries belong to code
+    objects, so that functions with and without a break may not share theirs."""
+    scope = {"torch": torch}
+    text = DEEP.format("torch._dynamo.graph_break()" if breaks else "pass")
+    exec(compile(text, f"<three deep, {breaks} breaks>", "exec"), scope)
+    return scope["highest"], (torch.ones(4),)
 
 
 def break_table(torch, rounds=7, times=500):
