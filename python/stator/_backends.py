@@ -193,6 +193,8 @@ class _Origins:
             meta["nn_module_stack"] = stack.copy()
         if node.op.startswith("call_"):
             meta["source_fn_stack"] = [(node.name, _called(node))]
+        if node.target is torch.autograd.grad:
+            meta["autograd_backward"] = True  # for the pass that computes checkpointed values again
 
 
 def to_fx(

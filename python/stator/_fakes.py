@@ -67,6 +67,7 @@ class _Mode(private.ForgetfulMode):  # type: ignore[no-untyped-call]
         self.stator_outside: set[int] = set()  # of the inputs' storages, those written to
         self.stator_shared: set[int] = set()  # that functions were given, and gave back
         self.stator_hooked: set[int] = set()  # the same for tensors with held-back hooks
+        self.stator_consumed: dict[Any, int] = {}  # nodes of autograd that a backward pass used up
         self.stator_within: set[int] = set()  # those of the tensors that composites hold
         self.stator_classes: dict[type, bool] = {}  # of composites: whether torch can make them
 

@@ -29,7 +29,7 @@ RECOMPILE_LIMIT = 8  # entries that one code object may have under one `compile`
 # other tensors of modules from the start. Marks that cannot be kept are no error. Nobody may rely
 # on the values of sizes that changed.
 CHANGED, ALL, INTS, FLOATS, SCALARS, SHAPES = 1, 2, 4, 8, 16, 32
-PARAMETERS, MODULES, LENIENT, UNHINTED = 64, 128, 256, 512
+PARAMETERS, MODULES, LENIENT, UNHINTED, GRADIENTS = 64, 128, 256, 512, 1024
 
 # Said where someone asks for it.
 NO_FILTER = (
@@ -67,8 +67,10 @@ def captured() -> int:
     config = sys.modules.get("torch._dynamo.config")
     if config is None:
         return 0
-    return (SCALARS if config.capture_scalar_outputs else 0) | (
-        SHAPES if config.capture_dynamic_output_shape_ops else 0
+    return (
+        (SCALARS if config.capture_scalar_outputs else 0)
+        | (SHAPES if config.capture_dynamic_output_shape_ops else 0)
+        | (GRADIENTS if getattr(config, "trace_autograd_ops", False) else 0)
     )
 
 

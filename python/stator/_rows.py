@@ -61,7 +61,6 @@ METHODS: Rows = (
         data_ptr __array_wrap__ __dlpack__ __contains__ __dlpack_device__ __format__ __repr__
         __hash__ __dir__ const_data_ptr _use_count is_set_to _is_view is_shared is_pinned
      """),
-    ("refused", ("BACKWARD", "Tensor.{}"), "backward"),
     ("refused", ("SAVE", "Tensor.{}"), "__reduce_ex__"),
     ("refused", "Tensor.{}, which gives a tensor other memory",
      "set_ resize_ resize resize_as_ resize_as"),
@@ -182,7 +181,6 @@ FUNCTIONS: Rows = (
     ("unhook", None, "torch.utils.hooks.RemovableHandle.remove"),
     ("module_get", None, "torch.nn.Module.__getattr__"),
     ("initialise", "{}", "torch.nn.modules.lazy.LazyModuleMixin._infer_parameters"),
-    ("derived", ("BACKWARD", "{}"), "torch.autograd.grad"),
     ("refused", ("BACKWARD", "{}"), "torch.autograd.backward"),
     ("refused", ("SAVE", "{}"), "torch.save torch.load"),
     ("of_array", ("NUMPY", "{}"), "torch.from_numpy"),

@@ -21,6 +21,7 @@ from stator import (
     _flex,
     _function,
     _function_bodies,
+    _gradients,
     _groups,
     _higher,
     _higher_fakes,
@@ -159,6 +160,7 @@ def _glue() -> dict[str, Any]:
         *_dims.GLUE,
         *_fakes.GLUE,
         *_function.GLUE,
+        *_gradients.GLUE,
         *_groups.GLUE,
         *_higher_fakes.GLUE,
         *_levels.GLUE,
@@ -169,7 +171,7 @@ def _glue() -> dict[str, Any]:
         _callables.by_schema,
         _undo.witness,
     )
-    for function in (*functions, *_levels.HELPERS, *_state.HELPERS):
+    for function in (*functions, *_gradients.HELPERS, *_levels.HELPERS, *_state.HELPERS):
         _engine.skip_code(function.__code__)  # never compiled themselves
     return {
         **{function.__name__: function for function in functions},
@@ -187,6 +189,7 @@ def _glue() -> dict[str, Any]:
                 _higher_flow,
                 _higher_wrap,
                 _flex,
+                _gradients,
                 _nonstrict,
             )
         ),

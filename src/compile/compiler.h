@@ -38,16 +38,17 @@ typedef struct compiler {
 // Which numbers are left open, so that one entry fits all their values. The attribute `numbers` of
 // the policy has these bits.
 typedef enum compiler_numbers {
-    NUMBERS_CHANGED = 1,     // those that were seen to change
-    NUMBERS_ALL = 2,         // sizes and ints of all inputs but parameters, from the start
-    NUMBERS_INTS = 4,        // ints may be left open
-    NUMBERS_FLOATS = 8,      // floats may be
-    NUMBERS_SCALARS = 16,    // numbers of tensors are computed by the graph, and do not end it
-    NUMBERS_SHAPES = 32,     // so are sizes that depend on values
-    NUMBERS_PARAMETERS = 64, // sizes of parameters may be left open
-    NUMBERS_MODULES = 128,   // NUMBERS_ALL means tensors of modules, too
-    NUMBERS_LENIENT = 256,   // a mark that cannot be kept is no error
-    NUMBERS_UNHINTED = 512,  // nobody may rely on the values of sizes that changed
+    NUMBERS_CHANGED = 1,      // those that were seen to change
+    NUMBERS_ALL = 2,          // sizes and ints of all inputs but parameters, from the start
+    NUMBERS_INTS = 4,         // ints may be left open
+    NUMBERS_FLOATS = 8,       // floats may be
+    NUMBERS_SCALARS = 16,     // numbers of tensors are computed by the graph, and do not end it
+    NUMBERS_SHAPES = 32,      // so are sizes that depend on values
+    NUMBERS_PARAMETERS = 64,  // sizes of parameters may be left open
+    NUMBERS_MODULES = 128,    // NUMBERS_ALL means tensors of modules, too
+    NUMBERS_LENIENT = 256,    // a mark that cannot be kept is no error
+    NUMBERS_UNHINTED = 512,   // nobody may rely on the values of sizes that changed
+    NUMBERS_GRADIENTS = 1024, // backward passes may be in the graph
 } compiler_numbers;
 
 extern compiler *all_compilers; // guarded by the GIL

@@ -49,6 +49,7 @@ world *product_world(const compiler *c, const entry_numbers *asked) {
     w->terms.modules = asked->settings & NUMBERS_MODULES;
     w->terms.lenient = asked->settings & NUMBERS_LENIENT;
     w->terms.unhinted = asked->settings & NUMBERS_UNHINTED;
+    w->terms.gradients = asked->settings & NUMBERS_GRADIENTS;
     w->terms.captures = numbers_captured(c, asked->settings);
     w->terms.whole = c->fullgraph;
     w->terms.replayed = c->backend == Py_None;

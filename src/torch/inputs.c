@@ -40,11 +40,26 @@ typedef struct tensor_guard {
     int64_t offset;
     uintptr_t address; // of its memory, where the user asked for a guard
     bool offset_matters, leaf_matters, leaf;
-    bool closed; // a parameter: other sizes mean another module, and nothing is left open
+    bool hooks_matter; // it has none
+    bool closed;       // a parameter: other sizes mean another module, and nothing is left open
     open_dims open;
     dim_marks marks;
     int64_t numbers[];
 } tensor_guard;
+
+// By torch's getters, which run no Python code for these classes.
+static bool has_hooks(PyObject *tensor) {
+    static const char *const names[] = {"_backward_hooks", "_post_accumulate_grad_hooks"};
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++) {
+        PyObject *hooks = PyObject_GetAttrString(tensor, names[i]);
+        bool some = !hooks || (hooks != Py_None && PyObject_Size(hooks) != 0);
+        Py_XDECREF(hooks);
+        PyErr_Clear();
+        if (some)
+            return true;
+    }
+    return false;
+}
 
 static void guard_drop(void *data) {
     tensor_guard *g = data;
@@ -166,7 +181,7 @@ static bool guard_check_tensor(PyObject *o, void *data) {
     bool offset = g->offset_matters || (sharing && g->group->each.items[g->index].shared);
     if (offset && read_offset(o) != g->offset)
         return false;
-    return !g->leaf_matters || read_leaf(o) == g->leaf;
+    return (!g->leaf_matters || read_leaf(o) == g->leaf) && !(g->hooks_matter && has_hooks(o));
 }
 
 // Attributes that are no marks, in a dict that stays as it is.
@@ -238,7 +253,8 @@ static bool guard_misfit_tensor(PyObject *o, void *data, unsigned *open) {
     *open = 0;
     if (Py_TYPE(o) != g->type || !read_tensor(o, &now) || !same_kind(&now, &g->expected) ||
         (g->offset_matters && read_offset(o) != g->offset) ||
-        (g->leaf_matters && read_leaf(o) != g->leaf) || !is_at_address(g, o))
+        (g->leaf_matters && read_leaf(o) != g->leaf) || (g->hooks_matter && has_hooks(o)) ||
+        !is_at_address(g, o))
         return true;
     dim_marks marks = dim_marks_read(o);
     if (!dim_marks_fit(&g->marks, &marks))
@@ -929,6 +945,14 @@ status input_guard_leaf(world *w, standin *s) {
         return world_break_status(w, REASON_ATTRIBUTE, "is_leaf");
     s->guard->leaf_matters = true;
     s->guard->leaf = read_leaf(r->outside);
+    return ST_OK;
+}
+
+status input_guard_hooks(world *w, standin *s) {
+    const record *r = record_of(w, (PyObject *)s);
+    if (!s->guard || !r || !is_known_class(Py_TYPE(r->outside)) || has_hooks(r->outside))
+        return world_break_status(w, REASON_BACKWARD, "of a tensor with hooks");
+    s->guard->hooks_matter = true;
     return ST_OK;
 }
 

@@ -338,6 +338,7 @@ typedef struct torch_trace {
     uint64_t gradient_asked; // how often the program asked whether gradients are recorded
     uint64_t written;        // when an input was last written to; 0: never
     uint64_t leaf;           // when a tensor was first made that requires a gradient; 0: never
+    bool derived;            // a backward pass is in the graph
     uint64_t asserted;       // when the first assertion became a node, see operators.c; 0: never
     PyObject
         *contexts; // strong: list of autocast contexts entered or left, see contexts.c; or NULL
@@ -440,6 +441,8 @@ bool input_sizes(PyObject *tensor, int64_t *dims, const int64_t **sizes, const i
 // From now on guards compare the storage offsets of all inputs so far; the leafness of one.
 void inputs_guard_offsets(world *w);
 status input_guard_leaf(world *w, standin *s);
+// Breaks if a tensor from outside has hooks; from now on guards check that it has none.
+status input_guard_hooks(world *w, standin *s);
 // An input is written to: from now on guards compare which inputs share memory.
 void inputs_guard_sharing(world *w);
 // Whether an input is written to, and two inputs share memory but not a storage.
@@ -713,6 +716,13 @@ int operator_check(world *w, PyObject *o, PyObject *message);
 // Checks that a graph with an assertion can be run twice; else the trace is done again, and breaks
 // before the assertion.
 status operator_checked(world *w, const torch_trace *t);
+
+// --- backward passes in the graph (gradients.c) ---
+
+// A call of torch.autograd.grad or Tensor.backward. New reference.
+PyObject *gradients_begin(world *w, const call *c);
+// Checks that no output of a graph that is compiled as a whole needs what a backward pass has used.
+status gradients_outputs(world *w, node *const *nodes, uint32_t count);
 
 // --- places in autograd's graph (hooks.c) ---
 

@@ -381,7 +381,13 @@ PyObject *call_by_schema(world *w, const call *c) {
 }
 
 PyObject *call_derived(world *w, const call *c) {
+    if (w->terms.gradients)
+        return gradients_begin(w, c);
     return hook_derive(w, c) == ST_OK ? refuse(w, c, REASON_BACKWARD) : NULL;
+}
+
+PyObject *call_backward(world *w, const call *c) {
+    return w->terms.gradients ? gradients_begin(w, c) : refuse(w, c, REASON_BACKWARD);
 }
 
 PyObject *call_value(world *w, const call *c) {

@@ -176,6 +176,7 @@ static status outputs(world *w, node *const *nodes, uint32_t count) {
     TRY(levels_outputs(w, nodes, count));
     TRY(replay_views(w, nodes, count));
     TRY(leaf_outputs(w, nodes, count));
+    TRY(gradients_outputs(w, nodes, count));
     return function_outputs(w, nodes, count);
 }
 

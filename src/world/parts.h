@@ -43,8 +43,9 @@ typedef struct world_terms {
     // borrowed, or NULL: called with the text of a place and its number or sizes, it returns what
     // the user's settings want symbolic there: bits of number.h
     PyObject *named;
-    bool unhinted; // nobody may rely on the values of sizes that are left open since they changed
-    bool lenient;  // a mark that cannot be kept is no error
+    bool unhinted;  // nobody may rely on the values of sizes that are left open since they changed
+    bool gradients; // backward passes may be in the graph
+    bool lenient;   // a mark that cannot be kept is no error
     bool history;  // every operation runs on fakes that know what came before; no size is left open
     int recursion; // the backend raises the recursion limit to at least this
     int watching;  // how many calls of tools the thread was inside of when the trace
