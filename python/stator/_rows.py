@@ -48,7 +48,7 @@ METHODS: Rows = (
      """),  # Python functions that Dynamo puts into graphs as they are
     ("iterate", None, "__iter__"),
     ("offset", "{}", "storage_offset"),
-    ("stride", "{}", "stride dim_order"),
+    ("stride", "{}", "stride"),
     ("laid_out", "{}", "is_contiguous"),
     ("contiguous", "{}", "contiguous"),
     ("hook", True, "register_hook"),
@@ -197,8 +197,7 @@ FUNCTIONS: Rows = (
 # their names. Other Python functions of torch's are interpreted.
 WHOLE: tuple[tuple[str, str], ...] = (
     ("torch", """
-        eig lstsq matrix_rank solve sym_float sym_ite sym_max sym_min sym_not sym_sqrt
-        sym_sum symeig
+        eig lstsq matrix_rank solve symeig
      """),
     ("torch._linalg_utils", """
         basis bform get_floating_dtype is_sparse matmul qform symeig
@@ -224,7 +223,7 @@ WHOLE: tuple[tuple[str, str], ...] = (
         median norm normalize prod softmax softmin std sum var
      """),
     ("torch.nn.functional", """
-        _sym_int adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool1d_with_indices adaptive_max_pool2d
         adaptive_max_pool2d_with_indices adaptive_max_pool3d
         adaptive_max_pool3d_with_indices affine_grid alpha_dropout assert_int_or_pair

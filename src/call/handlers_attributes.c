@@ -2,6 +2,8 @@
 #include "src/attr/attr.h"
 #include "src/attr/descr.h"
 
+#include "src/world/number.h"
+
 #include "src/call/call.h"
 #include "src/call/handlers.h"
 
@@ -16,8 +18,22 @@ HANDLER(getattr) {
     return Py_NewRef(c->args[2]);
 }
 
+// The class of an open number tells which attributes the number has: the value stays open. 1, 0; -1:
+// error or break; 2: no open number.
+static int number_has(world *w, PyObject *o, PyObject *name) {
+    static PyTypeObject *const types[] = {[NUMBER_INT] = &PyLong_Type,
+                                          [NUMBER_FLOAT] = &PyFloat_Type,
+                                          [NUMBER_BOOL] = &PyBool_Type};
+    number n;
+    int open = door_number(w, o, &n);
+    return open <= 0 ? (open < 0 ? -1 : 2) : _PyType_Lookup(types[n.kind], name) != NULL;
+}
+
 HANDLER(hasattr) {
     PyObject *name = handler_name(w, c->args[1]);
+    int number = name ? number_has(w, c->args[0], name) : -1;
+    if (number != 2)
+        return number < 0 ? NULL : PyBool_FromLong(number);
     PyObject *value = name ? attr_get(w, c->args[0], name) : NULL;
     if (!value && (!name || !handler_missed(w)))
         return NULL;

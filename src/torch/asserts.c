@@ -63,23 +63,54 @@ static const node *tensor_with(const torch_trace *t, number symbol) {
     return NULL;
 }
 
-// Operations that give the same for tensors of int64 as for Python's ints.
-static bool is_of_tensors(number_op op, number by) {
-    bool divides = op == NUMBER_MOD || op == NUMBER_FLOORDIV;
-    return op == NUMBER_ADD || op == NUMBER_SUB || op == NUMBER_MUL || op == NUMBER_EQ ||
-           (divides && !by.e && by.hint.i > 0);
+static bool is_at_least_zero(sizes *known, number n) {
+    number truth;
+    return number_apply(known, NUMBER_GE, n, number_of_size(size_of(0)), &truth) &&
+           number_known(known, truth) == 1;
+}
+
+// Operations that give the same for tensors of int64 as for Python's ints. (The lowest int64 divided
+// by -1 has no result.)
+static bool is_of_ints(sizes *known, number_op op, number a, number b) {
+    if (op == NUMBER_MOD || op == NUMBER_FLOORDIV)
+        return (!b.e && b.hint.i > 0) || (!number_is_inner(a) && is_at_least_zero(known, a));
+    return op == NUMBER_ADD || op == NUMBER_SUB || op == NUMBER_MUL || op == NUMBER_EQ;
+}
+
+// The same of float64 and Python's floats.
+static bool is_of_floats(number_op op) {
+    return op == NUMBER_ADD || op == NUMBER_SUB || op == NUMBER_MUL || op == NUMBER_EQ;
+}
+
+// The method that rounds a tensor as Python rounds a float to an int; NULL: `op` does not round.
+static const char *rounding(number_op op) {
+    return op == NUMBER_TO_INT  ? "trunc"
+           : op == NUMBER_FLOOR ? "floor"
+           : op == NUMBER_CEIL  ? "ceil"
+           : op == NUMBER_ROUND ? "round"
+                                : NULL;
+}
+
+static bool has_tensors(const world *w, number n);
+
+static bool is_computed(const world *w, number_op op, number a, number b) {
+    if (number_is_unary(op))
+        return a.kind == NUMBER_FLOAT && rounding(op) && has_tensors(w, a);
+    bool known = a.kind == NUMBER_INT ? is_of_ints(w->graph->sizes, op, a, b) : is_of_floats(op);
+    return a.kind == b.kind && a.kind != NUMBER_BOOL && known && has_tensors(w, a) &&
+           has_tensors(w, b);
 }
 
 // Whether tensors have all numbers in it that only the graph knows, or they are sizes of tensors.
-static bool has_tensors(const torch_trace *t, number n) {
+static bool has_tensors(const world *w, number n) {
+    const torch_trace *t = w->torch;
     number_op op;
     number a = {0}, b = {0};
     if (!number_is_inner(n))
         return n.kind == NUMBER_INT || !n.e;
     if (!expr_split(n.e, &op, &a, &b))
         return tensor_with(t, n) || unbacked_size_of(t, n);
-    return a.kind == b.kind && (a.kind == NUMBER_INT || op == NUMBER_EQ) && is_of_tensors(op, b) &&
-           has_tensors(t, a) && has_tensors(t, b);
+    return is_computed(w, op, a, b);
 }
 
 static PyObject *call_recorded(world *w, PyObject *function, PyObject *args) {
@@ -112,6 +143,30 @@ static PyObject *symbol_by_tensor(world *w, number symbol) {
     return made;
 }
 
+// A float that is no int of 64 bits fails the check.
+static status record_range(world *w, PyObject *rounded) {
+    number any = {.kind = NUMBER_INT}; // the function is the same for all numbers
+    PyObject *amount = method_recorded(w, "abs", rounded);
+    PyObject *fits = amount ? call_recorded(w, number_function(NUMBER_LT, any, any),
+                                            Py_BuildValue("(Od)", amount, 0x1p62))
+                            : NULL;
+    Py_XDECREF(amount);
+    TRY(outcome_of(w, fits));
+    status done = record_assertion(w, "assert_async", fits, ((node *)fits)->name);
+    Py_DECREF(fits); // the graph's
+    return done;
+}
+
+static PyObject *round_tensor(world *w, const char *method, PyObject *tensor) {
+    PyObject *rounded = tensor ? method_recorded(w, method, tensor) : NULL;
+    Py_XDECREF(tensor);
+    PyObject *made = rounded && record_range(w, rounded) == ST_OK
+                         ? method_recorded(w, "long", rounded)
+                         : NULL;
+    Py_XDECREF(rounded);
+    return made;
+}
+
 // The same computed with tensors in the place of numbers that only the graph knows. New reference.
 static PyObject *by_tensors(world *w, number n) {
     number_op op;
@@ -120,6 +175,8 @@ static PyObject *by_tensors(world *w, number n) {
         return number_argument(w, n);
     if (!expr_split(n.e, &op, &a, &b))
         return symbol_by_tensor(w, n);
+    if (number_is_unary(op))
+        return round_tensor(w, rounding(op), by_tensors(w, a));
     PyObject *left = by_tensors(w, a), *right = left ? by_tensors(w, b) : NULL;
     PyObject *args = right ? PyTuple_Pack(2, left, right) : NULL;
     Py_XDECREF(left);
@@ -128,7 +185,7 @@ static PyObject *by_tensors(world *w, number n) {
 }
 
 static status record_equality(world *w, number equality) {
-    if (!has_tensors(w->torch, equality))
+    if (!has_tensors(w, equality))
         return fixes_number(equality)
                    ? world_break_status(w, REASON_UNBACKED, "to be equal to one that is known")
                    : ST_OK;

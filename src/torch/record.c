@@ -704,7 +704,7 @@ static PyObject *tensors_by_symbols(world *w, const entering *c, const symbolic 
     return result;
 }
 
-// Checks come behind the call: they may be about its results.
+// Checks about the results come behind the call.
 static PyObject *add_by_symbols(world *w, const entering *c, const symbolic *s) {
     note_writes(w, s);
     PyObject *result = s->is_number ? number_by_symbols(w, c, s) : tensors_by_symbols(w, c, s);
@@ -721,7 +721,7 @@ static bool by_symbols(world *w, const entering *c, symbolic_why why, PyObject *
     if (asks_for_memory(c))
         return false;
     if (!symbolic_infer(w, c->callable, c->given.args, c->given.kwargs, why, &s))
-        return PyErr_Occurred() && (is_refused(w, c) || PyErr_Occurred());
+        return w->stop.broken || (PyErr_Occurred() && (is_refused(w, c) || PyErr_Occurred()));
     if (!sizes_failed(w->graph->sizes))
         *result = add_by_symbols(w, c, &s);
     symbolic_clear(&s);

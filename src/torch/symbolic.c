@@ -120,11 +120,25 @@ static bool take_all_fresh(world *w, given *g, PyObject *rows, symbolic *s) {
     return true;
 }
 
+static bool take_check(given *g, PyObject *check, number *n) {
+    return given_take(g, check, n) && n->kind == NUMBER_BOOL;
+}
+
 static bool take_checks(given *g, PyObject *checks, symbolic *s) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(checks); i++) {
         number n;
-        if (!given_take(g, PyList_GET_ITEM(checks, i), &n) || n.kind != NUMBER_BOOL ||
-            vec_push(&s->checks, n) != ST_OK)
+        if (!take_check(g, PyList_GET_ITEM(checks, i), &n) || vec_push(&s->checks, n) != ST_OK)
+            return false;
+    }
+    return true;
+}
+
+// Each check may only make sense if those before it hold: that a number is not zero comes before a
+// division by it.
+static bool record_checks(world *w, given *g, PyObject *checks) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(checks); i++) {
+        number n;
+        if (!take_check(g, PyList_GET_ITEM(checks, i), &n) || record_check(w, n) != ST_OK)
             return false;
     }
     return true;
@@ -142,6 +156,16 @@ static bool take_results(torch_trace *t, const symbolic *s) {
         if (!symbolic_take(t, s, i, &ignored))
             return false;
     return true;
+}
+
+// What is checked of numbers that were there before the call is checked before the call, since sizes
+// of results may only make sense if it holds (`x.view(n, -1)` divides by n). Checks about the
+// results come behind the call.
+static bool take_checks_and_results(world *w, PyObject *checks, symbolic *s) {
+    torch_trace *t = w->torch;
+    if (s->fresh_count > 0)
+        return take_results(t, s) && take_checks(&t->given, checks, s);
+    return record_checks(w, &t->given, checks) && take_results(t, s);
 }
 
 // The number of a tensor that only the operation itself sees is a number of the graph, too: fakes
@@ -163,8 +187,8 @@ static bool take_answer(world *w, symbolic *s) {
         return false;
     s->is_number = number != Py_None;
     return given_decide(&t->given, conditions, pinned) >= 0 &&
-           take_all_fresh(w, &t->given, fresh, s) && take_results(t, s) &&
-           take_checks(&t->given, checks, s) && note_inner(w, inner) &&
+           take_all_fresh(w, &t->given, fresh, s) && take_checks_and_results(w, checks, s) &&
+           note_inner(w, inner) &&
            (!s->is_number || given_take(&t->given, number, &s->number));
 }
 
@@ -232,6 +256,8 @@ bool symbolic_infer(world *w, PyObject *callable, PyObject *args, PyObject *kwar
     bool taken = take_answer(w, s) && !sizes_asked(w->graph->sizes, &question);
     if (taken && (s->fresh_count == 0 || w->scope == w->graph)) // bodies get no such numbers
         return true;
+    if (w->stop.broken) // a check cannot be recorded
+        return symbolic_clear(s), false;
     sizes_rollback(w->graph->sizes, before);
     Py_CLEAR(t->runner); // it knows decisions that were undone
     symbolic_clear(s);

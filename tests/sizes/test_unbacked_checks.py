@@ -1,6 +1,8 @@
 """A backend may take a number of the graph for one that it is said to be equal to. The graph checks
 the equality nevertheless: values that do not meet it raise, as in plain Python."""
 
+import math
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -92,6 +94,26 @@ def equal_floats(x, t):
     return x * f
 
 
+def rounded(x, t):
+    n = int((t[0] * 1.0).item())
+    return x + torch.ones(n)
+
+
+def rounded_four_ways(x, t):
+    f = (t[1] * 0.5).item()
+    CHECK(int(f * 2.0) + math.floor(f) == x.shape[0] - 7 + (math.ceil(f) - round(f)))
+    return x * 2
+
+
+def rows(x, t):
+    return x.view(t[0].item(), -1) + 1, x.view(-1, t[1].item())
+
+
+def rows_of_a_reshape(x, t):
+    n = t[0].item()
+    return x.reshape(n, x.shape[0] // n).sum(1)
+
+
 def kept_all(x, t):
     kept = x[x > 0]
     CHECK(kept.shape[0] == x.shape[0])
@@ -125,13 +147,18 @@ FACTORS = [(ONES, ints(2, 5)), (ONES, ints(5, 2)), (ONES, ints(3, 5)), (ONES[:8]
            (ONES, ints(-1, -10))]  # fmt: skip
 VALUES = [(ONES, ints(5, 1)), (ONES, ints(6, 1)), (ONES, ints(5, 0)), (ONES, ints(1, 1))]
 KEPT = [(ONES, ints(10, 3)), (ONE_KEPT, ints(1, 3)), (ONE_KEPT, ints(10, 3)), (-ONES, ints(0, 0))]
+HALVES = [(ONES, ints(0, 2)), (ONES, ints(0, 3)), (ONES, ints(0, 4)), (ONES[:9], ints(0, 1)),
+          (ONES[:8], ints(0, 1)), (ONES[:7], ints(0, 0))]  # fmt: skip
+ZERO = [(ONES, ints(0, 5)), (ONES, ints(5, 0)), (ONES[:0], ints(0, 0)), (ONES[:0], ints(2, 2))]
+HUGE = [(ONES, torch.tensor([value])) for value in (10.0, 1e300, float("nan"), float("inf"), -1.0)]
 FLOATS = [(ONES, ints(1, 2)), (ONES * 2, ints(1, 2))]
 
 PROGRAMS = [
     (plain_value, VALUES), (plain_value_among_others, VALUES), (multiple, VALUES),
     (size, SIZES), (size_unused, SIZES), (size_of_narrow_int, SIZES), (two_bounds, SIZES),
     (half, FACTORS), (pieces, PARTS), (rest, PARTS), (product, FACTORS), (equal_floats, FLOATS),
-    (kept_all, KEPT), (kept_all_by_bounds, KEPT), (kept_added, KEPT), (kept_counted, KEPT),
+    (rounded, SIZES), (rounded, HUGE), (rounded_four_ways, HALVES), (rows, FACTORS),
+    (rows, ZERO), (rows_of_a_reshape, FACTORS), (rows_of_a_reshape, ZERO), (kept_all, KEPT), (kept_all_by_bounds, KEPT), (kept_added, KEPT), (kept_counted, KEPT),
 ]  # fmt: skip
 
 
@@ -178,13 +205,13 @@ def test_a_number_whose_tensor_was_written_to_ends_the_graph():
 
 def test_what_tensors_do_not_tell_is_an_error():
     def program(x, t):
-        n = int((t[0] * 1.5).item())
+        n = int(t[0].item() / 3)
         CHECK(n == x.shape[0])
         return x + torch.ones(n)
 
     compiled = stator.compile(program, backend="aot_eager", fullgraph=True)
     with pytest.raises(torch._dynamo.exc.UserError, match="equal to one that is known"):
-        compiled(torch.ones(3), ints(2))
+        compiled(torch.ones(3), ints(9))
 
 
 def test_a_check_leaves_other_sizes_open():
