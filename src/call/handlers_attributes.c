@@ -1,8 +1,8 @@
 // Handlers of attributes: getattr and its like, the slots of object and type for them, descriptors.
+#include "src/world/number.h"
+
 #include "src/attr/attr.h"
 #include "src/attr/descr.h"
-
-#include "src/world/number.h"
 
 #include "src/call/call.h"
 #include "src/call/handlers.h"
@@ -21,9 +21,8 @@ HANDLER(getattr) {
 // The class of an open number tells which attributes the number has: the value stays open. 1, 0; -1:
 // error or break; 2: no open number.
 static int number_has(world *w, PyObject *o, PyObject *name) {
-    static PyTypeObject *const types[] = {[NUMBER_INT] = &PyLong_Type,
-                                          [NUMBER_FLOAT] = &PyFloat_Type,
-                                          [NUMBER_BOOL] = &PyBool_Type};
+    static PyTypeObject *const types[] = {
+        [NUMBER_INT] = &PyLong_Type, [NUMBER_FLOAT] = &PyFloat_Type, [NUMBER_BOOL] = &PyBool_Type};
     number n;
     int open = door_number(w, o, &n);
     return open <= 0 ? (open < 0 ? -1 : 2) : _PyType_Lookup(types[n.kind], name) != NULL;

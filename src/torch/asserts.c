@@ -160,9 +160,8 @@ static status record_range(world *w, PyObject *rounded) {
 static PyObject *round_tensor(world *w, const char *method, PyObject *tensor) {
     PyObject *rounded = tensor ? method_recorded(w, method, tensor) : NULL;
     Py_XDECREF(tensor);
-    PyObject *made = rounded && record_range(w, rounded) == ST_OK
-                         ? method_recorded(w, "long", rounded)
-                         : NULL;
+    PyObject *made =
+        rounded && record_range(w, rounded) == ST_OK ? method_recorded(w, "long", rounded) : NULL;
     Py_XDECREF(rounded);
     return made;
 }

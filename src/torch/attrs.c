@@ -118,6 +118,12 @@ static PyObject *gradient(world *w, standin *s, PyObject *name) {
     return result;
 }
 
+// The tensor itself tells, behind a break. One that a backend has made counts no writes.
+static PyObject *tell_behind_break(world *w, PyObject *name) {
+    ((torch_trace *)w->torch)->counted = true;
+    return world_break(w, REASON_TENSOR_VALUE, "Tensor.%U", name);
+}
+
 // What becomes of one of torch's own getsets; the glue's table says by name.
 static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) {
     if (is_text(how, "fold"))
@@ -135,7 +141,7 @@ static PyObject *get_known(world *w, standin *s, PyObject *name, PyObject *how) 
     if (is_text(how, "grad"))
         return gradient(w, s, name);
     if (is_text(how, "value"))
-        return world_break(w, REASON_TENSOR_VALUE, "Tensor.%U", name);
+        return tell_behind_break(w, name);
     return world_break(w, REASON_ATTRIBUTE, "Tensor.%U", name);
 }
 

@@ -49,5 +49,5 @@ static bool conjugate_is_written(const graph *g) {
 
 bool graph_is_literal(const torch_trace *t, const graph *g) {
     return inputs_overlap(t, g) || memory_reshaped_is_written(g) || kernel_is_complex(g) ||
-           conjugate_is_written(g);
+           conjugate_is_written(g) || (t->counted && g->effects & EFFECT_WRITES);
 }

@@ -562,6 +562,21 @@ static node *first_node(PyObject *args) {
     return first && Py_IS_TYPE(first, &node_type) ? (node *)first : NULL;
 }
 
+// Uses of the tensor refer to this node from now on: the one before has other sizes.
+static bool by_reshaping(world *w, const entering *c, PyObject **result) {
+    node *n = first_node(c->given.args);
+    meta m;
+    if (!n || !reshape_ask(w, c->target, &c->given, n, &m))
+        return false;
+    effects_add(w, memory_write(w->torch, n));
+    node *made = add_by_rule(w, c, &m);
+    *result = made ? standin_again(w, n, made) : NULL;
+    if (*result)
+        Py_CLEAR(((standin *)*result)->earlier);
+    Py_XDECREF(made);
+    return true;
+}
+
 // Whether the first argument was made of an input: its values are not known here. (Those of a tensor
 // that was made of numbers may be.)
 static bool is_of_input(PyObject *args) {
@@ -921,8 +936,9 @@ PyObject *record_call(world *w, node_op op, PyObject *target, const call *a) {
         t->pending &= EFFECT_UNKNOWN; // the caller's word
     bool writes = fine && t->late && changes_argument(a->callable, &c.given);
     symbolic_why why = !writes ? SYMBOLIC_OPEN : has_scalar(&c) ? SYMBOLIC_VALUES : SYMBOLIC_WRITES;
-    if (fine && !(t->late && (by_value(w, &c, &result) || by_rule(w, &c, &result) ||
-                              by_likeness(w, &c, &result) || by_symbols(w, &c, why, &result))))
+    if (fine && !(t->late && (by_value(w, &c, &result) || by_reshaping(w, &c, &result) ||
+                              by_rule(w, &c, &result) || by_likeness(w, &c, &result) ||
+                              by_symbols(w, &c, why, &result))))
         result = by_torch(w, t, &c);
     if (result &&
         (fakes_note_strides(w, c.callable, &c.given) != ST_OK || numbers_guard(w) != ST_OK))

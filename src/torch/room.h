@@ -324,6 +324,7 @@ typedef struct torch_trace {
     bool odd_strides;            // computed tensors may have other strides than their fakes
     bool wrote;                  // a write was recorded while fakes are late
     bool wrote_anywhere;         // one of these may have been to any input
+    bool counted;                // the program asks how often a tensor was written to
     alias_group *group;          // of all inputs
     uint64_t keys[2];            // the thread's dispatch keys when the trace began
     void *state;                 // borrowed from the guards: the data of the state guard
@@ -846,6 +847,11 @@ status index_end(world *w, const torch_trace *t);
 
 // Whether torch asks nobody of the next call of this thread that would ask.
 bool state_skips_hop(void);
+// --- methods that give a tensor other sizes (reshape.c) ---
+
+// Whether what a call of such a method makes of `n`, its first argument, is known for all sizes.
+bool reshape_ask(world *w, PyObject *target, const operands *given, const node *n, meta *m);
+
 // --- torch's state (state.c) ---
 
 status state_guard_add(world *w, torch_trace *t);

@@ -188,8 +188,7 @@ static bool take_answer(world *w, symbolic *s) {
     s->is_number = number != Py_None;
     return given_decide(&t->given, conditions, pinned) >= 0 &&
            take_all_fresh(w, &t->given, fresh, s) && take_checks_and_results(w, checks, s) &&
-           note_inner(w, inner) &&
-           (!s->is_number || given_take(&t->given, number, &s->number));
+           note_inner(w, inner) && (!s->is_number || given_take(&t->given, number, &s->number));
 }
 
 void symbolic_clear(symbolic *s) {

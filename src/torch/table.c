@@ -173,22 +173,50 @@ PyObject *call_operation(world *w, const call *c) {
     return device_call(w, c);
 }
 
+// An input tells its offset itself. (Others need fakes with history, which settle sizes.)
+static PyObject *offset_of(world *w, const call *c) {
+    PyObject *self = c->given == 1 ? door_open(w, c->args[0]) : NULL;
+    if (PyErr_Occurred())
+        return NULL;
+    if (!self || !is_tensor_standin(self) || !is_as_it_came((standin *)self) ||
+        ((standin *)self)->type != facts.tensor)
+        return call_method(w, c);
+    return PyLong_FromLongLong(read_offset(((standin *)self)->outside));
+}
+
 PyObject *call_offset(world *w, const call *c) {
-    PyObject *result = call_method(w, c);
+    PyObject *result = offset_of(w, c);
     if (result)
         inputs_guard_offsets(w);
     return result;
 }
 
+// 0, 1, or 2 for all larger sizes; -1: an exception. An open size stays open.
+static int how_many(world *w, PyObject *size) {
+    number n, larger;
+    int open = door_number(w, size, &n);
+    if (open < 0)
+        return -1;
+    if (open > 0 &&
+        number_apply(world_sizes(w), NUMBER_GT, n, number_of_size(size_of(1)), &larger) &&
+        number_decide(world_sizes(w), larger))
+        return sizes_failed(world_sizes(w)) ? -1 : 2;
+    PyObject *plain = door_open(w, size);
+    long value = plain ? PyLong_AsLong(plain) : -1;
+    return PyErr_Occurred() ? -1 : value > 1 ? 2 : (int)value;
+}
+
 // Whether all dimensions, or the one at `at`, have more than one element; -1: an exception.
-static int has_fixed_strides(PyObject *sizes, PyObject *at) {
+static int has_fixed_strides(world *w, PyObject *sizes, PyObject *at) {
     Py_ssize_t dims = PyTuple_GET_SIZE(sizes), only = at ? PyNumber_AsSsize_t(at, NULL) : 0;
     if (at && only == -1 && PyErr_Occurred())
         return -1;
     only = only < 0 ? only + dims : only;
     bool fixed = true, empty = false;
     for (Py_ssize_t i = 0; i < dims; i++) {
-        long size = PyLong_AsLong(PyTuple_GET_ITEM(sizes, i));
+        int size = how_many(w, PyTuple_GET_ITEM(sizes, i));
+        if (size < 0)
+            return -1;
         empty |= size == 0;
         fixed &= size > 1 || (at && i != only);
     }
@@ -274,7 +302,7 @@ PyObject *call_stride(world *w, const call *c) {
     PyObject *at = dim ? plain_value(w, dim) : NULL;
     PyObject *name = at || !dim ? PyUnicode_InternFromString("shape") : NULL;
     PyObject *sizes = name ? attr_of_standin(w, self, name) : NULL;
-    int fixed = sizes ? has_fixed_strides(sizes, at == Py_None ? NULL : at) : -1;
+    int fixed = sizes ? has_fixed_strides(w, sizes, at == Py_None ? NULL : at) : -1;
     Py_XDECREF(at);
     Py_XDECREF(name);
     Py_XDECREF(sizes);
