@@ -145,7 +145,9 @@ def test_strides_of_views_make_no_break(view):
 def test_strides_of_what_a_body_is_given_are_not_known():
     def f(x):
         y = (x * 2).unsqueeze(1)
-        return torch.utils.checkpoint.checkpoint(lambda y: (y, y[:].stride(1)), y, use_reentrant=False)
+        return torch.utils.checkpoint.checkpoint(
+            lambda y: (y, y[:].stride(1)), y, use_reentrant=False
+        )
 
     x = torch.ones(2, 3)
     assert_same(stator.compile(f, backend="eager")(x), f(x))
