@@ -146,17 +146,10 @@ HANDLER(hash_of_parts) {
 
 // --- weak references ---
 
-// Whether an object that a weak reference may be made of lives as long as in plain Python: a class
-// from outside, which is guarded, or what the variables of the trace's frames lead to.
-static bool surely_lives(world *w, PyObject *o) {
-    bool outside = PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o);
-    return outside || world_holds(w, o);
-}
-
 // A reference of this trace.
 static PyObject *call_own_reference(world *w, PyObject *self) {
     PyObject *object = raw_weakref_get(self);
-    if (object && surely_lives(w, object))
+    if (object && special_lives(w, object))
         return Py_NewRef(object);
     return world_break(w, REASON_NATIVE_CALL, "a weak reference to an object that may be dead");
 }
@@ -174,6 +167,21 @@ HANDLER(weakref_call) {
     return s ? door_load(w, s, object) : NULL;
 }
 
+// Whether a reference to an object of a Python class, without a callback, may be made.
+static bool can_refer(const call *c, PyObject *o, PyObject *callback) {
+    return !is_standin(o) && !PyType_Check(o) && raw_is_python_class(Py_TYPE(o)) &&
+           (c->given == 1 || callback == Py_None);
+}
+
+// CPython gives the reference without a callback that an object has already: it may be one from
+// outside.
+static PyObject *refuse_shared(world *w, PyObject *made) {
+    if (!made || Py_REFCNT(made) == 1 || map_get(&w->time.born, map_key(made)))
+        return made;
+    Py_DECREF(made);
+    return world_break(w, REASON_NATIVE_CALL, "a weak reference that others hold");
+}
+
 // weakref.ref(o), weakref.ref(class, callback). A class dies, if ever, when the collector runs, so
 // that no callback is missed; of another object it would be.
 HANDLER(weakref_new) {
@@ -183,15 +191,17 @@ HANDLER(weakref_new) {
             return NULL;
     PyObject *o = items[0];
     bool class = PyType_Check(o) && class_value(w, (PyTypeObject *)o);
-    bool own = !record_of(w, o) && !is_standin(o) && raw_is_python_class(Py_TYPE(o)) &&
-               (c->given == 1 || items[1] == Py_None);
-    own |= is_scalar(o); // which has no weak references, and CPython says so
+    bool refers = can_refer(c, o, items[1]), outside = record_of(w, o) != NULL;
+    bool own = (refers && !outside) ||
+               is_scalar(o); // which has no weak references, and CPython says so
     if (w->stop.broken || PyErr_Occurred())
         return NULL;
-    if (!class && !own)
+    if (!class && !own && !refers)
         return world_break(w, REASON_NATIVE_CALL, "weakref.ref of a %s object",
                            Py_TYPE(o)->tp_name);
     made = call_native(w, c->callable, items, c->given, NULL, false);
+    if (refers && outside)
+        made = refuse_shared(w, made);
     if (made && (world_born(w, made) != ST_OK || (own && world_born(w, o) != ST_OK)))
         Py_CLEAR(made);
     return made;

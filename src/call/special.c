@@ -192,13 +192,38 @@ static const slots_row *row_of(PyTypeObject *type, void *slot, special id) {
     return row;
 }
 
+// Whether others than the frames of the trace hold an outside object: it was found in something that
+// the trace has not changed.
+static bool is_held_outside(const world *w, PyObject *o) {
+    const record *r = record_of(w, o);
+    const source *root = r ? r->source : NULL;
+    while (root && root->parent)
+        root = root->parent;
+    return root && root != r->source && root->kind != SOURCE_LOCAL && !world_wrote(w);
+}
+
+bool special_lives(world *w, PyObject *o) {
+    bool class = PyType_Check(o) && !type_is_made(w, (PyTypeObject *)o);
+    return class || is_held_outside(w, o) || world_holds(w, o);
+}
+
 // A weak reference is hashed and compared by its object, if that lives in plain Python, too.
 static bool refers_to_the_dead(world *w, PyObject *o) {
     PyObject *of = PyWeakref_CheckRefExact(o) ? raw_weakref_get(o) : o;
-    if (!of || of == o)
-        return !of;
-    bool outside = PyType_Check(of) && !type_is_made(w, (PyTypeObject *)of);
-    return !outside && !world_holds(w, of);
+    return !of || (of != o && !special_lives(w, of));
+}
+
+// The object of a weak reference from outside is found by the reference, and prepared in its place.
+static status open_reference(world *w, PyObject *o, special id) {
+    record *r = record_of(w, o);
+    PyObject *of = raw_weakref_get(o);
+    source *s = of && r ? guard_source(w->guards, SOURCE_WEAKREF, r->source, NULL, 0) : NULL;
+    if (!s || of == Py_None || !raw_is_python_class(Py_TYPE(of)))
+        return PyErr_Occurred() ? ST_ERROR : refuse(w, o, id);
+    PyObject *inside = door_bring(w, s, of);
+    if (inside && inside != of)
+        return refuse(w, o, id);
+    return inside ? special_open(w, of, id) : w->stop.broken ? ST_BREAK : ST_ERROR;
 }
 
 // The method as the C type `type` (o's own, or a base of its class) defines it.
@@ -222,10 +247,14 @@ static status c_special(world *w, PyObject *o, PyTypeObject *type, special id) {
     if (!row || !(row->protocols & protocols))
         return refuse(w, o, id);
     bool outside = record_of(w, o) != NULL;
+    if (outside && PyWeakref_CheckRefExact(o) && protocols & (P_HASH | P_EQ))
+        return open_reference(w, o, id);
     bool twin = outside || map_get(&w->made.objects, map_key(o)); // made of what passed the door
     if ((row->where == SLOTS_INSIDE && outside) || (row->where == SLOTS_TWIN && !twin) ||
         refers_to_the_dead(w, o))
         return refuse(w, o, id);
+    if (PyWeakref_CheckRefExact(o) && !PyType_Check(raw_weakref_get(o)))
+        return special_open(w, raw_weakref_get(o), id);
     return protocols & (P_HASH | P_EQ) ? identity_of_parts(w, o) : ST_OK;
 }
 

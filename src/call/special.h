@@ -39,6 +39,9 @@ bool special_slot_is_there(PyObject *o, special id);
 // set.
 PyObject *special_call(world *w, PyObject *o, special id, PyObject *const *args, int count,
                        bool *called);
+// Whether plain Python would keep an object alive at this point, too. (World and arena may keep it
+// longer.) Also false if finding out would take long.
+bool special_lives(world *w, PyObject *o);
 // Whether `==` of o's class is object's own, which compares identity. -1: error or break.
 int special_eq_is_identity(world *w, PyObject *o);
 

@@ -134,7 +134,7 @@ static bool leads_on(const world *w, PyObject *o) {
 // Not 0 ends the search.
 static int meet(PyObject *o, void *data) {
     search *s = data;
-    s->found = o == s->wanted;
+    s->found = o == s->wanted || (is_lazy(o) && ((lazy *)o)->outside == s->wanted);
     if (s->found || s->queue.count == SEARCH_LIMIT)
         return 1;
     if (!leads_on(s->w, o) || map_get(&s->seen, map_key(o)))

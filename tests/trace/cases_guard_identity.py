@@ -3,6 +3,7 @@
 import contextvars
 import datetime
 import typing
+import weakref
 
 
 class _N:
@@ -23,6 +24,50 @@ def same_or_not(call):
     call(f, a, b)
     call.again(f, b, b)
     call.again(f, b, a)
+
+
+class _Weak:
+    pass
+
+
+class _Equal(_Weak):
+    """Equal to all of its kind, as long as the class says so."""
+
+    same = True
+
+    def __eq__(self, other):
+        return self.same and isinstance(other, _Equal)
+
+    def __hash__(self):
+        return 1
+
+
+def weak_keys(call):
+    def f(key):
+        return states.get(key, 0), key in states, weakref.ref(key)() is key
+
+    for kind in (_Weak, _Equal):
+        a, b = kind(), kind()
+        states = weakref.WeakKeyDictionary({a: 1})
+        call(f, a)
+        call(f, b)
+        call(f, a)
+        states[b] = 2
+        call(f, b)
+        del states[a]
+        call(f, a)
+
+
+def weak_keys_that_are_equal(call):
+    def f(key):
+        return states.get(key, 0)
+
+    a, b = _Equal(), _Equal()
+    states = weakref.WeakKeyDictionary({a: 1})
+    call(f, b)
+    a.same = b.same = False
+    call(f, b)
+    call(f, a)
 
 
 def same_immutables_or_not(call):
