@@ -123,6 +123,20 @@ static PyObject *get_module(world *w, PyObject *o, PyObject *name) {
     return value;
 }
 
+// threading.local: as any object, with the dict of this thread. One made inside has none yet. The
+// dict of an object of the class itself comes before the class.
+static PyObject *get_thread_local(world *w, PyObject *o, PyObject *name, getattrofunc native) {
+    bool missing = false;
+    descr d;
+    if (descr_find(w, Py_TYPE(o), name, &d) != ST_OK)
+        return NULL;
+    bool first = d.data && !raw_is_python_class(Py_TYPE(o));
+    if (!record_of(w, o) || first || PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)
+        return world_break(w, REASON_ATTRIBUTE, "%s.%U", Py_TYPE(o)->tp_name, name);
+    PyObject *value = get_in_order(w, o, Py_TYPE(o), name, NULL, &missing);
+    return missing ? attr_missing(w, o, name, native) : value;
+}
+
 // A field of a method or super object, as it is inside: opened, borrowed from the world.
 static PyObject *open_part(world *w, PyObject *o, source_kind kind, PyObject *name) {
     record *r = record_itself(w, o);
@@ -193,6 +207,8 @@ static PyObject *get_by_native(world *w, PyObject *o, PyTypeObject *type, PyObje
         return get_super(w, o, name);
     if (native == pybind_class)
         return get_pybind_class(w, o, name);
+    if (raw_is_thread_local(type))
+        return get_thread_local(w, o, name, native);
     return world_break(w, REASON_ATTRIBUTE, "%s.%U", type->tp_name, name);
 }
 
@@ -305,7 +321,11 @@ int attr_get_method(world *w, PyObject *o, PyObject *name, PyObject **value) {
 PyObject *attr_get_generic(world *w, PyObject *o, PyObject *name) {
     PyTypeObject *type;
     PyObject *value;
-    return is_answered(w, &o, &type, name, &value) ? value : get_generic(w, o, type, name, NULL);
+    if (is_answered(w, &o, &type, name, &value))
+        return value;
+    if (raw_is_thread_local(type)) // object's own order knows nothing of threads
+        return world_break(w, REASON_ATTRIBUTE, "%s.%U", type->tp_name, name);
+    return get_generic(w, o, type, name, NULL);
 }
 
 PyObject *attr_special(world *w, PyObject *o, PyObject *name) {

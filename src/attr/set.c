@@ -18,7 +18,8 @@ static int refuse(world *w, reason why, PyObject *o, PyObject *name) {
 static int delete_missing(world *w, PyObject *o, PyObject *name) {
     record *r = record_of(w, o);
     PyObject *value;
-    if (r && raw_attr_get(r->outside, name, &value) != RAW_ABSENT)
+    bool local = raw_is_thread_local(Py_TYPE(o)); // which has words of its own
+    if (r && (local || raw_attr_get(r->outside, name, &value) != RAW_ABSENT))
         return refuse(w, REASON_ATTRIBUTE, o, name);
     return PyObject_GenericSetAttr(r ? r->outside : o, name, NULL);
 }
@@ -126,6 +127,8 @@ static int set_by_native(world *w, PyObject *o, PyObject *name, PyObject *value,
         return set_generic(w, o, name, value);
     if (native == PyType_Type.tp_setattro)
         return attr_set_class(w, o, name, value);
+    if (raw_is_thread_local(Py_TYPE(o)) && record_of(w, o))
+        return set_generic(w, o, name, value);
     if (!native) // nothing can be written: CPython says so
         return PyObject_SetAttr(o, name, value);
     return refuse(w, REASON_ATTRIBUTE, o, name);
@@ -174,5 +177,7 @@ int attr_set_generic(world *w, PyObject *o, PyObject *name, PyObject *value) {
         return kind->set(w, o, name, value);
     if (PyType_Check(o)) // hackcheck's TypeError, or a change of a class
         return refuse(w, REASON_CLASS_WRITE, o, name);
+    if (raw_is_thread_local(Py_TYPE(o))) // the same TypeError
+        return refuse(w, REASON_ATTRIBUTE, o, name);
     return set_generic(w, o, name, value);
 }

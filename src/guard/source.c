@@ -196,6 +196,7 @@ static PyObject *read_making(source_kind kind, PyObject *parent, PyObject *key, 
     bool collecting = raw_gc_off();
     PyObject *result = kind == SOURCE_DICT          ? instance_dict(parent)
                        : kind == SOURCE_CONTEXT_VAR ? context_value(parent)
+                       : kind == SOURCE_THREAD_DICT ? raw_thread_dict(parent)
                        : kind == SOURCE_FIELD       ? descriptor_value(parent, key, kept)
                                                     : tensor_value(parent, key, kept);
     if (!result)
@@ -350,6 +351,7 @@ PyObject *source_read_near(source_kind kind, PyObject *parent, PyObject *key, Py
         return set_item(parent, index);
     case SOURCE_DICT:
     case SOURCE_CONTEXT_VAR:
+    case SOURCE_THREAD_DICT:
     case SOURCE_FIELD:
     case SOURCE_TENSOR_GRAD:
         return read_making(kind, parent, key, kept);

@@ -169,6 +169,11 @@ PyObject *raw_method_wrapped(PyObject *o);
 // A field of a function by its Python name; NULL for other names, and for fields that CPython would
 // have to make first.
 PyObject *raw_function_field(PyObject *function, PyObject *name);
+// Whether the instances keep their attributes in a dict of each thread (threading.local).
+bool raw_is_thread_local(PyTypeObject *type);
+// That dict for the current thread, borrowed. NULL, without an exception or with one, if there is
+// none yet and to make it would run code.
+PyObject *raw_thread_dict(PyObject *o);
 // Whether an object can have weak references that learn of its death.
 bool raw_can_be_weak(PyObject *o);
 // The object behind a weak reference, or None if the object has died; NULL for other types.

@@ -75,6 +75,7 @@ raw raw_slot_get(PyObject *o, Py_ssize_t offset, PyObject **value) {
 // --- fields ---
 
 static PyTypeObject *deque_type, *method_wrapper_type; // borrowed: kept alive for good
+static PyTypeObject *local_type; // threading.local; strong
 
 static struct field {
     PyTypeObject *type;
@@ -217,11 +218,13 @@ static int take_types(void) {
     PyTypeObject *defaultdict = partial ? take_type("_collections", "defaultdict") : NULL;
     PyTypeObject *deque = defaultdict ? take_type("_collections", "deque") : NULL;
     PyTypeObject *lru = deque ? take_type("_functools", "_lru_cache_wrapper") : NULL;
-    if (!lru || learn_cached(lru) < 0) {
+    local_type = lru ? take_type("_thread", "_local") : NULL;
+    if (!local_type || learn_cached(lru) < 0) {
         Py_XDECREF(partial);
         Py_XDECREF(defaultdict);
         Py_XDECREF(deque);
         Py_XDECREF(lru);
+        Py_CLEAR(local_type);
         return -1;
     }
     fields[RAW_PARTIAL_FUNC].type = fields[RAW_PARTIAL_ARGS].type = partial;
@@ -352,6 +355,29 @@ static PyObject *referent(PyObject *o) {
 
 PyObject *raw_weakref_get(PyObject *o) {
     return PyWeakref_CheckRef(o) ? referent(o) : NULL;
+}
+
+bool raw_is_thread_local(PyTypeObject *type) {
+    return local_type && PyType_IsSubtype(type, local_type);
+}
+
+// As Modules/_threadmodule.c names it in the thread's own dict; since 3.13 it is not there.
+static bool has_thread_dict(PyObject *o) {
+    PyObject *all = PyThreadState_GetDict(), *key = PyUnicode_FromFormat("thread.local.%p", o);
+    bool there = all && key && PyDict_GetItemWithError(all, key);
+    Py_XDECREF(key);
+    return there;
+}
+
+// An object of a subclass is initialized again in each thread.
+PyObject *raw_thread_dict(PyObject *o) {
+    if (!raw_is_thread_local(Py_TYPE(o)) || (Py_TYPE(o) != local_type && !has_thread_dict(o)))
+        return NULL;
+    PyObject *name = PyUnicode_InternFromString("__dict__");
+    PyObject *dict = name ? local_type->tp_getattro(o, name) : NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(dict); // the thread has it
+    return dict;
 }
 
 PyObject *raw_proxy_get(PyObject *o) {

@@ -68,9 +68,28 @@ static names *names_of_instance(world *w, record *r) {
     return n;
 }
 
+// The dict of a threading.local in this thread: an entry finds that of the thread which calls it.
+static names *names_of_thread(world *w, record *r) {
+    source *s = guard_source(w->guards, SOURCE_THREAD_DICT, r->source, NULL, 0);
+    PyObject *dict = s ? raw_thread_dict(r->outside) : NULL;
+    record *own = dict ? record_of(w, dict) : NULL;
+    if (!dict) {
+        if (!PyErr_Occurred())
+            world_break(w, REASON_ATTRIBUTE, "%s, new in this thread",
+                        Py_TYPE(r->outside)->tp_name);
+        return NULL;
+    }
+    if (own ? door_again(w, own, s, false) != ST_OK
+            : !(own = record_new(w, RECORD_DICT, s, dict, NULL)))
+        return NULL;
+    return names_of_dict(w, own);
+}
+
 names *names_of_object(world *w, record *r) {
     names **place = r->kind == RECORD_DICT ? &r->attributes : &r->names;
-    if (!*place && raw_has_dict(Py_TYPE(r->outside)))
+    if (!*place && raw_is_thread_local(Py_TYPE(r->outside)))
+        *place = names_of_thread(w, r);
+    else if (!*place && raw_has_dict(Py_TYPE(r->outside)))
         *place = names_of_instance(w, r);
     return *place;
 }

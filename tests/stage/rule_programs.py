@@ -26,7 +26,10 @@ WHOLE = [
     ("list(reversed(x)), [*reversed(P(3))]", "[1, 2]", "'ab'", "range(3)", "{'a': 1}"),
     ("bin(x), hex(x), oct(x), chr(x + 65), ord('a'), ascii('é'), format(x, '>4')", "3", "4"),
     ("globals()['P'] is P, 'nobody' in globals()", "1"),
-    ("weakref.ref(x)() is x, weakref.ref(x) == weakref.ref(x), {weakref.ref(x): 3}[weakref.ref(x)]", "P(1)"),
+    (
+        "weakref.ref(x)() is x, weakref.ref(x) == weakref.ref(x), {weakref.ref(x): 3}[weakref.ref(x)]",
+        "P(1)",
+    ),
     ("(lambda v, w=2: locals())(x), (lambda v: vars())(v=x)", "1", "[2]"),
     ("list(iter([3, 2, x, 0].pop, 2)), next(iter(lambda: x, x), None)", "1", "'a'"),
     # text

@@ -682,3 +682,30 @@ def test_values_made_very_deep_neither_crash_nor_differ(kind):
         while value is not None:
             value, depth = value["k"] if kind == "dict" else value[0], depth + 1
         assert depth == 20_000
+
+
+class Counter(threading.local):
+    def __init__(self):
+        self.n, self.made_in = 0, threading.get_ident()
+
+
+def test_each_thread_has_its_own_attributes():
+    """An entry of one thread reads and writes the attributes of the thread that calls the entry."""
+    plain, counter, seen = threading.local(), Counter(), {}
+
+    @stator.compile(_keep_empty=True)
+    def step():
+        plain.n = getattr(plain, "n", 0) + 1
+        counter.n += 10
+        return plain.n, counter.n
+
+    def run(name, times):
+        seen[name] = [step() for _ in range(times)], counter.made_in == threading.get_ident()
+
+    run("here", 2)
+    other = threading.Thread(target=run, args=("there", 3))
+    other.start()
+    other.join(PATIENCE)
+    run("again", 1)
+    first = [(n, 10 * n) for n in (1, 2, 3)]
+    assert seen == {"here": (first[:2], True), "there": (first, True), "again": (first[2:], True)}

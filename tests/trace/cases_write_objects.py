@@ -1,6 +1,7 @@
 """Attributes, slots, cells, globals and instance dicts that come from outside, written in every
 way. A row is one statement; `x` is the object, `y` another, `v` a fresh list."""
 
+import threading
 import types
 
 from worlds import module_of
@@ -9,6 +10,24 @@ from worlds import module_of
 class _Plain:
     def __init__(self):
         self.a, self.b, self.l = 1, 2, [3]
+
+
+class _Local(threading.local):
+    def __init__(self, a):
+        self.a, self.b, self.l = a, 2, [3]
+
+    @property
+    def p(self):
+        return self.b
+
+    @p.setter
+    def p(self, value):
+        self.b = value
+
+
+def _filled(x):
+    x.a, x.b, x.l = 1, 2, [3]
+    return x
 
 
 class _Slots:
@@ -105,6 +124,8 @@ KINDS = {
     "dict_that_is_its_own_dict": (ATTRIBUTES + INSTANCE_DICT, _DictObject),
     "list_with_attributes": (ATTRIBUTES + "x.append(v); x.n = len(x)", _ListObject),
     "namespace": (ATTRIBUTES + INSTANCE_DICT, lambda: types.SimpleNamespace(a=1, b=2, l=[3])),
+    "thread_local": (ATTRIBUTES, lambda: _filled(threading.local())),
+    "thread_local_class": (ATTRIBUTES + "x.p = 5; v.append(x.p)", lambda: _Local(1)),
     "module": (ATTRIBUTES, lambda: module_of("a, b, l = 1, 2, [3]")),
 }
 

@@ -18,6 +18,7 @@ import linecache
 import struct
 import sys
 import textwrap
+import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -156,6 +157,8 @@ class Freezer:
             return (value.__name__, *self.names(vars(value), value.__name__ == "case_module"))
         if is_a(value, types.FunctionType):
             return self.function(value)
+        if is_a(value, threading.local):
+            return (self.freeze(vars(value)),)
         if is_a(value, BaseException):
             return self.exception(value)
         return (*self.content(value), *self.state(value))
