@@ -148,9 +148,14 @@ static status refuse(world *w, PyObject *o, special id) {
                               Py_TYPE(o)->tp_name);
 }
 
-// An iterator of a C type: those made inside hold inside things only; an outside one may not move.
+// An iterator of a C type: those made inside, and twins, hold inside things only; an outside one may
+// not move.
 static status open_iterator(world *w, PyObject *o) {
-    if (!record_of(w, o))
+    record *r = record_of(w, o);
+    bool twin = r && r->kind == RECORD_ITERATOR;
+    if (twin)
+        r->written = true;
+    if (!r || twin)
         return ST_OK;
     return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(o)->tp_name);
 }

@@ -1,6 +1,7 @@
 // Reads the places where outside objects are found.
 #include "src/base/upcalls.h"
 
+#include "src/py/iterators.h"
 #include "src/py/random.h"
 #include "src/py/raw.h"
 
@@ -110,6 +111,13 @@ static PyObject *context_value(PyObject *o) {
         return NULL;
     Py_XDECREF(value); // the context or the variable has it
     return value;
+}
+
+static PyObject *iterator_field(PyObject *o, Py_ssize_t index) {
+    const py_iterator_form *form = py_iterator_form_of(o);
+    if (!form)
+        PyErr_Clear();
+    return form && index < py_iterator_fields(form) ? py_iterator_field(form, o, (int)index) : NULL;
 }
 
 static PyObject *dimension(source_kind kind, PyObject *o, Py_ssize_t index, PyObject **kept) {
@@ -270,6 +278,8 @@ static PyObject *read_field(source_kind kind, PyObject *o, Py_ssize_t index) {
         return raw_view_mapping(o);
     case SOURCE_SLICE_FIELD:
         return slice_field(o, index);
+    case SOURCE_ITERATOR_FIELD:
+        return iterator_field(o, index);
     default:
         return NULL;
     }

@@ -301,6 +301,23 @@ static int fill_iterator(const running *r, const step *s) {
     return done;
 }
 
+// The fields are borrowed from registers. What the iterator held lives on until all is written.
+static int write_iterator(running *r, const step *s) {
+    PyObject *few[FEW], **fields = gather(r, s, few), *iterator = get(r, s->a);
+    const py_iterator_form *form = fields ? py_iterator_form_of(iterator) : NULL;
+    assert(!form || (s->count <= FEW && r->drops + (Py_ssize_t)s->count <= r->p->dropped));
+    if (form) {
+        PyObject *old[FEW];
+        py_iterator_move(form, iterator, fields, s->object, old);
+        for (uint32_t i = 0; i < s->count; i++)
+            if (old[i])
+                r->dropped[r->drops++] = old[i];
+    }
+    if (fields != few)
+        PyMem_Free(fields);
+    return form ? 0 : -1;
+}
+
 static int fill_generator(const running *r, const step *s) {
     PyObject *few[FEW], **parts = gather(r, s, few);
     image *i = parts ? new_image(s, parts, s->count, NULL) : NULL;
@@ -554,6 +571,8 @@ static int run_step(running *r, const step *s) {
         return PyCell_Set(a, b);
     case STEP_ITERATOR_FILL:
         return fill_iterator(r, s);
+    case STEP_ITERATOR_SET:
+        return write_iterator(r, s);
     case STEP_GENERATOR_FILL:
         return fill_generator(r, s);
     case STEP_STATE:

@@ -754,6 +754,44 @@ static status write_first(builder *b, const record *r) {
     return r->kind == RECORD_CONTEXT_VAR ? write_context(b, r) : ST_OK;
 }
 
+// --- iterators ---
+
+// Those that have ended let go what they went through.
+static status field_deaths(builder *b, const record *r, const py_iterator_form *form) {
+    for (int i = 0; i < r->count; i++) {
+        PyObject *now = py_iterator_field(form, r->inside, i);
+        PyObject *old = py_iterator_field(form, r->outside, i);
+        source *s = r->initial[i] && now != r->initial[i] && old
+                        ? guard_source(b->w->guards, SOURCE_ITERATOR_FIELD, r->source, NULL, i)
+                        : NULL;
+        if (s)
+            TRY(deaths_guard(b, s, old, DEATH_ITSELF, NULL, 0, 0));
+    }
+    return PyErr_Occurred() ? ST_ERROR : ST_OK;
+}
+
+static status write_iterator(builder *b, const record *r) {
+    const py_iterator_form *form = py_iterator_form_of(r->inside);
+    operands fields = {0};
+    step s = step_of(STEP_ITERATOR_SET, -1, OPERAND_NONE, OPERAND_NONE);
+    if (!twin_written(r))
+        return ST_OK;
+    PyObject *numbers = py_iterator_numbers(form, r->inside);
+    status done = numbers ? field_deaths(b, r, form) : ST_ERROR;
+    for (int i = 0; done == ST_OK && i < r->count; i++)
+        done = rebuild_field(b, py_iterator_field(form, r->inside, i), &fields);
+    if (done == ST_OK)
+        done = build_load(b, r->source, &s.a);
+    b->p->dropped += r->count;
+    if (done == ST_OK)
+        done = build_step(b, &b->writing, s, &fields, numbers);
+    vec_free(&fields);
+    Py_XDECREF(numbers);
+    return done;
+}
+
+// --- the whole of a record ---
+
 static status write_record(builder *b, const record *r) {
     for (uint32_t i = 0; i < r->slots.count; i++)
         TRY(write_slot(b, r, &r->slots.items[i]));
@@ -768,6 +806,8 @@ static status write_record(builder *b, const record *r) {
         return write_set(b, r);
     case RECORD_DEQUE:
         return write_deque(b, r);
+    case RECORD_ITERATOR:
+        return write_iterator(b, r);
     default:
         return ST_OK;
     }

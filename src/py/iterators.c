@@ -254,6 +254,7 @@ struct py_iterator_form {
     Py_ssize_t arrays[2];               // of numbers, in memory of their own
     Py_ssize_t lengths[2];              // of each: a tuple as long, or the length itself
     Py_ssize_t unowned;                 // a reference that is set by the one it refers to
+    bool simple;                        // it gives items of what it holds, or numbers
 };
 
 enum { FORMS = 64 };
@@ -282,7 +283,9 @@ static void field(py_iterator_form *f, Py_ssize_t offset) {
 }
 
 static void add_counting(PyTypeObject *type) {
-    field(add(type, sizeof(counting), PLACE_NOT, 0), AT(counting, sequence));
+    py_iterator_form *f = add(type, sizeof(counting), PLACE_NOT, 0);
+    field(f, AT(counting, sequence));
+    f->simple = type != &PyReversed_Type && type != &PySeqIter_Type; // these call __getitem__
 }
 
 static void add_two(PyTypeObject *type) {
@@ -341,8 +344,9 @@ static void add_tables(void) {
 }
 
 static void add_ranges(void) {
-    add(&PyRangeIter_Type, sizeof(range_iterator), PLACE_NOT, 0);
+    add(&PyRangeIter_Type, sizeof(range_iterator), PLACE_NOT, 0)->simple = true;
     py_iterator_form *f = add(&PyLongRangeIter_Type, sizeof(long_range), PLACE_NOT, 0);
+    f->simple = true;
 #if PY_VERSION_HEX < 0x030c0000
     field(f, AT(long_range, index));
 #endif
@@ -364,6 +368,7 @@ static void add_builtins(void) {
         add(&PyEnum_Type, sizeof(enumerating), PLACE_NOT, AT(enumerating, result));
     field(f, AT(enumerating, iterator));
     field(f, AT(enumerating, long_index));
+    f->simple = true;
     f = add(&PyZip_Type, sizeof(zipping), PLACE_NOT, AT(zipping, result));
     field(f, AT(zipping, iterators));
 }
@@ -374,8 +379,10 @@ static void add_wrapping_tools(PyObject *module) {
         add_two(named(module, two[i]));
     add_telling(named(module, "takewhile"));
     add_telling(named(module, "dropwhile"));
-    field(add(named(module, "islice"), sizeof(slicing), PLACE_NOT, 0), AT(slicing, iterator));
-    py_iterator_form *f = add(named(module, "cycle"), sizeof(cycling), PLACE_NOT, 0);
+    py_iterator_form *f = add(named(module, "islice"), sizeof(slicing), PLACE_NOT, 0);
+    field(f, AT(slicing, iterator));
+    f->simple = true;
+    f = add(named(module, "cycle"), sizeof(cycling), PLACE_NOT, 0);
     field(f, AT(cycling, iterator));
     field(f, AT(cycling, saved));
     f = add(named(module, "zip_longest"), sizeof(zipping_longest), PLACE_NOT,
@@ -443,8 +450,11 @@ static void add_sharing_tools(PyObject *module) {
 }
 
 static void add_endless_tools(PyObject *module) {
-    field(add(named(module, "repeat"), sizeof(repeating), PLACE_NOT, 0), AT(repeating, item));
-    py_iterator_form *f = add(named(module, "count"), sizeof(counting_up), PLACE_NOT, 0);
+    py_iterator_form *f = add(named(module, "repeat"), sizeof(repeating), PLACE_NOT, 0);
+    field(f, AT(repeating, item));
+    f->simple = true;
+    f = add(named(module, "count"), sizeof(counting_up), PLACE_NOT, 0);
+    f->simple = true;
     field(f, AT(counting_up, long_at));
     field(f, AT(counting_up, step));
 #if PY_VERSION_HEX >= 0x030c0000
@@ -566,6 +576,7 @@ PyObject *py_iterator_numbers(const py_iterator_form *form, PyObject *iterator) 
     memcpy(to, &n, sizeof(numbers));
     to += sizeof(numbers);
     memcpy(to, iterator, (size_t)form->size);
+    memset(to, 0, sizeof(PyObject)); // its count of references is none of its state
     forget_references(form, to);
     to += form->size;
     for (int i = 0; i < 2; i++) {
@@ -634,6 +645,24 @@ int py_iterator_fill(PyObject *iterator, PyObject *const *fields, PyObject *byte
     for (int i = 0; i < py_iterator_fields(form); i++)
         *field_at(form, iterator, i) = Py_XNewRef(fields[i]);
     return 0;
+}
+
+bool py_iterator_is_simple(const py_iterator_form *form) {
+    return form->simple;
+}
+
+void py_iterator_move(const py_iterator_form *form, PyObject *iterator, PyObject *const *fields,
+                      PyObject *bytes, PyObject **old) {
+    const numbers *n = (const numbers *)PyBytes_AS_STRING(bytes);
+    PyObject *result = form->result ? *place_at(iterator, form->result) : NULL;
+    for (int i = 0; i < py_iterator_fields(form); i++)
+        old[i] = *field_at(form, iterator, i);
+    memcpy((char *)iterator + sizeof(PyObject), n->rest + sizeof(PyObject),
+           (size_t)form->size - sizeof(PyObject));
+    if (form->result)
+        *place_at(iterator, form->result) = result; // the tuple for results is used again
+    for (int i = 0; i < py_iterator_fields(form); i++)
+        *field_at(form, iterator, i) = Py_XNewRef(fields[i]);
 }
 
 // --- places ---

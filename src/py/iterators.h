@@ -21,6 +21,13 @@ PyObject *py_iterator_numbers(const py_iterator_form *form, PyObject *iterator);
 PyObject *py_iterator_new(PyTypeObject *type);
 int py_iterator_fill(PyObject *iterator, PyObject *const *fields, PyObject *numbers);
 
+// Whether an iterator of this form gives items of what it holds, or numbers, and calls nothing.
+bool py_iterator_is_simple(const py_iterator_form *form);
+// Makes such an iterator one that has these fields and numbers. The old fields are left to the
+// caller: *old has room for all of them, and gets the references.
+void py_iterator_move(const py_iterator_form *form, PyObject *iterator, PyObject *const *fields,
+                      PyObject *numbers, PyObject **old);
+
 // Whether iterators of this form must be placed. Iterators on hash tables and deques remember where
 // in the container's memory they are, and notice if the container has changed its size. Others only
 // count items.

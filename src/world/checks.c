@@ -1,5 +1,7 @@
 // Guards that only this room needs. Each is a check with its data, which src/guard runs as a custom
 // guard. None of them runs Python code.
+#include "src/py/iterators.h"
+
 #include "src/guard/value.h"
 
 #include "src/world/inner.h"
@@ -166,6 +168,43 @@ status check_not_exported(world *w, source *s) {
     static const guard_custom custom = {
         .name = "not_exported", .check = not_exported_check, .text = not_exported_text};
     return guard_add_custom(w->guards, s, &custom, NULL);
+}
+
+// --- iterators ---
+
+// Which fields are empty, and how far it has come: (int, bytes).
+static PyObject *state_of_iterator(const py_iterator_form *form, PyObject *o) {
+    unsigned long empty = 0;
+    for (int i = 0; i < py_iterator_fields(form); i++)
+        empty |= (unsigned long)!py_iterator_field(form, o, i) << i;
+    return Py_BuildValue("(kN)", empty, py_iterator_numbers(form, o));
+}
+
+static bool iterator_check(PyObject *o, void *data) {
+    const py_iterator_form *form = o ? py_iterator_form_of(o) : NULL;
+    PyObject *state = form ? state_of_iterator(form, o) : NULL;
+    bool same = state && PyObject_RichCompareBool(state, (PyObject *)data, Py_EQ) == 1;
+    Py_XDECREF(state);
+    PyErr_Clear(); // without memory nothing is known
+    return same;
+}
+
+static PyObject *iterator_text(const char *s, void *data) {
+    (void)data;
+    return PyUnicode_FromFormat("%s has come as far as it had", s);
+}
+
+static void iterator_drop(void *data) {
+    Py_DECREF((PyObject *)data);
+}
+
+status check_iterator(world *w, source *s, PyObject *iterator) {
+    static const guard_custom custom = {.name = "iterator",
+                                        .check = iterator_check,
+                                        .text = iterator_text,
+                                        .drop = iterator_drop};
+    PyObject *state = state_of_iterator(py_iterator_form_of(iterator), iterator);
+    return state ? guard_add_custom(w->guards, s, &custom, state) : ST_ERROR;
 }
 
 // --- places that are empty ---

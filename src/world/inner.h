@@ -50,6 +50,9 @@ PyObject *door_bring_number(world *w, source *s, PyObject *object);
 
 // Whether an object is a container for which twin_open makes a twin.
 bool twin_wanted(PyObject *o, record_kind *kind);
+// Whether an iterator of C code can have a twin: so can all that it goes through.
+bool twin_of_iterator_wanted(PyObject *o);
+bool twin_of_iterator_written(const record *r);
 // Makes an empty instance of a dict's class, by the C function that the class's own tp_new calls.
 PyObject *twin_empty_dict(world *w, record *r, PyObject *dict);
 int twin_dict_set(PyObject *twin, PyObject *key, PyObject *value); // NULL deletes
@@ -60,8 +63,6 @@ bool key_hashed_otherwise(PyObject *key);
 // if that one is identical to the same others. And opening such a key, or any other.
 bool key_is_any(PyObject *key);
 PyObject *open_any_key(world *w, source *s, PyObject *key);
-// Whether the content of a twin has changed since it was filled. For dicts see names_written.
-bool twin_written(const record *r);
 // Makes the record also the record of `inside`.
 status record_register(world *w, record *r, PyObject *inside);
 
@@ -77,6 +78,7 @@ status check_c_method(world *w, source *s, PyObject *method);
 status check_wrapper(world *w, source *s, PyObject *method);
 // Guards that a bytearray may be resized: nobody else has a view of its memory.
 status check_not_exported(world *w, source *s);
+status check_iterator(world *w, source *s, PyObject *iterator);
 status check_cell_empty(world *w, source *s);
 status check_slot_empty(world *w, source *s, Py_ssize_t offset);
 status check_context_set(world *w, source *s, bool set);

@@ -19,6 +19,7 @@ typedef enum record_kind {
     RECORD_SET,       // twin; `initial`. Also frozenset
     RECORD_DEQUE,     // twin; `initial`
     RECORD_BYTEARRAY, // twin
+    RECORD_ITERATOR,  // twin; `initial` are its fields, `layout` its numbers (py/iterators.h)
     RECORD_CELL,      // the cell itself; its content in `content`
     RECORD_TENSOR,    // stand-in
     RECORD_CONTEXT_VAR,
@@ -70,8 +71,9 @@ typedef struct record {
     bool hashed;      // the program found this object in a dict or set by its address
     bool pinned;      // a guard on `source` passes for this very object only
     bool ordered;     // sets: the twin iterates as the original does
-    PyObject *layout; // sets: the original's when it was opened (arena's). The original itself may
-                      // have changed when the trace ends: another thread runs, or a fake's code
+    // Sets, iterators: the original's when it was opened (arena's). The original itself may have
+    // changed when the trace ends: another thread runs, or a fake's code.
+    PyObject *layout;
 } record;
 
 typedef struct lazy {

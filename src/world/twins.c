@@ -1,5 +1,6 @@
 // Turns an outside container into its twin: a real container of the same class, filled with lazies,
 // that stands for it inside. Native code changes the twin, and never the original.
+#include "src/py/iterators.h"
 #include "src/py/sets.h"
 
 #include "src/world/inner.h"
@@ -366,6 +367,64 @@ static status open_bytearray(world *w, record *r) {
     return finish(w, r, twin);
 }
 
+// --- iterators ---
+
+static const py_iterator_form *form_of(PyObject *o) {
+    const py_iterator_form *form = py_iterator_form_of(o);
+    if (!form)
+        PyErr_Clear(); // without memory none is known
+    return form && py_iterator_is_simple(form) ? form : NULL;
+}
+
+bool twin_of_iterator_wanted(PyObject *o) {
+    const py_iterator_form *form = form_of(o);
+    for (int i = 0; form && i < py_iterator_fields(form); i++) {
+        PyObject *field = py_iterator_field(form, o, i);
+        if (field && PyIter_Check(field) && !twin_of_iterator_wanted(field))
+            return false;
+    }
+    return form != NULL;
+}
+
+static status open_fields(world *w, record *r, const py_iterator_form *form) {
+    for (int i = 0; i < r->count; i++) {
+        PyObject *field = py_iterator_field(form, r->outside, i);
+        source *s =
+            field ? guard_source(w->guards, SOURCE_ITERATOR_FIELD, r->source, NULL, i) : NULL;
+        r->initial[i] = s ? door_bring(w, s, field) : NULL;
+        if (field && !r->initial[i])
+            return w->stop.broken ? ST_BREAK : ST_ERROR;
+    }
+    return ST_OK;
+}
+
+static status open_iterator(world *w, record *r) {
+    const py_iterator_form *form = form_of(r->outside);
+    r->layout = world_keep(w, py_iterator_numbers(form, r->outside));
+    if (!r->layout)
+        return ST_ERROR;
+    TRY(check_iterator(w, r->source, r->outside));
+    TRY(room_for_initial(w, r, py_iterator_fields(form)));
+    TRY(open_fields(w, r, form));
+    PyObject *twin = py_iterator_new(Py_TYPE(r->outside));
+    if (twin && py_iterator_fill(twin, r->initial, r->layout) < 0)
+        Py_CLEAR(twin);
+    return finish(w, r, twin);
+}
+
+bool twin_of_iterator_written(const record *r) {
+    const py_iterator_form *form = form_of(r->inside);
+    PyObject *numbers = form ? py_iterator_numbers(form, r->inside) : NULL;
+    bool written = !numbers || PyBytes_GET_SIZE(numbers) != PyBytes_GET_SIZE(r->layout) ||
+                   memcmp(PyBytes_AS_STRING(numbers), PyBytes_AS_STRING(r->layout),
+                          (size_t)PyBytes_GET_SIZE(numbers)) != 0;
+    for (int i = 0; !written && i < r->count; i++)
+        written = py_iterator_field(form, r->inside, i) != r->initial[i];
+    Py_XDECREF(numbers);
+    PyErr_Clear(); // without memory it counts as written
+    return written;
+}
+
 // --- views ---
 
 static bool is_ordered_view(PyTypeObject *type) {
@@ -414,6 +473,8 @@ status twin_open(world *w, record *r) {
         return open_deque(w, r);
     case RECORD_BYTEARRAY:
         return open_bytearray(w, r);
+    case RECORD_ITERATOR:
+        return open_iterator(w, r);
     default:
         return open_view(w, r);
     }

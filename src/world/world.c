@@ -359,6 +359,8 @@ bool twin_written(const record *r) {
         return deque_written(r);
     case RECORD_BYTEARRAY:
         return bytes_written(r);
+    case RECORD_ITERATOR:
+        return twin_of_iterator_written(r);
     default:
         return false;
     }

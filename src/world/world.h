@@ -312,6 +312,8 @@ status handles_end(world *w);
 // Opens an outside container: sets the record's `inside`, guards type and length. ST_BREAK if
 // containers of its kind cannot have twins.
 status twin_open(world *w, record *r);
+// Whether the content of a twin has changed since it was filled. For dicts see names_written.
+bool twin_written(const record *r);
 // Whether an item of a twin is still the one that the twin was filled with.
 static inline bool twin_unchanged(PyObject *now, PyObject *initial) {
     return now == initial || (initial && is_lazy(initial) && ((lazy *)initial)->inside == now);
