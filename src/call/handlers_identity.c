@@ -192,8 +192,8 @@ HANDLER(weakref_new) {
     PyObject *o = items[0];
     bool class = PyType_Check(o) && class_value(w, (PyTypeObject *)o);
     bool refers = can_refer(c, o, items[1]), outside = record_of(w, o) != NULL;
-    bool own = (refers && !outside) ||
-               is_scalar(o); // which has no weak references, and CPython says so
+    bool own =
+        (refers && !outside) || is_scalar(o); // which has no weak references, and CPython says so
     if (w->stop.broken || PyErr_Occurred())
         return NULL;
     if (!class && !own && !refers)

@@ -154,7 +154,7 @@ static status open_iterator(world *w, PyObject *o) {
     record *r = record_of(w, o);
     bool twin = r && r->kind == RECORD_ITERATOR;
     if (twin)
-        r->written = true;
+        record_write(w, o);
     if (!r || twin)
         return ST_OK;
     return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(o)->tp_name);

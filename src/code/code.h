@@ -150,6 +150,8 @@ const region *code_region(const code *c, const insn *i);
 const char *op_name(op o);
 op_arg op_argument(op o);
 int op_flags(op o);
+// Whether a jump back leads over an instruction, so that it may run more than once in a frame.
+bool code_in_loop(const code *c, const insn *pc);
 int op_asks(op o, int extra);
 // The change of the stack depth by one instruction, if it falls through or if it jumps.
 int op_effect(op o, int arg, int extra, bool jumped);

@@ -38,6 +38,16 @@ int op_flags(op o) {
     return rows[o].flags;
 }
 
+bool code_in_loop(const code *c, const insn *pc) {
+    int32_t here = (int32_t)(pc - c->insns);
+    for (uint32_t i = (uint32_t)here; i < c->count; i++) {
+        const insn *jump = &c->insns[i];
+        if ((op_flags(jump->op) & OPF_JUMP) && jump->target <= here)
+            return true;
+    }
+    return false;
+}
+
 int op_asks(op o, int extra) {
     return use_of(o, 0, extra).asks;
 }

@@ -117,7 +117,8 @@ static PyObject *iterator_field(PyObject *o, Py_ssize_t index) {
     const py_iterator_form *form = py_iterator_form_of(o);
     if (!form)
         PyErr_Clear();
-    return form && index < py_iterator_fields(form) ? py_iterator_field(form, o, (int)index) : NULL;
+    bool there = form && index >= 0 && index < py_iterator_fields(form);
+    return there ? py_iterator_field(form, o, (int)index) : NULL;
 }
 
 static PyObject *dimension(source_kind kind, PyObject *o, Py_ssize_t index, PyObject **kept) {

@@ -75,7 +75,7 @@ raw raw_slot_get(PyObject *o, Py_ssize_t offset, PyObject **value) {
 // --- fields ---
 
 static PyTypeObject *deque_type, *method_wrapper_type; // borrowed: kept alive for good
-static PyTypeObject *local_type; // threading.local; strong
+static PyTypeObject *local_type;                       // threading.local; strong
 
 static struct field {
     PyTypeObject *type;

@@ -199,10 +199,8 @@ static void iterator_drop(void *data) {
 }
 
 status check_iterator(world *w, source *s, PyObject *iterator) {
-    static const guard_custom custom = {.name = "iterator",
-                                        .check = iterator_check,
-                                        .text = iterator_text,
-                                        .drop = iterator_drop};
+    static const guard_custom custom = {
+        .name = "iterator", .check = iterator_check, .text = iterator_text, .drop = iterator_drop};
     PyObject *state = state_of_iterator(py_iterator_form_of(iterator), iterator);
     return state ? guard_add_custom(w->guards, s, &custom, state) : ST_ERROR;
 }

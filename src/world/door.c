@@ -477,7 +477,7 @@ static PyObject *open_fresh(world *w, source *s, PyObject *o, bool pinned) {
         return open_slice(w, s, o);
     if (twin_wanted(o, &kind))
         return open_container(w, s, o, kind);
-    if (w->terms.whole && twin_of_iterator_wanted(o))
+    if (twin_of_iterator_wanted(w, o))
         return open_container(w, s, o, RECORD_ITERATOR);
     return open_object(w, s, o, pinned);
 }

@@ -51,7 +51,7 @@ PyObject *door_bring_number(world *w, source *s, PyObject *object);
 // Whether an object is a container for which twin_open makes a twin.
 bool twin_wanted(PyObject *o, record_kind *kind);
 // Whether an iterator of C code can have a twin: so can all that it goes through.
-bool twin_of_iterator_wanted(PyObject *o);
+bool twin_of_iterator_wanted(const world *w, PyObject *o);
 bool twin_of_iterator_written(const record *r);
 // Makes an empty instance of a dict's class, by the C function that the class's own tp_new calls.
 PyObject *twin_empty_dict(world *w, record *r, PyObject *dict);

@@ -65,12 +65,12 @@ typedef struct record {
     PyObject **initial;
     Py_ssize_t count;
     VEC(slot_place) slots;
-    place content;    // cells, context variables
-    bool written;     // at least once, even if a later write restored the old value
-    bool identity;    // the program compared or hashed this object by identity
-    bool hashed;      // the program found this object in a dict or set by its address
-    bool pinned;      // a guard on `source` passes for this very object only
-    bool ordered;     // sets: the twin iterates as the original does
+    place content; // cells, context variables
+    bool written;  // at least once, even if a later write restored the old value
+    bool identity; // the program compared or hashed this object by identity
+    bool hashed;   // the program found this object in a dict or set by its address
+    bool pinned;   // a guard on `source` passes for this very object only
+    bool ordered;  // sets: the twin iterates as the original does
     // Sets, iterators: the original's when it was opened (arena's). The original itself may have
     // changed when the trace ends: another thread runs, or a fake's code.
     PyObject *layout;

@@ -1,7 +1,10 @@
 // Turns an outside container into its twin: a real container of the same class, filled with lazies,
 // that stands for it inside. Native code changes the twin, and never the original.
+#include "src/py/frame.h"
 #include "src/py/iterators.h"
 #include "src/py/sets.h"
+
+#include "src/interp/run.h"
 
 #include "src/world/inner.h"
 #include "src/world/world.h"
@@ -376,14 +379,27 @@ static const py_iterator_form *form_of(PyObject *o) {
     return form && py_iterator_is_simple(form) ? form : NULL;
 }
 
-bool twin_of_iterator_wanted(PyObject *o) {
+// Whether only the frame that goes on holds an iterator, and the instruction that asks for its items
+// is in no loop: then every call comes here with an iterator that is as far. In a loop each round
+// would be an entry of its own.
+static bool is_as_far_each_time(const world *w, PyObject *o) {
+    const run *r = map_get(&w->roots.dying, map_key(o)) ? w->run : NULL;
+    while (r && r->below)
+        r = r->below;
+    const insn *pc = r ? code_at(r->code, py_frame_lasti(r->frame)) : NULL;
+    return pc && !code_in_loop(r->code, pc);
+}
+
+bool twin_of_iterator_wanted(const world *w, PyObject *o) {
     const py_iterator_form *form = form_of(o);
-    for (int i = 0; form && i < py_iterator_fields(form); i++) {
+    if (!form || !(w->terms.whole || is_as_far_each_time(w, o)))
+        return false;
+    for (int i = 0; i < py_iterator_fields(form); i++) {
         PyObject *field = py_iterator_field(form, o, i);
-        if (field && PyIter_Check(field) && !twin_of_iterator_wanted(field))
+        if (field && PyIter_Check(field) && !twin_of_iterator_wanted(w, field))
             return false;
     }
-    return form != NULL;
+    return true;
 }
 
 static status open_fields(world *w, record *r, const py_iterator_form *form) {
@@ -394,6 +410,8 @@ static status open_fields(world *w, record *r, const py_iterator_form *form) {
         r->initial[i] = s ? door_bring(w, s, field) : NULL;
         if (field && !r->initial[i])
             return w->stop.broken ? ST_BREAK : ST_ERROR;
+        if (field && r->initial[i] == field && PyIter_Check(field)) // native code would move it
+            return world_break_status(w, REASON_OUTSIDE_ITERATOR, "%s", Py_TYPE(field)->tp_name);
     }
     return ST_OK;
 }

@@ -1,6 +1,7 @@
 """Programs with breaks in every construct of the language."""
 
 import contextlib
+import itertools
 
 import ticks as t
 
@@ -588,3 +589,69 @@ def mutual_recursion():
         return False if n == 0 else even(n - 1)
 
     return even(7), odd(3)
+
+
+def iterators_across_breaks():
+    it, far = iter((1, 2, 3, 4, 5)), iter(range(7))
+    out = [next(it), next(far)]
+    t.tick(len(out))
+    out += [next(it), next(far), next(far)]
+    t.tick(len(out))
+    out.append(next(it))
+    for x in it:
+        t.tick(x)
+        out.append((x, next(far, None)))
+    return out, next(it, "end"), list(far)
+
+
+def _take(it, count):
+    t.tick(count)
+    return [next(it) for _ in range(count)]
+
+
+def iterators_that_frames_share():
+    xs = [1, 2, 3, 4, 5, 6, 7, 8]
+    it = iter(xs)
+    pairs = enumerate(it, 10)
+    out = _take(it, 2), next(pairs), _take(it, 1)
+    t.tick("between")
+    xs.append(9)
+    more = next(it), next(pairs)
+    t.tick(more)
+    kept = [it, pairs]
+    rest = next(kept[0]), list(kept[1])
+    return out, more, rest, next(it, "end"), kept[0] is it
+
+
+def iterators_of_several_kinds():
+    made = [iter("abcd"), iter(b"abcd"), reversed([1, 2, 3, 4]), itertools.count(5, 2),
+            itertools.repeat("r", 4), itertools.islice(range(10), 1, 9, 2), iter(range(2**70, 2**70 + 4)),
+            zip("abcd", range(4)), iter({"a": 1, "b": 2, "c": 3, "d": 4}), map(abs, [-1, -2, -3, -4])]  # fmt: skip
+    a, b, c, d, e, f, g, h, i, j = made
+    first = [next(x) for x in made]
+    t.tick(len(first))
+    second = (
+        next(a),
+        next(b),
+        next(c),
+        next(d),
+        next(e),
+        next(f),
+        next(g),
+        next(h),
+        next(i),
+        next(j),
+    )
+    t.tick(len(second))
+    third = next(a), next(b), next(c), next(d), next(e), next(f), next(g), next(h), next(i), next(j)
+    return first, second, third, [list(itertools.islice(x, 3)) for x in made]
+
+
+def an_iterator_that_is_used_up():
+    held = [[1], [2]]
+    it = iter(held)
+    t.tick("before")
+    out = next(it), next(it), next(it, "end")
+    held.append([3])
+    t.tick("after")
+    return out, next(it, "end"), held

@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 import sys
+import threading
 import types
 import weakref
 
@@ -337,6 +338,15 @@ CASES = {
         (lambda: -0.5, None, 0, "-0.5", []),
         (lambda: True, None, 0, GONE, []),
         (lambda: "12", None, 0, GONE, []),
+    ],
+    "ITERATOR_FIELD": [
+        (lambda: iter(KEPT), None, 0, KEPT, [(change("list(o)"), GONE)]),
+        (lambda: iter(KEPT), None, 1, GONE, []),
+        (lambda: iter(KEPT), None, -1, GONE, []),
+        (lambda: iter(range(3)), None, 0, GONE, []),
+    ],
+    "THREAD_DICT": [
+        (threading.local, None, 0, lambda o: vars(o), [(change("o.x = 1"), lambda o: vars(o))]),
     ],
     "SLICE_FIELD": [
         (lambda: slice(1, 2, 3), None, 0, 1, []),
