@@ -221,6 +221,26 @@ def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
 # Without the warning that the first of them logs.
 
 
+# A distribution looks at its class to see which of its parameters are lazy. What is found there is
+# made anew by each look, by a constructor of C's; nobody keeps it, so one will do.
+
+
+def _seen_on_class(wrapped: Any) -> Any:
+    return private.lazy_property_of_class(wrapped)
+
+
+setattr(_seen_on_class, private.CONSTANT_MARK, True)
+
+
+def _get_lazily(self: Any, instance: Any, obj_type: Any = None) -> Any:
+    if instance is None:
+        return _seen_on_class(self.wrapped)
+    with torch.enable_grad():
+        value = self.wrapped(instance)
+    setattr(instance, self.wrapped.__name__, value)
+    return value
+
+
 def _is_fx_tracing() -> bool:
     return private.fx_tracing()
 
@@ -327,6 +347,7 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.check_is_size, ("instead", _check_is_size)),
     (private.is_fx_tracing, ("instead", _is_fx_tracing)),
     (private.call_region, ("instead", call_region)),
+    (private.lazy_property.__get__, ("instead", _get_lazily)),
     (_call_region_with, ("refused", ("HIGHER_ORDER", "a nested region with options"))),
     (_call_script, ("refused", "a function that torch.jit.script has compiled")),
     (private.is_fx_symbolic_tracing, ("instead", _is_fx_symbolic_tracing)),

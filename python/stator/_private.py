@@ -767,6 +767,12 @@ def kernel_of(op: Any, key: str) -> Any:
     return functools.partial(_kernel(op.name(), one).call_boxed, keys)
 
 
+# -- distributions --
+
+lazy_property = get("torch.distributions.utils.lazy_property")
+lazy_property_of_class = get("torch.distributions.utils._lazy_property_and_property")
+CONSTANT_MARK = "_dynamo_marked_constant"  # what torch.compiler.assume_constant_result sets
+
 # -- operators with bodies --
 
 tag_checkpoint = get("torch.ops.higher_order.tag_activation_checkpoint")
