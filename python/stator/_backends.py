@@ -191,6 +191,8 @@ class _Origins:
         if node.modules:
             stack, meta[_layers.CALLS] = self._stack_of(node.modules)
             meta["nn_module_stack"] = stack.copy()
+        if node.custom is not None:
+            meta["custom"] = dict(node.custom)
         if node.op.startswith("call_"):
             meta["source_fn_stack"] = [(node.name, _called(node))]
         if node.target is torch.autograd.grad:

@@ -119,6 +119,7 @@ class Node:
     name: str
     stack: tuple[tuple[str, int, str], ...] | None
     modules: tuple[tuple[int, str, type, int], ...] | None
+    custom: dict[str, Any] | None
 
 @final
 class Graph:

@@ -162,23 +162,23 @@ _MADE: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def _recipe(o: Any) -> Any:
+def recipe(o: Any) -> Any:
     """How `made` gets an equal object: selective checkpoints are partials over lists and sets of
     operators, which programs like to make anew for each call."""
     if type(o) is functools.partial:
-        return "partial", _recipe(o.func), _recipe(o.args), _recipe(o.keywords)
+        return "partial", recipe(o.func), recipe(o.args), recipe(o.keywords)
     if type(o) is dict:
-        return "dict", *[_recipe(item) for item in o.items()]
+        return "dict", *[recipe(item) for item in o.items()]
     if type(o) in (list, tuple, set, frozenset):
-        return type(o).__name__, *[_recipe(item) for item in o]
+        return type(o).__name__, *[recipe(item) for item in o]
     return o
 
 
-def made(recipe: Any) -> Any:
+def made(given: Any) -> Any:
     """The object of a recipe. The engine calls this while it traces, with real objects."""
-    if type(recipe) is not tuple:
-        return recipe
-    return _MADE[recipe[0]]([made(part) for part in recipe[1:]])
+    if type(given) is not tuple:
+        return given
+    return _MADE[given[0]]([made(part) for part in given[1:]])
 
 
 def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -194,7 +194,7 @@ def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
         return _for_real(function)
     result = _body(function, args, given, _is_like_reentrant if reentrant else None)
     if context is not private.no_context:
-        _keep("_checkpoint_context_fn", _recipe(context))
+        _keep("_checkpoint_context_fn", recipe(context))
     if _replayed():
         tensors = tuple(value for value in args if isinstance(value, torch.Tensor))
         return _call(

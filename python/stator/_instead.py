@@ -1,11 +1,13 @@
 """Python functions that are traced in the place of torch's own, and do the same."""
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from stator import _higher
 from stator._rows import Named, Row
 from stator._versions import private
 
@@ -292,6 +294,7 @@ def _annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
     meta = private.fx_traceback.current_meta
     before = dict(meta["custom"]) if "custom" in meta else None
     meta.setdefault("custom", {}).update(annotation_dict)
+    _say(_higher.recipe(meta["custom"]))
     try:
         yield
     finally:
@@ -299,6 +302,12 @@ def _annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
             del meta["custom"]
         else:
             meta["custom"] = before
+        _say(_higher.recipe(before))
+
+
+def _say(recipe: Any) -> None:
+    """Says it of the nodes that are recorded from now on. Behind a break, where `_annotate` runs
+    for real, there are none; the next trace asks torch what is said."""
 
 
 def call_region(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -315,6 +324,8 @@ def _call_region_with(function: Any) -> Any:
 
 ROWS: tuple[tuple[Any, Row], ...] = (
     (private.fx_traceback.annotate, ("instead", _annotate)),
+    (inspect.unwrap(private.fx_traceback.annotate), ("instead", inspect.unwrap(_annotate))),
+    (_say, ("annotated", None)),
     (private.TensorBase.tolist, ("listed", _tolist)),
     *_RANGES,
     (_enter_range, ("state", "torch.profiler.record_function, and a profiler is on")),

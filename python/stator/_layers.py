@@ -109,7 +109,8 @@ class _Call:
                 raise Different
             target = node.target if isinstance(node.target, str) else id(node.target)
             args = _argument_key((node.args, node.kwargs), names)
-            rows.append((node.op, target, args, _value_key(node.meta.get("example_value"))))
+            value, custom = node.meta.get("example_value"), node.meta.get("custom")
+            rows.append((node.op, target, args, _value_key(value), custom and repr(custom)))
             names[node] = "node", i
         return tuple(rows), tuple(names[node] for node in self.results)
 

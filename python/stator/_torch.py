@@ -203,6 +203,7 @@ def _glue() -> dict[str, Any]:
         "index_as_mode": _flex.index_as_mode,
         "constructors": set(private.device_constructors()),
         "made": _higher.made,
+        "fx_traceback": private.fx_traceback,
         "views": _callables.views(),
         "getitem": operator.getitem,
         "unlike_fakes": _callables.unlike_fakes(),

@@ -22,6 +22,7 @@ static void node_dealloc(node *n) {
     Py_XDECREF(n->name);
     Py_XDECREF(n->stack);
     Py_XDECREF(n->modules);
+    Py_XDECREF(n->custom);
     PyObject_Free(n);
 }
 
@@ -64,6 +65,7 @@ static PyMemberDef node_members[] = {
     {"example", T_OBJECT, offsetof(node, example), READONLY, NULL},
     {"name", T_OBJECT, offsetof(node, name), READONLY, NULL},
     {"modules", T_OBJECT, offsetof(node, modules), READONLY, NULL},
+    {"custom", T_OBJECT, offsetof(node, custom), READONLY, NULL},
     {0},
 };
 
@@ -96,6 +98,7 @@ static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kw
     n->name = NULL;
     n->stack = Py_NewRef(stack ? stack : Py_None);
     n->modules = Py_NewRef(Py_None);
+    n->custom = NULL;
     n->renamed = false;
     n->effects = 0;
     n->number = -1;
@@ -264,6 +267,7 @@ status graph_retarget(graph *g, node *n, PyObject *target) {
 
 static void graph_dealloc(graph *g) {
     Py_XDECREF(g->outer);
+    Py_XDECREF(g->custom);
     Py_XDECREF(g->lifted);
     Py_XDECREF(g->stems);
     replay_free(g->program);
@@ -416,6 +420,7 @@ static status insert_input(graph *g, node *n, PyObject *source) {
         return ST_ERROR;
     }
     n->scope = g->scope;
+    n->custom = Py_XNewRef(g->custom);
     renumber(g, g->inputs++);
     return ST_OK;
 }
@@ -464,6 +469,7 @@ node *graph_call(graph *g, node_op op, PyObject *target, PyObject *args, PyObjec
     n->index = (int)PyList_GET_SIZE(g->nodes);
     n->scope = g->scope;
     n->number = g->calls++;
+    n->custom = Py_XNewRef(g->custom);
     if (name_node(g, n, text, true) != ST_OK || PyList_Append(g->nodes, (PyObject *)n) < 0)
         Py_CLEAR(n);
     Py_DECREF(text);

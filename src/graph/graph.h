@@ -59,10 +59,11 @@ typedef struct node {
     // strong: tuple of (id, place, class, call) of the modules whose calls contain the node,
     // outermost first, or None. `call` tells the calls of one module apart.
     PyObject *modules;
-    bool renamed; // graph_rename has named it
-    int effects;  // of node_effects
-    int number;   // of a call: the number of calls recorded before it, including calls that were
-                  // taken out
+    PyObject *custom; // strong: what torch.fx.traceback.annotate says of the node; NULL: nothing
+    bool renamed;     // graph_rename has named it
+    int effects;      // of node_effects
+    int number; // of a call: the number of calls recorded before it, including calls that were
+                // taken out
     // The program drops the value before the call of this number; NODE_LIVES: never.
     int dies;
 } node;
@@ -82,6 +83,7 @@ typedef struct graph {
     struct graph *outer; // strong, of a body that is not closed: the graph around it
     int scope;           // 0, or the number of this body in the outermost graph: 1, 2, …
     int bodies;          // of the outermost graph: the number of bodies opened so far
+    PyObject *custom;    // strong: what is said of nodes made now; NULL: nothing
     PyObject *lifted;    // strong, of a body: dict of a node of `outer` → its placeholder
     PyObject *stems; // strong, of the outermost graph: dict of an attribute's stem → last number
     replay *program; // owned: the replay of a body that was called

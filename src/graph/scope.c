@@ -15,6 +15,7 @@ graph *graph_open_body(graph *outer) {
     body->outer = (graph *)Py_NewRef(outer);
     body->scope = ++root->bodies;
     body->sizes = outer->sizes;
+    body->custom = Py_XNewRef(outer->custom);
     return body;
 }
 

@@ -520,6 +520,16 @@ PyObject *higher_meta(world *w, const call *c) {
     return failed < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+// torch.fx.traceback.annotate: what is said of the nodes that are made from now on.
+PyObject *higher_annotate(world *w, const call *c) {
+    PyObject *custom = trace_of(w) ? made_of(w, c->args[0]) : NULL;
+    if (!custom)
+        return NULL;
+    Py_XSETREF(w->scope->custom, custom == Py_None ? NULL : Py_NewRef(custom));
+    Py_DECREF(custom);
+    return Py_NewRef(Py_None);
+}
+
 // --- the node ---
 
 // Nodes of the list's stand-ins. New tuple.

@@ -7,6 +7,16 @@
 
 // --- the trace's part ---
 
+// What torch.fx.traceback.annotate says around the call that is traced.
+static void annotate(graph *g) {
+    PyObject *now = PyObject_GetAttrString(glue_function("fx_traceback"), "current_meta");
+    PyObject *custom = now && PyDict_Check(now) ? PyDict_GetItemString(now, "custom") : NULL;
+    if (custom && PyDict_CheckExact(custom))
+        g->custom = PyDict_Copy(custom);
+    Py_XDECREF(now);
+    PyErr_Clear(); // without a note the graph is as good
+}
+
 torch_trace *trace_of(world *w) {
     if (w->torch)
         return w->torch;
@@ -15,6 +25,7 @@ torch_trace *trace_of(world *w) {
         return (torch_trace *)PyErr_NoMemory();
     w->torch = t;
     if (state_guard_add(w, t) == ST_OK) {
+        annotate(w->graph);
         t->late = facts.rules_on && !w->terms.history && state_is_usual();
         return modes_now() == 0 || overrides_of(w) ? t : NULL;
     }
