@@ -194,7 +194,7 @@ class _Origins:
         if node.custom is not None:
             meta["custom"] = dict(node.custom)
         if node.op.startswith("call_"):
-            meta["source_fn_stack"] = [(node.name, _called(node))]
+            meta["source_fn_stack"] = [(node.first_name or node.name, _called(node))]
         if node.target is torch.autograd.grad:
             meta["autograd_backward"] = True  # for the pass that computes checkpointed values again
 

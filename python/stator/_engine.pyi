@@ -116,6 +116,7 @@ class Node:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     example: Any
+    first_name: str | None  # before it was named after a variable
     name: str
     stack: tuple[tuple[str, int, str], ...] | None
     modules: tuple[tuple[int, str, type, int], ...] | None

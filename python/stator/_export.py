@@ -211,7 +211,7 @@ def exporting(
             try:
                 return _call(context, target, compiler, hooks, args, kwargs)
             except Left as left:
-                log.info("%s is exported by torch's own Dynamo: %s", _name(target), left)
+                log.info("%s is exported by torch's own Dynamo: %s", name(target), left)
                 return theirs(target)(*args, **kwargs)
 
         return call
@@ -219,16 +219,14 @@ def exporting(
     return decorate
 
 
-def _name(target: Any) -> str:
+def name(target: Any) -> str:
     return getattr(target, "__qualname__", type(target).__qualname__)
 
 
-def _call(context: Any, target: Any, compiler: Any, hooks: Any, args: Any, kwargs: Any) -> Any:
-    one = Call(args, kwargs)
-    made = context(one.backend, fullgraph=True, guard_export_fn=one.guards.append)
-    one.compiler = made.compiler
+def by_trace(call: Callable[[], Any]) -> Any:
+    """What a compiled call gives, which is made to be exported."""
     try:
-        result = made(target)(*args, **kwargs)
+        return call()
     except _policy.Unsupported as error:
         if "[GRAPH_BREAK]" in str(error):  # the program's own wish
             raise
@@ -239,6 +237,13 @@ def _call(context: Any, target: Any, compiler: Any, hooks: Any, args: Any, kwarg
         if isinstance(error.inner_exception, Left):
             raise error.inner_exception from None
         raise
+
+
+def _call(context: Any, target: Any, compiler: Any, hooks: Any, args: Any, kwargs: Any) -> Any:
+    one = Call(args, kwargs)
+    made = context(one.backend, fullgraph=True, guard_export_fn=one.guards.append)
+    one.compiler = made.compiler
+    result = by_trace(lambda: made(target)(*args, **kwargs))
     one.check(result)
     if one.captured is not None and hooks is not None and hooks.guard_export_fn is not None:
         for guards in one.guards:

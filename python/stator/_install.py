@@ -27,6 +27,7 @@ from stator import (
     _dims,
     _engine,
     _export,
+    _export_strict,
     _logs,
     _marks,
     _policy,
@@ -588,6 +589,21 @@ def _optimize_assert(
     return _optimize_whole(backend, **options)
 
 
+def _capture(mod: Any, **wishes: Any) -> Any:
+    """`torch.export.export(strict=True)`."""
+
+    def theirs(*args: Any, **options: Any) -> Any:
+        captured = _originals["capture"](*args, **options)
+
+        def capture(*given: Any, **named: Any) -> Any:
+            with _by_torch():
+                return captured(*given, **named)
+
+        return capture
+
+    return _export_strict.capturing(OptimizeContext, theirs, mod, **wishes)
+
+
 def _reset_guarded_backend_cache() -> None:
     _compilers.clear()
     _logged.clear()
@@ -653,6 +669,7 @@ _REPLACEMENTS: dict[str, Any] = {
     "guard_collectives": _set_guard_hook,
     "guard_failures": _guard_failures,
     "replay": _replay,
+    "capture": _capture,
 }
 _originals: dict[str, Any] = {}
 

@@ -33,7 +33,9 @@ from torch._dynamo.source import TensorPropertySource as TensorPropertySource
 from torch._dynamo.symbolic_convert import TensorifyState as TensorifyState
 from torch._dynamo.types import GuardFail as GuardFail
 from torch._dynamo.variables import PolyfilledFunctionVariable
+from torch._export.utils import _compiling_state_context
 from torch._guards import GuardsSet
+from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
 from stator._private import Guard, find, get
 
@@ -226,6 +228,14 @@ for _home, _name in PATCHED.values():
 if find("torch._C._dynamo.eval_frame.set_guard_complete_hook") is not None:
     PATCHED["guard_collectives"] = torch._C._dynamo.eval_frame, "set_guard_complete_hook"
 
+functional_export: Any = find("torch._dynamo.functional_export")
+# What strict exports are made of; older versions lack some of it, and make them by themselves.
+if all(hasattr(functional_export, _name) for _name in (
+    "_dynamo_graph_capture_for_export", "ModuleToTrace", "DynamoGraphTransformer",
+    "clean_nn_module_stack_and_source_fn", "clean_export_root",
+)):  # fmt: skip
+    PATCHED["capture"] = functional_export, "_dynamo_graph_capture_for_export"
+
 # Settings of torch._dynamo.config that Stator obeys.
 for _name in ("automatic_dynamic_shapes", "assume_static_by_default", "specialize_int",
               "specialize_float", "disable", "error_on_nested_fx_trace",
@@ -243,6 +253,44 @@ def give_fakes(module: torch.nn.Module, mode: Any, inputs: list[Any]) -> Any:
         fakes = {name: mode.from_tensor(value, static_shapes=True) for name, value in own.items()}
         given = tuple(mode.from_tensor(value, static_shapes=True) for value in inputs)
         return torch.func.functional_call(module, fakes, given)
+
+
+# -- strict export --
+
+ModuleToTrace: Any = getattr(functional_export, "ModuleToTrace", None)
+GraphTransformer: Any = getattr(functional_export, "DynamoGraphTransformer", None)
+argument_names: Callable[..., list[str]] = eval_frame.argument_names
+
+
+def give_signature(module: torch.fx.GraphModule, names: list[str], given: Any, made: Any) -> None:
+    """Arguments and results of an exported graph as the program's, and places without the module
+    around the program."""
+    info = _PyTreeInfo(names, given, made)
+    module.graph._codegen = _PyTreeCodeGen(info)
+    module.recompile()
+    functional_export.clean_nn_module_stack_and_source_fn(module, True)
+    functional_export.clean_export_root(module)
+
+
+@contextlib.contextmanager
+def exporting() -> Iterator[None]:
+    """Programs are told that they are exported. Torch's own settings for that."""
+    settings = config.patch(
+        specialize_int=True,
+        specialize_float=True,
+        assume_static_by_default=True,
+        automatic_dynamic_shapes=False,
+        capture_dynamic_output_shape_ops=True,
+        capture_scalar_outputs=True,
+    )
+    with _compiling_state_context(), settings:
+        yield
+
+
+def is_wrapped_for_export(module: torch.nn.Module) -> bool:
+    """Whether torch.export notes how this module is called."""
+    hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
+    return any(getattr(hook, "__module__", "").startswith("torch.export") for hook in hooks)
 
 
 NullDecorator = eval_frame._NullDecorator

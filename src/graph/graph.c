@@ -19,6 +19,7 @@ static void node_dealloc(node *n) {
     Py_XDECREF(n->args);
     Py_XDECREF(n->kwargs);
     Py_XDECREF(n->example);
+    Py_XDECREF(n->first);
     Py_XDECREF(n->name);
     Py_XDECREF(n->stack);
     Py_XDECREF(n->modules);
@@ -64,6 +65,7 @@ static PyMemberDef node_members[] = {
     {"args", T_OBJECT, offsetof(node, args), READONLY, NULL},
     {"example", T_OBJECT, offsetof(node, example), READONLY, NULL},
     {"name", T_OBJECT, offsetof(node, name), READONLY, NULL},
+    {"first_name", T_OBJECT, offsetof(node, first), READONLY, NULL},
     {"modules", T_OBJECT, offsetof(node, modules), READONLY, NULL},
     {"custom", T_OBJECT, offsetof(node, custom), READONLY, NULL},
     {0},
@@ -96,6 +98,7 @@ static node *new_node(node_op op, PyObject *target, PyObject *args, PyObject *kw
     n->meta.requires_grad = false;
     n->is_number = false;
     n->name = NULL;
+    n->first = NULL;
     n->stack = Py_NewRef(stack ? stack : Py_None);
     n->modules = Py_NewRef(Py_None);
     n->custom = NULL;
@@ -255,6 +258,8 @@ static status name_node(graph *g, node *n, PyObject *text, bool target) {
 
 status graph_rename(graph *g, node *n, PyObject *name) {
     n->renamed = true;
+    if (!n->first)
+        n->first = Py_XNewRef(n->name);
     return PyUnicode_Compare(name, n->name) == 0 ? ST_OK : name_node(g, n, name, false);
 }
 

@@ -55,6 +55,7 @@ typedef struct node {
     bool is_number;    // its value is an int, float or bool: `value`
     number value;
     PyObject *name;  // strong, str; unique in its graph
+    PyObject *first; // strong, or NULL: its name before graph_rename named it
     PyObject *stack; // strong: a trail (trail.h), a tuple of its rows, or None
     // strong: tuple of (id, place, class, call) of the modules whose calls contain the node,
     // outermost first, or None. `call` tells the calls of one module apart.

@@ -142,3 +142,179 @@ def test_further_passes_of_torch_take_the_graph(installed):
     made = _export(Net(), (SQUARE[:3],), **options)
     assert [str(n.target) for n in made.graph.nodes] == [str(n.target) for n in want.graph.nodes]
     assert not installed.records
+
+
+# -- torch.export.export(strict=True) --
+
+
+class Normed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+class Trees(torch.nn.Module):
+    def forward(self, x, d, *, k=2):
+        return [d["a"][0] + x, {"q": d["b"] * k}], None, "text"
+
+
+class Counts(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x):
+        self.seen.add_(x)
+        x.mul_(2)
+        return x + self.seen, x
+
+
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        self.b.weight = self.a.weight
+
+    def forward(self, x):
+        return self.b(self.a(x))
+
+
+class Unused(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.unused, self.used = torch.nn.Linear(2, 2), torch.nn.Linear(3, 3)
+
+    def forward(self, x, y, z=None):
+        return self.used(x)
+
+
+class Branches(torch.nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (x,))
+
+
+class Layers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
+        self.named = torch.nn.ParameterDict({"a": torch.nn.Parameter(torch.ones(3))})
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x)) + self.named["a"]
+        return (x,)
+
+
+class Drops(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x):
+        with torch.no_grad():
+            y = x * 2
+        return self.drop(x) + y
+
+
+class Constants(torch.nn.Module):
+    def forward(self, x, n, f=1.5, flag=True):
+        return x + torch.tensor([1.0, 2.0, 3.0]) * n, 5, f
+
+
+class Told(torch.nn.Module):
+    def forward(self, x):
+        return x + 1 if torch.compiler.is_exporting() else x - 1
+
+
+class Attends(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x)[0]
+
+
+class GivesParameter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x * self.weight, self.weight
+
+
+class ReadsNumber(torch.nn.Module):
+    def forward(self, x, n):
+        k = n.item()
+        torch._check(k >= 0)
+        return x * k
+
+
+# module, arguments, keywords
+STRICT = {
+    "module": (Net(), (torch.rand(3, 4),), {}),
+    "in training": (Normed(), (torch.rand(1, 1, 5, 5),), {}),
+    "in evaluation": (Normed().eval(), (torch.rand(1, 1, 5, 5),), {}),
+    "trees": (Trees(), (V, {"a": [V + 1], "b": V + 2}), {"k": 3}),
+    "writes": (Counts(), (V.clone(),), {}),
+    "tied": (Tied(), (torch.rand(2, 3),), {}),
+    "unused": (Unused(), (V, V + 1), {}),
+    "branches": (Branches(), (V,), {}),
+    "layers": (Layers(), (torch.rand(2, 3),), {}),
+    "states": (Drops(), (V,), {}),
+    "constants": (Constants(), (V, 3), {}),
+    "told": (Told(), (V,), {}),
+    "attention": (Attends(), (torch.rand(1, 3, 4),), {}),
+}
+ROW = torch.export.Dim("row", max=64)
+STRICT_LEFT = {
+    "a parameter is given back": (GivesParameter(), (V,), None),
+    "a number is read": (ReadsNumber(), (V, torch.tensor(2)), None),
+    "sizes stay open": (Tied(), (torch.rand(4, 3),), {"x": {0: ROW}}),
+}
+
+
+def _program(module, args, kwargs, shapes=None):
+    made = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=True)
+    notes = [(node.name, str(node.meta.get("source_fn_stack")),
+              [place for place, _ in node.meta.get("nn_module_stack", {}).values()])
+             for node in made.graph.nodes]  # fmt: skip
+    return made, (
+        made.graph_module.code,
+        str(made.graph_signature),
+        str(made.range_constraints),
+        str(made.call_spec),
+        sorted(made.state_dict),
+        sorted(made.constants),
+        notes,
+    )
+
+
+def _tensors(result):
+    return [value for value in torch.utils._pytree.tree_leaves(result)
+            if isinstance(value, torch.Tensor)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_a_strict_export_is_torch_s_own(name, installed):
+    module, args, kwargs = STRICT[name]
+    want = _program(module, args, kwargs)[1]
+    stator.install()
+    made, got = _program(module, args, kwargs)
+    assert got == want and not installed.records
+    if name not in ("states", "writes", "in training", "told"):
+        results = made.module()(*args, **kwargs), module(*args, **kwargs)
+        torch.testing.assert_close(*map(_tensors, results))
+
+
+@pytest.mark.parametrize("name", STRICT_LEFT)
+def test_a_strict_export_that_is_left_to_torch(name, installed):
+    module, args, shapes = STRICT_LEFT[name]
+    want = _program(module, args, {}, shapes)[1]
+    stator.install()
+    assert _program(module, args, {}, shapes)[1] == want
+    assert len(installed.records) == 1
