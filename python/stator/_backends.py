@@ -9,7 +9,7 @@ import operator
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -443,12 +443,16 @@ def hand_over(
 ) -> Callable[..., Any]:
     """Calls the backend with real example inputs. Its result takes them positionally. `once`: the
     backend may get one of equal layers for all of them."""
-    texts = list(graph.sources)
-    shapes = _shapes.plain(examples, _sources.sources(texts))
+    module = to_fx(graph, lazy=True)
+    kept = _show_ragged(module, list(range(len(examples))), examples)
+    rows = [_picked(pick, examples, list(graph.sources)) for pick in kept]
+    texts = [text for _, text in rows]
+    shapes = _shapes.plain([example for example, _ in rows], _sources.sources(texts))
     if once:
         backend = _layers.once(backend, shapes.mode, shapes.fakes)
-    handed = give(to_fx(graph, lazy=True), shapes, texts, backend)
-    return _keeping(handed.compiled, graph, handed.context)
+    handed = give(module, shapes, texts, backend)
+    compiled = _keeping(handed.compiled, graph, handed.context)
+    return _taking(compiled, kept, Numbers(frozenset(), {}))
 
 
 def _has_bodies(module: torch.fx.GraphModule) -> bool:
@@ -490,6 +494,30 @@ def _sort_placeholders(
         elif node is not first:
             first.prepend(node)
     module.recompile()
+
+
+def _picked(pick: Pick, examples: list[Any], texts: list[str]) -> tuple[Any, str]:
+    """An example of what was picked, or of the tensor whose size it is a `Ragged` one; and where
+    it comes from."""
+    if isinstance(pick, int):
+        return examples[pick], texts[pick]
+    i, d = pick
+    return _shapes.Ragged(examples[i], d), f"{texts[i]}.size()[{d}]"
+
+
+def _show_ragged(
+    module: torch.fx.GraphModule, kept: Sequence[Pick], examples: list[Any]
+) -> list[Pick]:
+    """Backends want to see the symbol of a ragged size before the tensor that has it."""
+    placeholders = module.graph.find_nodes(op="placeholder")
+    order: list[tuple[Pick, torch.fx.Node | None]] = []
+    for pick, node in zip(kept, placeholders, strict=True):
+        if isinstance(pick, int):
+            order += [((pick, d), None) for d in _shapes.ragged_dims(examples[pick])]
+        order.append((pick, node))
+    if len(order) > len(placeholders):
+        _sort_placeholders(module, order)
+    return [pick for pick, _ in order]
 
 
 # What to call, what it relies on, and the symbols that must have this call's values.
@@ -627,7 +655,7 @@ def resolve(backend: str | Backend) -> Callable[..., Any]:
         split = private.split_module() is not None  # parts of a graph get their own symbols
         # The trace has asked the classes of the examples, and nobody asks them again.
         with (
-            _overrides.asking_nobody(graph.context is not None),
+            _overrides.asking_nobody(graph.context is not None, examples),
             _progress.backend(graph.operations),
         ):
             if numbers is None:

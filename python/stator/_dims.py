@@ -46,12 +46,18 @@ def _unhonoured(own: dict[str, Any]) -> Iterator[str]:
             yield attribute
 
 
+# Marks that AOTAutograd and jagged tensors put on are no wish of anybody's.
+_BY_USERS = ("_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices",
+             "_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices",
+             "_dynamo_static_indices")  # fmt: skip
+
+
 def marked(tensor: Any, name: str, can: bool) -> dict[int, tuple[int | None, int | None]]:
     """The ranges that a tensor's marks promise. C calls it when a marked tensor is traced."""
     own = vars(tensor)
     for attribute in _unhonoured(own):
         say_once(attribute, _NOT_HONOURED[attribute], name)
-    if not can:
+    if not can and any(mark in own for mark in _BY_USERS):
         say_once(
             f"marks of {name}",
             "The marks on the sizes of %s have no effect, and the sizes are compiled as they are: "

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from stator import _versions
+from stator import _shapes, _sources, _versions
 from stator._versions import private
 
 
@@ -171,21 +171,42 @@ def composite_refusal(tensor: torch.Tensor) -> str | None:
     """Why a tensor whose class has __torch_dispatch__ cannot be an input."""
     if not private.is_composite(tensor):
         return "has __torch_dispatch__, and no __tensor_flatten__"
-    if private.has_own_sizes(tensor) or tensor.is_nested:
+    if not private.is_jagged(tensor) and (private.has_own_sizes(tensor) or tensor.is_nested):
         return "keeps sizes of its own"
     return None
+
+
+def ragged_names(tensor: torch.Tensor) -> tuple[str, ...] | None:
+    """The attributes that say what a jagged tensor is; None of others."""
+    return private.JAGGED_NAMES if private.is_jagged(tensor) else None
 
 
 def make_mode(late: bool) -> _Mode:
     return _Mode(late)
 
 
+def _ragged_env(mode: _Mode) -> Any:
+    """Where the ragged sizes of jagged tensors are symbols; all other sizes are plain numbers."""
+    if mode.shape_env is None:
+        mode.shape_env = private.shape_env(False, False)
+    return mode.shape_env
+
+
+def _made_in(mode: _Mode, tensor: torch.Tensor) -> Any:
+    if not private.is_jagged(tensor):
+        return mode.from_tensor(tensor, static_shapes=True)
+    _ragged_env(mode)
+    source = _sources.PlaceSource(f"jagged tensor {id(tensor)}")
+    context = _shapes.static_context(tensor, source)
+    return mode.from_tensor(tensor, static_shapes=False, source=source, symbolic_context=context)
+
+
 def _fake_of(mode: _Mode, tensor: torch.Tensor) -> Any:
     inference = tensor.is_inference()
     if inference == torch.is_inference_mode_enabled():
-        return mode.from_tensor(tensor, static_shapes=True)
+        return _made_in(mode, tensor)
     with torch.inference_mode(inference):  # a fake is what the mode makes it that is on
-        return mode.from_tensor(tensor, static_shapes=True)
+        return _made_in(mode, tensor)
 
 
 def _fake_of_any(mode: _Mode, tensor: torch.Tensor) -> Any:
@@ -375,7 +396,9 @@ def takes_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> bool:
 
 
 def refusal(tensor: torch.Tensor) -> str | None:
-    """Why a tensor of a plain class cannot be an input."""
+    """Why a tensor cannot be an input, of whatever class."""
+    if private.is_jagged(tensor):
+        return None
     if tensor.layout is not torch.strided:
         return f"has the layout {tensor.layout}"
     if tensor.is_nested:
@@ -437,5 +460,5 @@ def make_parameter(data: torch.Tensor, requires_grad: bool) -> Any:
 # What the engine calls by name.
 GLUE = (make_mode, is_known, is_refused, is_written, fake_of, example_of, fake_like, hooked,
         forget_writes, were_written, note_shared, are_shared, in_one_storage, run, refusal,
-        takes_gradient, key_bits, holds_fakes, composite_refusal, initialise,
+        takes_gradient, key_bits, holds_fakes, composite_refusal, ragged_names, initialise,
         make_parameter)  # fmt: skip

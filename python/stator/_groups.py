@@ -33,6 +33,8 @@ def questions() -> Iterator[tuple[str, Any, Row]]:
 def held_manner(o: Any) -> str | frozenset[str] | None:
     """How an object that a tensor holds is guarded, where the engine could not tell: "same",
     "equal", or all but these attributes."""
+    if isinstance(o, torch.SymInt):  # a ragged size: only which of them are one and the same
+        return frozenset({"node"})
     return private.held_manner(o) if private.has(private.DTENSOR) else None
 
 

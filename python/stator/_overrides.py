@@ -84,13 +84,24 @@ def modes_aside() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def asking_nobody(wanted: bool) -> Iterator[None]:
-    """For code of torch's that may ask modes of its own."""
+def asking_nobody(wanted: bool, examples: list[Any]) -> Iterator[None]:
+    """For code of torch's that may ask modes of its own. Jagged tensors are asked, where they are
+    the only ones that could be: asked a second time they answer the same, and backends know no
+    other way to the sizes of those that the graph makes."""
     if not wanted:
         yield
         return
-    with modes_aside(), private.DisableTorchFunction():
+    asked = [example for example in examples if _has_method(example)]
+    jagged = bool(asked) and all(map(private.is_jagged, asked))
+    with modes_aside(), contextlib.nullcontext() if jagged else private.DisableTorchFunction():
         yield
+
+
+def _has_method(example: Any) -> bool:
+    cls = type(example)
+    if cls is torch.Tensor or not isinstance(example, torch.Tensor):
+        return False
+    return cls.__torch_function__ is not private.disabled_function
 
 
 def listen(
@@ -133,6 +144,7 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.len_function_stack, ("mode_count", None)),
     (private.function_mode_at, ("mode_get", None)),
     (private.function_modes_enabled, ("mode_any", None)),
+    (private.dispatch_mode_of, ("dispatch_mode", private.len_dispatch_stack)),
     (private.functions_enabled, ("functions_on", None)),
     (private.functions_all_disabled, ("functions_off", None)),
     (private.handle_function, ("refused", "torch.overrides.handle_torch_function")),

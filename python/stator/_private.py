@@ -376,6 +376,16 @@ def is_composite(tensor: torch.Tensor) -> bool:
     return bool(torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor))
 
 
+def is_jagged(tensor: torch.Tensor) -> bool:
+    """Whether one of its sizes differs from row to row: a symbol that stands for its offsets."""
+    return type(tensor).__module__ == _JAGGED_HOME and tensor.layout is torch.jagged
+
+
+_JAGGED_HOME = "torch.nested._internal.nested_tensor"
+JAGGED_NAMES = ("_ragged_idx", "_size", "_strides", "_values", "_offsets", "_lengths",
+                "_metadata_cache")  # fmt: skip
+
+
 def has_own_sizes(tensor: torch.Tensor) -> bool:
     """Whether its class is asked for its sizes, or these are symbols."""
     return bool(tensor._has_symbolic_sizes_strides) or tensor.layout is not torch.strided
@@ -642,6 +652,12 @@ def is_known_zero(number: Any) -> bool:
 
 def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
     return tensor._base if tensor._is_view() else None
+
+
+def is_view_of_plain(tensor: torch.Tensor) -> bool:
+    """Whether autograd knows it for a view of a tensor that is not jagged."""
+    base = base_of(tensor)
+    return base is not None and not is_jagged(base)
 
 
 def gradient_of(tensor: torch.Tensor) -> torch.Tensor | None:

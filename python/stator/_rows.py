@@ -132,20 +132,17 @@ FUNCTIONS: Rows = (
         torch._validate_sparse_csc_tensor_args torch._validate_sparse_csr_tensor_args
         torch.sym_constrain_range torch.sym_constrain_range_for_size
      """),  # give nothing: raise, or not
-    # What they give, or what it belongs to, is nothing that a trace knows: sparse or nested
-    # tensors, forward-mode differentiation, files.
+    # What they give, or what it belongs to, is nothing that a trace knows: sparse tensors,
+    # nested ones that are not jagged, forward-mode differentiation, files.
     ("refused", "{}", """
         torch._fw_primal_copy torch._make_dual torch._make_dual_copy
         torch._nested_compute_contiguous_strides_offsets torch._nested_from_padded
-        torch._nested_from_padded_and_nested_example torch._nested_from_padded_tensor
-        torch._nested_get_jagged_dummy torch._nested_get_lengths
-        torch._nested_get_max_seqlen torch._nested_get_min_seqlen torch._nested_get_offsets
-        torch._nested_get_values torch._nested_get_values_copy
+        torch._nested_from_padded_and_nested_example torch._nested_get_values_copy
         torch._nested_tensor_from_mask torch._nested_tensor_from_tensor_list
         torch._nested_tensor_softmax_with_shape torch._nested_view_from_buffer
-        torch._nested_view_from_buffer_copy torch._nested_view_from_jagged
-        torch._nested_view_from_jagged_copy torch._resize_output_ torch._sparse_broadcast_to
-        torch._sparse_broadcast_to_copy torch._sparse_csr_prod torch._sparse_csr_sum
+        torch._nested_view_from_buffer_copy torch._nested_view_from_jagged_copy
+        torch._resize_output_ torch._sparse_broadcast_to torch._sparse_broadcast_to_copy
+        torch._sparse_csr_prod torch._sparse_csr_sum
         torch._sparse_log_softmax_backward_data torch._sparse_semi_structured_addmm
         torch._sparse_semi_structured_apply torch._sparse_semi_structured_apply_dense
         torch._sparse_semi_structured_linear torch._sparse_semi_structured_mm

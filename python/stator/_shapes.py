@@ -315,7 +315,7 @@ class Shapes(Env):
         """A float as backends take it: the `item()` of a tensor of one number."""
         tensor = torch.tensor(hint, dtype=torch.float64, device="cpu")
         place = private.FloatTensorSource(source)
-        context = _static_context(tensor, place)
+        context = static_context(tensor, place)
         with private.remembering(self.mode):
             fake = self.mode.from_tensor(tensor, source=place, symbolic_context=context)
         for i, given in enumerate(self._inputs):
@@ -422,6 +422,17 @@ class Shapes(Env):
             if isinstance(given, tuple) and is_symbol(given):
                 self.sources[i] = self._homes.pop(given[1], self.sources[i])
         self._remember()
+
+    def fill_ragged(self) -> None:
+        """Makes the symbols of ragged sizes, which are those of the tensors that come next."""
+        rows = [(i, example) for i, example in enumerate(self.examples)
+                if isinstance(example, Ragged)]  # fmt: skip
+        # A view may have been made of what is an input, too, of which torch would make a fake with
+        # symbols: bases and what is no view come first.
+        for i, example in sorted(rows, key=lambda row: private.is_view_of_plain(row[1].tensor)):
+            at = next(j for j in range(i, len(self.examples)) if j in self.contexts)
+            self._fakes[at] = self._another(self.mode, at)
+            self.examples[i] = self._fakes[at].shape[example.dim]
 
     def name_of(self, i: int) -> str | None:
         """Torch's name of an input that is a size or stride of another input; else None."""
@@ -573,36 +584,61 @@ def _dynamic(expr: Expr) -> private.DimDynamic:
     return private.DimDynamic.DYNAMIC if type(expr) is tuple else private.DimDynamic.STATIC
 
 
+def _only_ragged(tensor: torch.Tensor) -> list[private.DimDynamic]:
+    kinds = [private.DimDynamic.STATIC] * tensor.dim()
+    for d in ragged_dims(tensor):
+        kinds[d] = private.DimDynamic.DYNAMIC
+    return kinds
+
+
 def _static_contexts_within(tensor: Any, source: private.Source) -> dict[str, Any]:
     """By the attribute that holds each of the tensors of which another one is composed."""
     held = ((name, getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
     return {
-        name: _static_context(part, private.AttrSource(source, name))
+        name: static_context(part, private.AttrSource(source, name))
         for name, part in held
         if isinstance(part, torch.Tensor)
     }
 
 
-def _static_context(tensor: torch.Tensor, source: private.Source) -> Any:
-    """Says that none of a tensor's sizes is symbolic. Backends would decide by themselves."""
+def static_context(tensor: torch.Tensor, source: private.Source) -> Any:
+    """Says that none of a tensor's sizes is symbolic, but for ragged ones. Backends would decide by
+    themselves."""
     said: dict[str, Any] = {
-        "dynamic_sizes": [private.DimDynamic.STATIC] * tensor.dim(),
+        "dynamic_sizes": _only_ragged(tensor),
         "constraint_sizes": [None] * tensor.dim(),
         "tensor_source": source,
         "shape_env_to_source_to_symbol_cache": {},
     }
+    if private.is_jagged(tensor) and (base := private.base_of(tensor)) is not None:
+        said["view_base_context"] = static_context(base, private.AttrSource(source, "_base"))
     if not private.is_composite(tensor):
         return private.StatefulSymbolicContext(**said)
     within = _static_contexts_within(tensor, source)
     return private.SubclassSymbolicContext(**said, inner_contexts=within)
 
 
+def ragged_dims(example: Any) -> list[int]:
+    """Of a jagged tensor those dimensions whose size is no number."""
+    if not isinstance(example, torch.Tensor) or not private.is_jagged(example):
+        return []
+    return [d for d, size in enumerate(example.shape) if not isinstance(size, int)]
+
+
+class Ragged(NamedTuple):
+    """A size of a jagged tensor, as an input of a graph."""
+
+    tensor: torch.Tensor
+    dim: int
+
+
 def plain(examples: Sequence[Any], sources: Sequence[private.Source]) -> Shapes:
     """Of a graph that is for this call's sizes only. Fakes are made by the backend."""
     shapes = Shapes((), [None] * len(examples), examples, sources)
-    shapes.contexts = {i: _static_context(example, source)
+    shapes.contexts = {i: static_context(example, source)
                        for i, (example, source) in enumerate(zip(examples, sources, strict=True))
                        if isinstance(example, torch.Tensor)}  # fmt: skip
+    shapes.fill_ragged()
     return shapes
 
 

@@ -205,13 +205,52 @@ static status look_at(looking *l, PyObject *value) {
     }
 }
 
+// Of a jagged tensor: a tuple of the attributes that say what it is; else None. New reference.
+// Ragged sizes are equal if they are of one tensor of offsets: which of the inputs are one object
+// and which are not is guarded.
+static PyObject *ragged_names(world *w, PyObject *tensor) {
+    quiet q;
+    quiet_begin(&q);
+    PyObject *names = PyObject_CallOneArg(glue_function("ragged_names"), tensor);
+    quiet_end(&q);
+    if (names && names != Py_None)
+        w->facts.identity_mattered = true;
+    return names;
+}
+
+// The other attributes are notes of torch's.
+static status look_at_some(looking *l, names *n, PyObject *which) {
+    for (Py_ssize_t i = 0; n && i < PyTuple_GET_SIZE(which); i++) {
+        PyObject *value = names_get(l->w, n, PyTuple_GET_ITEM(which, i));
+        status done = value                                   ? look_at(l, value)
+                      : PyErr_Occurred() || l->w->stop.broken ? failed(l->w)
+                                                              : ST_OK;
+        Py_XDECREF(value);
+        TRY(done);
+    }
+    return n ? ST_OK : failed(l->w);
+}
+
+static status look_within(looking *l, record *r, PyObject *which) {
+    TRY(look_at_slots(l, r->inside, Py_TYPE(r->outside)));
+    names *n = names_of_object(l->w, r);
+    return which == Py_None ? look_at_names(l, n, NULL) : look_at_some(l, n, which);
+}
+
 status composite_look(world *w, record *r) {
     looking l = {w, MOST_HELD};
-    PyTypeObject *class = Py_TYPE(r->outside);
-    ((torch_trace *)w->torch)->composites++;
-    TRY(vec_push(&((torch_trace *)w->torch)->within, r));
-    TRY(look_at_slots(&l, r->inside, class));
-    return look_at_names(&l, names_of_object(w, r), NULL);
+    torch_trace *t = w->torch;
+    t->composites++;
+    PyObject *which = ragged_names(w, r->outside);
+    if (!which || vec_push(&t->within, r) != ST_OK) {
+        Py_XDECREF(which);
+        return ST_ERROR;
+    }
+    t->holders++;
+    status done = look_within(&l, r, which);
+    t->holders--;
+    Py_DECREF(which);
+    return done;
 }
 
 // --- operations ---
@@ -249,6 +288,10 @@ static status check_made(world *w, PyObject *made) {
     if (!is_tensor_standin(made) || !is_composite(((standin *)made)->node->example))
         return world_break_status(w, REASON_TENSOR_OPERATION, "a class of tensors that gives a %s",
                                   Py_TYPE(made)->tp_name);
+    PyObject *ragged = ragged_names(w, ((standin *)made)->node->example);
+    Py_XDECREF(ragged);
+    if (!ragged)
+        return ST_ERROR;
     int leaf = w->terms.replayed ? 0 : flag_of(((standin *)made)->node->example, "requires_grad");
     if (leaf > 0)
         return world_break_status(w, REASON_TENSOR_OPERATION, "a new %s that requires a gradient",

@@ -860,7 +860,9 @@ static status open_numbers(world *w, torch_trace *t, source *s, PyObject *tensor
     if (!any || m->dims == 0)
         return ST_OK;
     bool can = t->late && m->dims > 0 && (w->terms.parameters || !is_parameter(s, tensor));
-    PyObject *ranges = marks.any ? ranges_of(w, s, tensor, can) : NULL;
+    // What a composite holds has the marks that its class put on.
+    bool told = marks.any && t->holders == 0;
+    PyObject *ranges = told ? ranges_of(w, s, tensor, can) : NULL;
     wishes wanted = {0};
     if (!PyErr_Occurred() && t->late && m->dims > 0)
         wanted.open = wanted_open(w, s, tensor, &marks, &wanted.unhinted);

@@ -352,6 +352,7 @@ typedef struct torch_trace {
     struct overrides *overrides;  // see overrides.h; NULL: nobody has __torch_function__ so far
     levels levels;                // of function transforms
     int composites;               // how many inputs are composites, see composite.c
+    int holders;                  // composites that are being looked into
     VEC(record *) within;         // they, and what they hold
     map classes;                  // class of composites → what the glue says of its code
     PyObject *index_mode;         // strong: the TransformGetItemToIndex that is on, or NULL

@@ -620,6 +620,15 @@ PyObject *state_asked(world *w, const call *c) {
     return given;
 }
 
+// No trace is made under a dispatch mode.
+PyObject *state_no_mode(world *w, const call *c) {
+    PyObject *count = state_answer(w, c->rule->extra);
+    int on = count ? PyObject_IsTrue(count) : -1;
+    if (on > 0)
+        world_break(w, REASON_TORCH_STATE, "a torch dispatch mode is on");
+    return on == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
 // --- the end of a trace ---
 
 static status undo_grad(world *w, torch_trace *t, PyObject *now) {
