@@ -35,9 +35,10 @@ bool reshape_ask(world *w, PyObject *target, const operands *given, const node *
     PyObject *twin = twin_of(target);
     bool fine = twin && record_ask(known, twin, given->args, given->kwargs, &c) == META_TENSOR;
     Py_XDECREF(twin);
-    if (fine)
+    if (fine) {
         *m = c.results[0];
-    else if (!sizes_failed(known))
+        m->requires_grad = n->meta.requires_grad; // a view made without grad mode requires none
+    } else if (!sizes_failed(known))
         sizes_rollback(known, before);
     return fine;
 }

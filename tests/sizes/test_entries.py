@@ -88,6 +88,24 @@ def reduced(x):
     return x.reshape(x.shape[0], -1).softmax(-1), x.numel(), x.shape
 
 
+def by_torch(x, n):
+    sizes = torch.sym_max(n, 4), torch.sym_min(n, 9), torch.sym_sum([n, 2]), torch.sym_int(n + 0.5)
+    return x * sum(sizes) + torch.sym_float(n)
+
+
+def asked(x, n):
+    return x * n if hasattr(n, "real") and not hasattr(n, "shape") else x
+
+
+def strides(x):
+    y = (x * 2).t()
+    return y + y.stride(1)
+
+
+def offset(x):
+    return x + x.storage_offset()
+
+
 def looping(x):
     n = x.shape[0]
     while n > 1:
@@ -121,6 +139,10 @@ TABLE = [
     (flat, [batch(n) for n in (3, 4, 7)], [1, 2, 2]),
     (reduced, [(torch.randn(n, 3, 4),) for n in (3, 4, 7)], [1, 2, 2]),
     (looping, [batch(n) for n in (4, 5, 6, 7, 9)], [1, 2, 2, 2, 3]),
+    (by_torch, numbers(2, 5, 6, 7), [1, 2, 2, 2]),
+    (asked, numbers(2, 5, 6, 7), [1, 2, 2, 2]),
+    (strides, [batch(n) for n in (3, 4, 7)], [1, 2, 2]),
+    (offset, [batch(n) for n in (3, 4, 7)], [1, 2, 2]),
 ]
 
 
