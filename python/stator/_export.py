@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.fx
 
-from stator import _policy
+from stator import _higher_flow, _policy
 from stator._versions import private
 
 log = logging.getLogger("stator.export")
@@ -225,6 +225,7 @@ def name(target: Any) -> str:
 
 def by_trace(call: Callable[[], Any]) -> Any:
     """What a compiled call gives, which is made to be exported."""
+    _higher_flow.exporting, before = True, _higher_flow.exporting
     try:
         return call()
     except _policy.Unsupported as error:
@@ -237,6 +238,8 @@ def by_trace(call: Callable[[], Any]) -> Any:
         if isinstance(error.inner_exception, Left):
             raise error.inner_exception from None
         raise
+    finally:
+        _higher_flow.exporting = before
 
 
 def _call(context: Any, target: Any, compiler: Any, hooks: Any, args: Any, kwargs: Any) -> Any:

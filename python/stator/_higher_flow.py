@@ -147,8 +147,13 @@ def _are_same(first: Any, second: Any, needs: bool) -> bool:
     return True
 
 
+exporting = False  # set by _export: an exported graph has to decide by sizes for itself
+
+
 def _cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
     if isinstance(pred, (bool, int, float)):
+        if exporting:
+            return _for_real(pred)
         _leave(None)
         return true_fn(*operands) if pred else false_fn(*operands)
     if not isinstance(pred, torch.Tensor) or pred.numel() != 1 or _refused(true_fn, false_fn):

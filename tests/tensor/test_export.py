@@ -112,6 +112,9 @@ def prints(x):
 LEFT = {
     "a size is given back": lambda x: (x + 1, x.shape[0]),
     "an object is written to": Writes(),
+    "a branch is chosen by a size": lambda x: torch.cond(
+        x.shape[0] > 4, lambda x: x.cos(), lambda x: x.sin(), (x,)
+    ),
 }
 
 
