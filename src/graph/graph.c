@@ -144,12 +144,16 @@ status node_walk(PyObject *argument, node_visit visit, void *data) {
 
 // --- names ---
 
+enum { LONGEST_NAME = 512 }; // that is put together without memory of its own
+
 // With "_" for what no identifier of fx may hold. A target's name becomes lower case, with "_"
 // where a capital follows a small letter.
 static PyObject *as_identifier(PyObject *text, bool target) {
     Py_ssize_t size;
     const char *s = PyUnicode_AsUTF8AndSize(text, &size);
-    char *buffer = s ? PyMem_Malloc(2 * (size_t)size + 16) : NULL;
+    char few[LONGEST_NAME];
+    bool is_short = 2 * size + 16 <= LONGEST_NAME;
+    char *buffer = !s ? NULL : is_short ? few : PyMem_Malloc(2 * (size_t)size + 16);
     if (!buffer)
         return s ? PyErr_NoMemory() : NULL;
     Py_ssize_t n = 0;
@@ -170,7 +174,8 @@ static PyObject *as_identifier(PyObject *text, bool target) {
     }
     PyObject *result =
         n ? PyUnicode_FromStringAndSize(buffer, n) : PyUnicode_FromString("_unnamed");
-    PyMem_Free(buffer);
+    if (!is_short)
+        PyMem_Free(buffer);
     return result;
 }
 
@@ -191,6 +196,17 @@ static long last_number(graph *g, PyObject *base) {
     return number ? PyLong_AsLong(number) : 0;
 }
 
+// "base_12"
+static PyObject *numbered(PyObject *base, long number) {
+    Py_ssize_t size;
+    const char *s = PyUnicode_AsUTF8AndSize(base, &size);
+    char name[LONGEST_NAME];
+    if (!s || size > LONGEST_NAME - 32)
+        return s ? PyUnicode_FromFormat("%U_%ld", base, number) : NULL;
+    memcpy(name, s, (size_t)size);
+    return PyUnicode_FromStringAndSize(name, size + snprintf(name + size, 32, "_%ld", number));
+}
+
 // The first name of "candidate", "base_1", "base_2", … that is free.
 static PyObject *free_name(graph *g, PyObject *candidate, PyObject *base, long *number) {
     PyObject *name = Py_NewRef(candidate);
@@ -198,7 +214,7 @@ static PyObject *free_name(graph *g, PyObject *candidate, PyObject *base, long *
     if (used == 0)
         used = PySet_Contains(g->names, name);
     while (used > 0) {
-        Py_SETREF(name, PyUnicode_FromFormat("%U_%ld", base, ++*number));
+        Py_SETREF(name, numbered(base, ++*number));
         used = name ? PySet_Contains(g->names, name) : -1;
     }
     if (used < 0)
@@ -219,7 +235,8 @@ static PyObject *unique_name(graph *g, PyObject *candidate) {
     if (!s)
         return NULL;
     long number;
-    PyObject *base = PyUnicode_FromStringAndSize(s, split_number(s, size, &number));
+    Py_ssize_t head = split_number(s, size, &number);
+    PyObject *base = head == size ? Py_NewRef(candidate) : PyUnicode_FromStringAndSize(s, head);
     if (!base)
         return NULL;
     int used = PySet_Contains(g->names, candidate);
@@ -236,6 +253,8 @@ static PyObject *unique_name(graph *g, PyObject *candidate) {
 static PyObject *target_text(PyObject *target) {
     if (PyUnicode_Check(target))
         return Py_NewRef(target);
+    if (PyCFunction_CheckExact(target))
+        return PyUnicode_FromString(((PyCFunctionObject *)target)->m_ml->ml_name);
     PyObject *name = PyObject_GetAttrString(target, "__name__");
     if (name && PyUnicode_Check(name))
         return name;

@@ -102,8 +102,21 @@ source *guard_source(guards *g, source_kind kind, source *parent, PyObject *key,
     source_node *n = arena_new(&g->arena, source_node);
     if (!n || (key && arena_own(&g->arena, Py_NewRef(key)) != ST_OK))
         return NULL;
-    *n = (source_node){{kind, -1, parent, key, index}, first};
+    *n = (source_node){{kind, -1, parent, key, index, NULL}, first};
     return map_put(&g->sources, hash, map_key(n)) == ST_OK ? &n->source : NULL;
+}
+
+PyObject *guard_source_text(guards *g, source *s) {
+    if (s->text)
+        return s->text;
+    PyObject *parent = s->parent ? guard_source_text(g, s->parent) : NULL;
+    if (s->parent && !parent)
+        return NULL;
+    PyObject *text =
+        s->kind == SOURCE_EXPR ? source_text(s) : source_text_of(s->kind, parent, s->key, s->index);
+    if (text && arena_own(&g->arena, text) == ST_OK)
+        s->text = text;
+    return s->text;
 }
 
 // --- steps ---

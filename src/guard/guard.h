@@ -55,6 +55,7 @@ typedef struct source {
     struct source *parent;
     PyObject *key; // strong
     Py_ssize_t index;
+    PyObject *text; // strong, or NULL: guard_source_text has made it
 } source;
 
 struct words; // of src/py/words.h
@@ -99,6 +100,8 @@ PyObject *source_read(source_kind kind, PyObject *parent, PyObject *key, Py_ssiz
 
 // As Python: "L['self'].weight". New str.
 PyObject *source_text(const source *s);
+// The same, made once for each place: borrowed from `g`.
+PyObject *guard_source_text(guards *g, source *s);
 // The same of a place whose parent has this text (NULL: it has no parent).
 PyObject *source_text_of(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index);
 

@@ -390,12 +390,93 @@ PyObject *source_read(source_kind kind, PyObject *parent, PyObject *key, Py_ssiz
 
 // --- text ---
 
+// --- as text ---
+
 static PyObject *text_of_place(void *data, source *place, int reg) {
     (void)data, (void)reg;
     return source_text(place);
 }
 
+enum { LONGEST_QUICK = 400 };
+
+// A text in the making, of ASCII characters only.
+typedef struct quick_text {
+    char bytes[LONGEST_QUICK];
+    Py_ssize_t size;
+    bool fits; // no piece was too long, or of other characters
+} quick_text;
+
+static void put(quick_text *t, const char *piece, Py_ssize_t size) {
+    t->fits = t->fits && t->size + size <= LONGEST_QUICK;
+    if (!t->fits)
+        return;
+    memcpy(t->bytes + t->size, piece, (size_t)size);
+    t->size += size;
+}
+
+static void put_str(quick_text *t, PyObject *piece) {
+    t->fits = t->fits && piece && PyUnicode_IS_COMPACT_ASCII(piece);
+    if (t->fits)
+        put(t, (const char *)PyUnicode_1BYTE_DATA(piece), PyUnicode_GET_LENGTH(piece));
+}
+
+static void put_index(quick_text *t, Py_ssize_t index) {
+    char digits[24];
+    put(t, digits, snprintf(digits, sizeof(digits), "%zd", index));
+}
+
+// Whether the repr of a key is the key between quotes; *bare: it is an identifier, too.
+static bool is_plain_key(PyObject *key, bool *bare) {
+    if (!PyUnicode_CheckExact(key) || !PyUnicode_IS_COMPACT_ASCII(key))
+        return false;
+    const unsigned char *s = PyUnicode_1BYTE_DATA(key);
+    Py_ssize_t size = PyUnicode_GET_LENGTH(key);
+    *bare = size > 0 && !Py_ISDIGIT(s[0]);
+    for (Py_ssize_t i = 0; i < size; i++) {
+        bool word = Py_ISALNUM(s[i]) || s[i] == '_';
+        if (!word && s[i] != '.' && s[i] != '-')
+            return false;
+        *bare = *bare && word;
+    }
+    return size <= LONGEST_QUICK / 4;
+}
+
+static void put_key(quick_text *t, PyObject *key, bool bare) {
+    put(t, "'", bare ? 0 : 1);
+    put_str(t, key);
+    put(t, "'", bare ? 0 : 1);
+}
+
+// Most places are reached by plain names. NULL without an exception: the text is not that simple.
+static PyObject *quick_source_text(const char *pattern, PyObject *parent, PyObject *key,
+                                   Py_ssize_t index) {
+    quick_text t; // its bytes need no first value
+    t.size = 0;
+    t.fits = true;
+    bool bare = false;
+    if (key && !is_plain_key(key, &bare))
+        return NULL;
+    while (*pattern && t.fits) {
+        size_t plain = strcspn(pattern, "%");
+        put(&t, pattern, (Py_ssize_t)plain);
+        pattern += plain;
+        if (!*pattern)
+            break;
+        if (pattern[1] == 'p')
+            put_str(&t, parent);
+        else if (pattern[1] == 'i')
+            put_index(&t, index);
+        else
+            put_key(&t, key, bare && pattern[1] == 'n');
+        pattern += 2;
+    }
+    return t.fits ? PyUnicode_FromStringAndSize(t.bytes, t.size) : NULL;
+}
+
 PyObject *source_text_of(source_kind kind, PyObject *parent, PyObject *key, Py_ssize_t index) {
+    PyObject *quick = quick_source_text(step_rows[kind].text, parent, key, index);
+    if (quick || PyErr_Occurred())
+        return quick;
     PyObject *object = key ? object_text(key) : NULL;
     if (key && !object)
         return NULL;

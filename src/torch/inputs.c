@@ -33,7 +33,6 @@ enum { LEAST_OPEN_SIZE = 2 };
 
 typedef struct tensor_guard {
     PyTypeObject *type; // strong
-    PyObject *text;     // strong: the text of the guard behind the source
     alias_group *group; // one reference
     int index;          // in the group
     seen expected;      // its arrays are `numbers`
@@ -64,7 +63,6 @@ static bool has_hooks(PyObject *tensor) {
 static void guard_drop(void *data) {
     tensor_guard *g = data;
     Py_XDECREF(g->type);
-    Py_XDECREF(g->text);
     alias_group_drop(g->group);
     PyMem_Free(g);
 }
@@ -268,10 +266,6 @@ static bool guard_misfit_tensor(PyObject *o, void *data, unsigned *open) {
     return true;
 }
 
-static PyObject *guard_text_tensor(const char *source, void *data) {
-    return PyUnicode_FromFormat("%s is %U", source, ((tensor_guard *)data)->text);
-}
-
 // Classes whose objects behave as plain tensors.
 static bool is_known_class(PyTypeObject *type) {
     return type == facts.tensor || type == facts.parameter || type == facts.buffer;
@@ -342,21 +336,31 @@ static PyObject *flags_text(const seen *s) {
 
 // "a Tensor of torch.float32 on cpu, size (3, 4), stride (4, 1)", from raw reads: torch's getters
 // call a subclass's __torch_function__ and modes, which are the user's code. The text of a subclass
-// is only its name, since it may keep its sizes anywhere.
-static PyObject *describe(PyObject *tensor, const open_dims *open) {
-    const char *path = Py_TYPE(tensor)->tp_name, *dot = strrchr(path, '.');
+// is only its name, since it may keep its sizes anywhere. `s` NULL: the tensor cannot be read.
+static PyObject *describe(PyTypeObject *type, const seen *s, const open_dims *open) {
+    const char *path = type->tp_name, *dot = strrchr(path, '.');
     const char *name = dot ? dot + 1 : path;
-    seen s;
-    if (!is_known_class(Py_TYPE(tensor)) || !read_tensor(tensor, &s))
+    if (!is_known_class(type) || !s)
         return PyUnicode_FromFormat("a %s", name);
-    PyObject *dtype = dtype_text(s.dtype), *device = device_text(&s);
-    PyObject *sizes = sizes_text(&s, open), *flags = flags_text(&s), *text = NULL;
+    PyObject *dtype = dtype_text(s->dtype), *device = device_text(s);
+    PyObject *sizes = sizes_text(s, open), *flags = flags_text(s), *text = NULL;
     if (dtype && device && sizes && flags)
         text = PyUnicode_FromFormat("a %s of %U on %U%U%U", name, dtype, device, sizes, flags);
     Py_XDECREF(dtype);
     Py_XDECREF(device);
     Py_XDECREF(sizes);
     Py_XDECREF(flags);
+    return text;
+}
+
+static PyObject *expected_text(const tensor_guard *g) {
+    return describe(g->type, &g->expected, &g->open);
+}
+
+static PyObject *guard_text_tensor(const char *source, void *data) {
+    PyObject *expected = expected_text(data);
+    PyObject *text = expected ? PyUnicode_FromFormat("%s is %U", source, expected) : NULL;
+    Py_XDECREF(expected);
     return text;
 }
 
@@ -425,13 +429,21 @@ static PyObject *with_hint(PyObject *reason, const tensor_guard *g, PyObject *o)
     return text;
 }
 
+static PyObject *other_reason(const char *source, const tensor_guard *g, PyObject *now) {
+    PyObject *expected = expected_text(g), *text = NULL;
+    if (now && expected)
+        text = PyUnicode_FromFormat("%s is now %U; expected: %U", source, now, expected);
+    Py_XDECREF(expected);
+    Py_XDECREF(now);
+    return text;
+}
+
 static PyObject *guard_reason_tensor(const char *source, PyObject *o, void *data) {
     tensor_guard *g = data;
     if (!PyObject_TypeCheck(o, facts.base))
-        return PyUnicode_FromFormat("%s is now a %s; expected: %U", source, Py_TYPE(o)->tp_name,
-                                    g->text);
+        return other_reason(source, g, PyUnicode_FromFormat("a %s", Py_TYPE(o)->tp_name));
     seen s;
-    bool same_type = Py_TYPE(o) == g->type && read_tensor(o, &s);
+    bool readable = read_tensor(o, &s), same_type = Py_TYPE(o) == g->type && readable;
     PyObject *number = same_type ? number_reason(source, g, &s) : NULL;
     if (number || PyErr_Occurred())
         return with_hint(number, g, o);
@@ -442,15 +454,11 @@ static PyObject *guard_reason_tensor(const char *source, PyObject *o, void *data
         return PyUnicode_FromFormat("the memory of %s has moved, and its address is guarded "
                                     "(torch._dynamo.mark_static_address)",
                                     source);
-    PyObject *now = describe(o, &(open_dims){0});
-    if (!now)
-        return NULL;
-    bool alike = same_type && seen_fits(g, &s);
-    PyObject *result =
-        alike ? PyUnicode_FromFormat("%s shares memory, is a leaf, or dispatches otherwise than "
-                                     "before: %U",
-                                     source, now)
-              : PyUnicode_FromFormat("%s is now %U; expected: %U", source, now, g->text);
+    PyObject *now = describe(Py_TYPE(o), readable ? &s : NULL, &(open_dims){0});
+    if (!now || !same_type || !seen_fits(g, &s))
+        return with_hint(other_reason(source, g, now), g, o);
+    PyObject *result = PyUnicode_FromFormat(
+        "%s shares memory, is a leaf, or dispatches otherwise than before: %U", source, now);
     Py_DECREF(now);
     return with_hint(result, g, o);
 }
@@ -491,8 +499,7 @@ static tensor_guard *guard_of(torch_trace *t, PyObject *tensor, const open_dims 
     g->index = (int)group->each.count;
     g->group = group;
     group->references++;
-    g->text = describe(tensor, open);
-    if (g->text && alias_group_add(group, read_extent(tensor)) == ST_OK)
+    if (alias_group_add(group, read_extent(tensor)) == ST_OK)
         return g;
     guard_drop(g);
     return NULL;
@@ -606,19 +613,18 @@ static PyObject *head_of(world *w, const source *root, const source *below) {
     return name ? PyUnicode_FromFormat("L[%R]", name) : NULL;
 }
 
-PyObject *input_name(world *w, const source *s) {
+PyObject *input_name(world *w, source *s) {
     if (s->kind == SOURCE_ARRAY) // the array is the program's, not the tensor
         s = s->parent;
-    PyObject *text = source_text(s);
-    const source *root = s, *below = NULL;
+    PyObject *text = Py_XNewRef(guard_source_text(w->guards, s));
+    source *root = s, *below = NULL;
     for (; text && root->parent && root->parent != w->in.function; root = root->parent)
         below = root;
     PyObject *head = text && root->parent ? head_of(w, root, below) : NULL;
     if (!head)
         return PyErr_Occurred() ? NULL : text;
-    PyObject *old = source_text(root->kind == SOURCE_CLOSURE ? below : root);
+    PyObject *old = guard_source_text(w->guards, root->kind == SOURCE_CLOSURE ? below : root);
     Py_SETREF(text, old ? with_head(text, PyUnicode_GET_LENGTH(old), head) : NULL);
-    Py_XDECREF(old);
     Py_DECREF(head);
     return text;
 }
@@ -718,7 +724,7 @@ static unsigned wanted_open(world *w, const source *s, PyObject *tensor, const d
 
 // The ranges that marks promise: new dict of a dimension → (least, greatest). It also says what is
 // not honoured.
-static PyObject *ranges_of(world *w, const source *s, PyObject *tensor, bool can) {
+static PyObject *ranges_of(world *w, source *s, PyObject *tensor, bool can) {
     PyObject *name = input_name(w, s), *ranges = NULL;
     if (name)
         ranges = PyObject_CallFunctionObjArgs(glue_function("marked"), tensor, name,

@@ -436,7 +436,7 @@ PyObject *int_tuple(const int64_t *items, int64_t count); // new
 
 PyObject *input_open(world *w, source *s, PyObject *tensor);
 // The text of a place, as Dynamo has it: globals are G, free variables are locals. New str.
-PyObject *input_name(world *w, const source *s);
+PyObject *input_name(world *w, source *s);
 // The value of a tensor's getset, for sources; new reference, or NULL.
 PyObject *input_attribute(PyObject *tensor, PyObject *name);
 bool input_sizes(PyObject *tensor, int64_t *dims, const int64_t **sizes, const int64_t **strides);

@@ -661,3 +661,28 @@ def test_steps_of_optimizers(name):
     # Torch itself takes another way when it is compiled, and rounds otherwise on it.
     torch.testing.assert_close(got, want)
     assert early == all_graphs > 0
+
+
+def test_places_by_any_key_are_written_as_python_has_them():
+    keys = ["a", "a.b", "a-b", "it's", 'say "x"', "1x", "", " ", "é", "a\\n", "\t", "x" * 99,
+            "y" * 150, 3, -1, 2.5, None, (1, "q"), b"c"]  # fmt: skip
+    given = {key: torch.ones(2) for key in keys}
+    named = type("Named", (), {})()
+    for key in keys[:12]:
+        named.__dict__[key] = torch.ones(2)
+    sources = []
+
+    def backend(module, inputs):
+        sources.extend(
+            node._dynamo_source.name for node in module.graph.find_nodes(op="placeholder")
+        )
+        return module.forward
+
+    def f(d, o):
+        return sum(d.values()) + sum(getattr(o, key) for key in keys[:12])
+
+    stator.compile(f, backend=backend, fullgraph=True)(given, named)
+    texts = [str(place() if callable(place) else place) for place in sources]
+    assert texts[: len(keys)] == [f"L['d'][{key!r}]" for key in keys]
+    names = [key if key.isidentifier() else repr(key) for key in keys[:12]]
+    assert texts[len(keys) :] == [f"L['o'].{name}" for name in names]
