@@ -20,6 +20,7 @@ from stator import (
     _expressions,
     _fakes,
     _kept,
+    _late,
     _layers,
     _logs,
     _origins,
@@ -30,6 +31,7 @@ from stator import (
     _sources,
     _state,
     _verify,
+    _versions,
     _words,
 )
 from stator._versions import private
@@ -126,7 +128,13 @@ def _kind(node: _engine.Node) -> tuple[str, Any]:
     return node.op, _target(node)
 
 
-_MODULE = re.compile(r"\._modules\['([^']*)'\]")
+def _dotted(place: str) -> str:
+    """L['self']._modules['a']._modules['b'] is L['self'].a.b."""
+    head, *steps = place.split("._modules['")
+    for step in steps:
+        name, end, rest = step.partition("']")
+        head += f".{name}{rest}" if end and "'" not in name else f"._modules['{step}"
+    return head
 
 
 def _called(node: _engine.Node) -> Any:
@@ -174,7 +182,7 @@ class _Origins:
     def _path(self, place: str) -> str:
         found = self._paths.get(place)
         if found is None:
-            found = self._paths[place] = _MODULE.sub(r".\1", place)
+            found = self._paths[place] = _dotted(place)
         return found
 
     def _stack_of(self, modules: Any) -> Any:
@@ -199,6 +207,47 @@ class _Origins:
             meta["autograd_backward"] = True  # for the pass that computes checkpointed values again
 
 
+class _Said:
+    """What the nodes of a graph say of themselves. What can be asked later is kept: objects of the
+    engine's, which nobody changes, and the lines of the program.
+
+    `valued`: nodes have examples of their values."""
+
+    def __init__(self, graph: _engine.Graph, valued: bool) -> None:
+        self._graph, self._valued = graph, valued
+        self._origins = _Origins()
+        self._traces = _origins.Traces(graph.files)
+        self._made: dict[_engine.Node, Any] | None = None
+
+    def _made_later(self) -> dict[_engine.Node, Any]:
+        """The examples of nodes that have none yet: all at once, as they all have one mode."""
+        if self._made is None:
+            with _versions.usual_state():
+                layouts = ((node, _engine.torch_layout(node)) for node in self._graph.nodes
+                           if node.example is None)  # fmt: skip
+                self._made = {node: _fakes.fake_like(self._graph.fakes, *layout)
+                              for node, layout in layouts if layout is not None}  # fmt: skip
+        return self._made
+
+    def _example(self, node: _engine.Node) -> Any:
+        if node.example is not None or self._graph.fakes is None:
+            return node.example
+        return self._made_later().get(node)
+
+    def of(self, node: _engine.Node) -> dict[str, Any]:
+        meta: dict[str, Any] = {}
+        self._origins.add(meta, node)
+        example = self._example(node) if self._valued and node.op != "get_attr" else None
+        if example is not None:
+            meta["example_value"] = example
+        if node.stack:
+            self._traces.add(meta, node.stack)
+        return meta
+
+    def later(self, node: _engine.Node) -> dict[str, Any]:
+        return _late.LateDict(_late.Said(functools.partial(self.of, node)))
+
+
 def to_fx(
     graph: _engine.Graph, numbers: Numbers | None = None, lazy: bool = False
 ) -> torch.fx.GraphModule:
@@ -209,7 +258,9 @@ def to_fx(
     from call to call (`numbers` is not None) the examples are not of the right sizes."""
     result = torch.fx.Graph()
     root = torch.nn.Module()
-    nodes, origins, traces = _Nodes(result), _Origins(), _origins.Traces()
+    nodes, said = _Nodes(result), _Said(graph, numbers is None)
+    # What a graph that is traced again has said may change.
+    say = said.later if lazy and not _origins.are_known() else said.of
     writes = numbers is not None and graph.effects & _fakes.WRITES
     for at, node in enumerate(graph.nodes):
         if numbers and at in numbers.plain:
@@ -220,16 +271,12 @@ def to_fx(
         parts = _parts(node) if writes else None
         kind = ("call_function", parts) if parts else _kind(node)
         made = result.create_node(*kind, args, kwargs, name=node.name)
-        origins.add(made.meta, node)
+        made.meta = say(node)
         if node.op == "get_attr":
             value = node.example
             setattr(
                 root, node.target, _body_to_fx(value) if type(value) is _engine.Graph else value
             )
-        elif node.example is not None and numbers is None:
-            made.meta["example_value"] = node.example
-        if node.stack:
-            traces.add(made.meta, node.stack)
         if numbers and at in numbers.floats:
             nodes.add_float(node, made)
         else:
@@ -273,13 +320,15 @@ def _label_inputs(
     for i, (node, text) in enumerate(zip(placeholders, texts, strict=True)):
         example = shapes.examples[i]
         node._dynamo_source = shapes.sources[i]
-        node.meta["tensor_dict"] = {}
+        kept = {}
         if isinstance(example, torch.Tensor):
-            node.meta["tensor_dict"] = _tensor_dict(example, text)
+            kept = _tensor_dict(example, text)
             node.type = type(example)
             contexts[example] = shapes.contexts[i]
+        _late.put_before(node.meta, "tensor_dict", kept)
         if shapes.has_symbols:
-            value = node.meta["example_value"] = shapes.value_of(i)
+            value = shapes.value_of(i)
+            _late.put_before(node.meta, "example_value", value)
             node.type = type(value) if isinstance(value, torch.SymInt) else node.type
         if name := shapes.name_of(i):
             node._rename(name)

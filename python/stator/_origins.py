@@ -22,16 +22,15 @@ def _is_shown(file: str, name: str) -> bool:
     return not file.startswith(_words.HERE) and not (name in _CALLS and _words.is_library(file))
 
 
-def _text(file: str, line: int, function: str) -> str:
+def _text(file: str, line: int, function: str, text: str) -> str:
     name = function.rpartition(".")[2]
     if not _is_shown(file, name):
         return ""
-    text = linecache.getline(file, line).strip()
-    return f'  File "{file}", line {line}, in {name}\n    {text}\n'
+    return f'  File "{file}", line {line}, in {name}\n    {text.strip()}\n'
 
 
 def stack_trace(stack: Iterable[_words.Row]) -> str:
-    return "".join(_text(*row) for row in stack)
+    return "".join(_text(*row, linecache.getline(*row[:2])) for row in stack)
 
 
 # -- graphs that are traced again --
@@ -69,16 +68,26 @@ def _said(file: str, line: int) -> dict[str, Any] | None:
     return None if at is None else list(module.graph.nodes)[at].meta
 
 
-class Traces:
-    """The places of the operations of one graph, whose frames are mostly the same."""
+def are_known() -> bool:
+    """Whether there are graphs that may be traced again."""
+    return bool(_modules)
 
-    def __init__(self) -> None:
+
+class Traces:
+    """The places of the operations of one graph, whose frames are mostly the same; `files`: those
+    that they are in, whose lines are kept, since the text may be asked for when they are others."""
+
+    def __init__(self, files: Iterable[str]) -> None:
         self._texts: dict[_words.Row, str] = {}
+        self._lines = {file: linecache.getlines(file) for file in files}
 
     def _text(self, row: _words.Row) -> str:
         found = self._texts.get(row)
         if found is None:
-            found = self._texts[row] = _text(*row)
+            file, line, function = row
+            lines = self._lines[file]
+            text = lines[line - 1] if 1 <= line <= len(lines) else ""
+            found = self._texts[row] = _text(file, line, function, text)
         return found
 
     def add(self, meta: dict[str, Any], stack: Iterable[_words.Row]) -> None:

@@ -298,6 +298,7 @@ static void graph_dealloc(graph *g) {
     Py_XDECREF(g->meta);
     Py_XDECREF(g->nodes);
     Py_XDECREF(g->sources);
+    Py_XDECREF(g->fakes);
     Py_XDECREF(g->names);
     Py_XDECREF(g->targets);
     Py_XDECREF(g->counts);
@@ -321,6 +322,7 @@ static PyMemberDef graph_members[] = {
     {"lifted", T_OBJECT, offsetof(graph, lifted), READONLY, NULL},
     {"keeper", T_OBJECT, offsetof(graph, keeper), READONLY, NULL},
     {"context", T_OBJECT, offsetof(graph, context), READONLY, NULL},
+    {"fakes", T_OBJECT, offsetof(graph, fakes), READONLY, NULL},
     {"meta", T_OBJECT, offsetof(graph, meta), READONLY, NULL},
     {0},
 };
@@ -330,8 +332,18 @@ static PyObject *graph_get_operations(graph *g, void *unused) {
     return PyLong_FromSsize_t(graph_operations(g));
 }
 
+static PyObject *graph_get_files(graph *g, void *unused) {
+    (void)unused;
+    PyObject *files = PySet_New(NULL);
+    for (Py_ssize_t i = 0; files && i < PyList_GET_SIZE(g->nodes); i++)
+        if (trail_files(((node *)PyList_GET_ITEM(g->nodes, i))->stack, files) < 0)
+            Py_CLEAR(files);
+    return files;
+}
+
 static PyGetSetDef graph_getset[] = {
     {"operations", (getter)graph_get_operations, NULL, NULL, NULL},
+    {"files", (getter)graph_get_files, NULL, NULL, NULL},
     {0},
 };
 

@@ -92,6 +92,9 @@ typedef struct graph {
                     // NULL
     PyObject *nodes;   // strong, list; ends in an output node once closed
     PyObject *sources; // strong, list: for each placeholder the text of its source
+    // strong, or NULL: the mode of fakes of which examples can be made later, for nodes that have a
+    // meta and no example
+    PyObject *fakes;
     PyObject *names;   // strong, set of names in use
     PyObject *targets; // strong, set: targets of placeholders
     PyObject *counts;  // strong, dict of name → the last number that was put behind it

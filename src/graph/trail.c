@@ -47,3 +47,25 @@ PyObject *trail_rows(PyObject *o) {
         PyTuple_SET_ITEM(rows, --at, Py_NewRef(t->row));
     return rows;
 }
+
+static int add_file(PyObject *row, PyObject *set, PyObject **last) {
+    PyObject *file = PyTuple_GET_ITEM(row, 0);
+    if (file == *last) // most frames are in the file of their caller
+        return 0;
+    *last = file;
+    return PySet_Add(set, file);
+}
+
+int trail_files(PyObject *o, PyObject *set) {
+    PyObject *last = NULL;
+    int failed = 0;
+    if (PyTuple_Check(o)) {
+        for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(o); i++)
+            failed = add_file(PyTuple_GET_ITEM(o, i), set, &last);
+        return failed;
+    }
+    trail *t = Py_IS_TYPE(o, &trail_type) ? (trail *)o : NULL;
+    for (; t && !failed; t = (trail *)t->parent)
+        failed = add_file(t->row, set, &last);
+    return failed;
+}

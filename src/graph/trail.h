@@ -10,3 +10,5 @@ int trail_setup(void);
 PyObject *trail_new(PyObject *parent, PyObject *row);
 // The rows of a trail as a tuple, outermost first; whatever else it is, as it is. New reference.
 PyObject *trail_rows(PyObject *o);
+// Adds the files of its rows to a set. -1 with an exception.
+int trail_files(PyObject *o, PyObject *set);

@@ -439,16 +439,55 @@ static status complete_tuple(torch_trace *t, uint32_t at) {
     return ST_OK;
 }
 
-static status complete(world *w, torch_trace *t) {
+// Whether examples of results can be made of their metas when somebody asks for them: all are as
+// they were when they were made. (Whoever undoes effects that last looks at the examples at once.)
+static bool can_wait(const graph *g) {
+    if (g->effects & EFFECTS_LASTING || facts.inference())
+        return false;
+    for (Py_ssize_t i = g->inputs; i < PyList_GET_SIZE(g->nodes); i++) {
+        const node *n = (node *)PyList_GET_ITEM(g->nodes, i);
+        if (n->effects & EFFECT_WRITES && memory_is_reshaped(n->target))
+            return false;
+    }
+    return true;
+}
+
+// The items of a result that is a tuple are gone from the graph if nobody uses them.
+static bool is_item(const node *n) {
+    return n->target == facts.getitem;
+}
+
+static status complete(world *w, torch_trace *t, bool waits) {
     TRY(make_inputs(w, "example_of")); // no operation will run on these
+    TRY(fakes_mode(w, t));
+    if (waits)
+        Py_XSETREF(w->graph->fakes, Py_NewRef(t->mode));
     for (uint32_t i = t->calls.count; i-- > 0;) {
         const late_call *call = &t->calls.items[i];
+        if (waits && call->n->meta.dims >= 0 && !is_item(call->n))
+            continue;
         if (!fake_of(w, call->n))
             return w->stop.broken ? ST_BREAK : ST_ERROR;
         if (call->n->example == Py_None && call->by_rule)
             TRY(complete_tuple(t, i));
     }
     return ST_OK;
+}
+
+// layout(node): what fake_like takes behind the mode, or None.
+PyObject *fakes_layout(PyObject *module, PyObject *o) {
+    (void)module;
+    const meta *m = is_node(o) ? &((node *)o)->meta : NULL;
+    if (!m || m->dims < 0)
+        Py_RETURN_NONE;
+    PyObject *sizes = size_tuple(NULL, m->sizes, m->dims);
+    PyObject *strides = size_tuple(NULL, m->strides, m->dims), *result = NULL;
+    if (sizes && strides)
+        result = Py_BuildValue("OOOOO", sizes, strides, dtype_object(m->dtype), device_object(m),
+                               m->requires_grad ? Py_True : Py_False);
+    Py_XDECREF(sizes);
+    Py_XDECREF(strides);
+    return result;
 }
 
 status fakes_complete(world *w) {
@@ -462,11 +501,12 @@ status fakes_complete(world *w) {
     }
     if (w->terms.replayed || given_is_open(w->graph))
         return ST_OK; // fakes of symbolic sizes are made when the graph is handed over
-    if (t->wrote || t->bodied)
+    bool waits = can_wait(w->graph);
+    if ((t->wrote && !waits) || t->bodied)
         return fakes_settle(w);
     quiet q;
     quiet_begin(&q);
-    status done = complete(w, t);
+    status done = complete(w, t, waits);
     quiet_end(&q);
     return done;
 }

@@ -535,8 +535,11 @@ status fakes_note(world *w, node *n, PyObject *callable, bool by_rule);
 // Runs all operations so far on torch's own fakes, because history matters from now on. Breaks, and
 // the trace is done again with history from its start, if torch's state has changed meanwhile.
 status fakes_settle(world *w);
-// At the end of the trace: gives each node an example, for backends.
+// At the end of the trace: gives each node an example, for backends, or lets graph.fakes make it
+// when somebody asks.
 status fakes_complete(world *w);
+// Of a node, for Python: what such an example is made of.
+PyObject *fakes_layout(PyObject *module, PyObject *o);
 void fakes_drop(torch_trace *t);
 
 // --- by torch, for all sizes (symbolic.c) ---

@@ -439,6 +439,9 @@ PyMethodDef torch_methods[] = {
     {"torch_flags", flags_now, METH_NOARGS,
      "The state that torch's guard compares, as torch's getters tell; None if it lacks one."},
     {"torch_trust_flags", trust_flags, METH_O, "Whether guards go by torch_flags()."},
+    {"torch_layout", fakes_layout, METH_O,
+     "torch_layout(node): sizes, strides, dtype, device and requires_grad of the tensor that a "
+     "node gives, or None."},
     {"torch_trust_quick_state", trust_quick, METH_O, "Whether guards go by torch_quick_state()."},
     {"torch_attached", attached, METH_NOARGS, "Whether torch is known."},
     {"torch_facts", tensor_facts, METH_O,
