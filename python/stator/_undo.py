@@ -1,5 +1,6 @@
 """A compiled graph that fails: what it has done is undone, where that is known."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,7 +9,8 @@ import torch
 _MOST_KEPT = 1 << 14
 _MOST_TENSORS = 64
 
-Saved = tuple[list[Any], "list[tuple[torch.Tensor, torch.Tensor]] | None"]
+# The states of the generators, and the tensors with their contents
+Saved = tuple[Sequence[torch.Tensor], "Sequence[tuple[torch.Tensor, torch.Tensor]] | None"]
 
 
 def _generators(fakes: list[Any]) -> list[torch.Generator]:
@@ -26,9 +28,13 @@ def witness(random: bool, fakes: list[Any]) -> tuple[Any, Any, Any]:
     nothing is left of what the graph did; what copies the inputs.
     """
     generators = _generators(fakes) if random else []
+    getters = [generator.get_state for generator in generators]
+    get_state = getters[0] if len(getters) == 1 else None
 
     def before(*written: torch.Tensor) -> Saved:
-        states = [(generator, generator.get_state()) for generator in generators]
+        if get_state is not None and not written:  # dropout: each call of a model in training
+            return (get_state(),), ()
+        states = [getter() for getter in getters]
         small = len(written) <= _MOST_TENSORS and all(
             tensor.device.type == "cpu" and tensor.numel() <= _MOST_KEPT for tensor in written
         )
@@ -36,7 +42,7 @@ def witness(random: bool, fakes: list[Any]) -> tuple[Any, Any, Any]:
 
     def undo(saved: Saved) -> bool:
         states, tensors = saved
-        for generator, state in states:
+        for generator, state in zip(generators, states, strict=True):
             generator.set_state(state)
         for tensor, content in tensors or ():
             if tensor.shape != content.shape or tensor.stride() != content.stride():

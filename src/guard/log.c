@@ -78,11 +78,15 @@ static bool item_passes(const guard_program *p, const log_item *i, guard_frame *
     Py_UNREACHABLE();
 }
 
+static inline bool four_hold(const word *w) {
+    return LIKELY(word_holds(w)) && LIKELY(word_holds(w + 1)) && LIKELY(word_holds(w + 2)) &&
+           LIKELY(word_holds(w + 3));
+}
+
 // The first word that is not equal, or the end.
 static inline const word *words_hold(const word *w, const word *end) {
-    while (end - w >= 4 && LIKELY(word_holds(w)) && LIKELY(word_holds(w + 1)) &&
-           LIKELY(word_holds(w + 2)) && LIKELY(word_holds(w + 3)))
-        w += 4;
+    while (end - w >= 8 && four_hold(w) && four_hold(w + 4))
+        w += 8;
     while (w < end && LIKELY(word_holds(w)))
         w++;
     return w;

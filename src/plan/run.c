@@ -655,17 +655,31 @@ static int run_steps(running *r, uint32_t from, uint32_t to) {
     return 0;
 }
 
-// The context that the operations run in, entered; new reference.
+static bool writes_to(const plan *p, uint32_t input) {
+    return ((node *)PyList_GET_ITEM(p->graph->nodes, input))->effects & EFFECT_OUTSIDE;
+}
+
+// The inputs that the graph writes to, from the n-th on; new list.
+static PyObject *written_from(const plan *p, uint32_t n, PyObject *const *inputs) {
+    PyObject *written = PyList_New(0);
+    for (; written && n < p->inputs.count; n++)
+        if (writes_to(p, n) && PyList_Append(written, inputs[n]) < 0)
+            Py_CLEAR(written);
+    return written;
+}
+
 // A function of the graph's witness, on the inputs that the graph writes to.
 static PyObject *ask_witness(const plan *p, int which, PyObject *const *inputs) {
-    PyObject *written = PyList_New(0), *args = NULL, *result = NULL;
-    for (uint32_t i = 0; written && i < p->inputs.count; i++) {
-        const node *n = (node *)PyList_GET_ITEM(p->graph->nodes, i);
-        if ((n->effects & EFFECT_OUTSIDE) && PyList_Append(written, inputs[i]) < 0)
-            Py_CLEAR(written);
-    }
-    if (written && (args = PyList_AsTuple(written)))
-        result = PyObject_Call(PyTuple_GET_ITEM(p->graph->witness, which), args, NULL);
+    PyObject *function = PyTuple_GET_ITEM(p->graph->witness, which), *result = NULL;
+    uint32_t first = 0;
+    while (first < p->inputs.count && !writes_to(p, first))
+        first++;
+    if (first == p->inputs.count)
+        return PyObject_CallNoArgs(function);
+    PyObject *written = written_from(p, first, inputs);
+    PyObject *args = written ? PyList_AsTuple(written) : NULL;
+    if (args)
+        result = PyObject_Call(function, args, NULL);
     Py_XDECREF(args);
     Py_XDECREF(written);
     return result;

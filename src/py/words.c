@@ -194,7 +194,21 @@ static proof attr_inline(words *w, PyObject *o, PyObject *name, keeping k) {
     return PROVES_POINTER;
 }
 
+// A class stores into its own dict as PyDict_SetItem does. Static types may keep theirs elsewhere,
+// for good.
+static proof attr_of_class(words *w, PyObject *o, PyObject *name, bool same) {
+    PyTypeObject *type = (PyTypeObject *)o;
+    PyObject *dict = raw_type_dict(type);
+    if (!dict || !words_type(w, o, same))
+        return PROVES_NOTHING;
+    if (dict == type->tp_dict)
+        words_add(w, &type->tp_dict);
+    return words_item(w, dict, name, true);
+}
+
 proof words_attr(words *w, PyObject *o, PyObject *name, bool same) {
+    if (PyType_Check(o))
+        return PyUnicode_CheckExact(name) ? attr_of_class(w, o, name, same) : PROVES_NOTHING;
     if (!PyUnicode_CheckExact(name) || !add_keeping(w, o, same, false))
         return PROVES_NOTHING;
     keeping k = keeping_of(o);

@@ -267,10 +267,10 @@ bool tensor_words(words *w, PyObject *tensor) {
     words_add(w, whole + facts.keys_at);
     words_add(w, whole + META_AT);
     const char *meta = FIELD(char *, whole, META_AT);
-    if (meta) {
-        words_add(w, meta + GRAD_FN_AT);
+    if (meta)
         words_add_part(w, meta + facts.requires_at, 1);
-    }
+    if (meta && !FIELD(uint8_t, meta, facts.requires_at)) // else the node says nothing more
+        words_add(w, meta + GRAD_FN_AT);
     return true;
 }
 

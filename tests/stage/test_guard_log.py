@@ -505,6 +505,27 @@ def test_check_inside_a_store_by_another_holder(kind):
     assert len(seen) == 20 and not any(seen)
 
 
+def test_an_attribute_of_a_class_itself():
+    """Its own dict, not what its bases have; checked in the middle of stores, too."""
+    kind, seen = type("T", (), {"b": 1}), []
+    own = below(L(), ("ATTR", "a"))
+    p = Pass([("TYPE", own, Checks), ("NO_ATTR", L(), "c")], kind)
+    for i in range(10):
+        kind.a = Checks(p, seen)
+        p.agrees(), p.agrees(), p.agrees()
+        kind.c = 1
+        assert not p.agrees()
+        del kind.c
+        assert p.agrees() and p.agrees()
+        gc.get_referents(kind.__dict__)[0]["c"] = i
+        assert not p.agrees()
+        del kind.c
+        assert p.agrees()
+        kind.a = i
+        assert not p.agrees()
+    assert len(seen) == 10 and not any(seen)
+
+
 def test_check_inside_a_store_to_a_class():
     kind = type("T", (), {})
     path = below(L(), ("TYPE", None), ("TYPE_ATTR", "a", 0))
