@@ -77,6 +77,11 @@ def _within(name: str) -> bool:
     raise NotImplementedError
 
 
+def _written(function: Any) -> Any:
+    """A break before the operator: the body writes to a tensor from outside of it."""
+    raise NotImplementedError
+
+
 # -- bodies --
 
 
@@ -91,7 +96,9 @@ def _call_body(function: Any, args: Any) -> Any:
 def _end_body(function: Any, tensors: Any) -> None:
     """Ends the body. What it gives are tensors of its own, and it writes to nobody else's."""
     _close(tensors)
-    if _shares(*tensors) or _writes():
+    if _writes():
+        _written(function)
+    if _shares(*tensors):
         _for_real(function)
 
 
@@ -230,21 +237,39 @@ def _while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> Any:
     return tree_unflatten(list(made), result_spec)
 
 
+def _while_loop_op(cond_fn: Any, body_fn: Any, carried_inputs: Any, additional_inputs: Any) -> Any:
+    """What torch's `while_loop` calls where nothing is compiled."""
+    if additional_inputs:
+        return _for_real(cond_fn)
+    return _while_loop(cond_fn, body_fn, carried_inputs)
+
+
 # -- map --
 
 
 def _map(f: Any, xs: Any, *args: Any) -> Any:
+    mapped, spec = tree_flatten(xs)
+    return _map_slices(
+        f, mapped, (xs, args), lambda given: (tree_unflatten(list(given), spec), *args)
+    )
+
+
+def _map_op(f: Any, xs: Any, pos_args: Any) -> Any:
+    """What torch's `map` calls where nothing is compiled."""
+    return _map_slices(f, xs, pos_args, lambda given: (*given, *pos_args))
+
+
+def _map_slices(f: Any, mapped: Any, reachable: Any, arguments: Any) -> Any:
     if _refused(f):
         return _for_real(f)
-    mapped, spec = tree_flatten(xs)
     if not mapped or not _are_tensors(mapped):
         return _for_real(f)
     counts = [tensor.shape[0] for tensor in mapped if tensor.dim()]
     if len(counts) < len(mapped) or counts[0] == 0 or any(n != counts[0] for n in counts):
         return _for_real(f)
-    _open(f, xs, args)
-    given = tree_unflatten([_given(tensor, True) for tensor in mapped], spec)
-    results, result_spec = tree_flatten(_call_body(f, (given, *args)))
+    _open(f, mapped, reachable)
+    given = [_given(tensor, True) for tensor in mapped]
+    results, result_spec = tree_flatten(_call_body(f, arguments(given)))
     if not _are_tensors(results):
         return _for_real(f)
     _end_body(f, tuple(results))
@@ -361,6 +386,7 @@ _PRIMITIVES: tuple[tuple[Any, Row], ...] = (
     (_needs, ("body_needs", None)),
     (_results, ("body_results", None)),
     (_within, ("body_within", None)),
+    (_written, ("refused", ("HIGHER_ORDER", "a body that changes what is outside of it"))),
 )
 
 ROWS: tuple[tuple[Any, Row], ...] = (
@@ -368,7 +394,9 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (torch.cond, ("higher", ("cond", _cond))),
     (private.cond_op, ("higher", ("cond", _cond))),
     (private.while_loop, ("higher", ("while_loop", _while_loop))),
+    (private.while_loop_op, ("higher", ("while_loop", _while_loop_op))),
     (private.map, ("higher", ("map", _map))),
+    (private.map_op, ("higher", ("map", _map_op))),
     (private.scan, ("higher", ("scan", _scan))),
     (private.scan_op, ("higher", ("scan", _scan_op))),
     (private.associative_scan, ("higher", ("associative_scan", _associative_scan))),

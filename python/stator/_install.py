@@ -491,17 +491,62 @@ def _by_torch() -> Iterator[None]:
 
 
 def _is_torchs() -> bool:
-    return getattr(_thread, "torchs", False) or private.compiles_itself()
+    return getattr(_thread, "torchs", False)
+
+
+_EFFECTS = "a body that changes what is outside of it"  # as src/torch/higher.c says it
+
+
+def _is_refused(operator: Any, why: str) -> bool:
+    known = operator.__name__ in private.operator_names
+    return known and _EFFECTS in why and torch.is_grad_enabled()
+
+
+def _refusal(operator: Any, why: str) -> Exception:
+    """Torch's error for a body whose effects would happen another number of times."""
+    name = private.operator_names[operator.__name__]
+    error: Exception = private.exc.UncapturedHigherOrderOpError(
+        f"{why}\n  Higher Order Operator: {name}"
+    )
+    return error
+
+
+def _try_ours(ours: Callable[[], Any], theirs: Callable[[], Any]) -> Callable[[Any], Any]:
+    """An operator with bodies compiles itself where a program calls it uncompiled. What Stator does
+    not trace, torch's own Dynamo compiles, or raises torch's error for."""
+
+    def compile(operator: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if private.is_watched():  # a mode is to see what the operator does
+                return operator(*args, **kwargs)
+            if not _policy.other_tracer():
+                try:
+                    return ours()(operator)(*args, **kwargs)
+                except _policy.Unsupported as error:
+                    why = str(error).partition("\n")[0]
+                    if _is_refused(operator, why):
+                        raise _refusal(operator, why) from error
+                    log.info("torch's own Dynamo compiles %s: %s", operator.__name__, why)
+            with _by_torch():
+                compiled = theirs()(operator)
+            return compiled(*args, **kwargs)
+
+        return call
+
+    return compile
 
 
 def _unless_it_compiles_itself(function: str) -> Callable[[Any], Any]:
-    """A compile that an operator with bodies makes of itself is torch's own."""
+    """A compile that an operator with bodies makes of itself may be torch's own."""
 
     def decorate(ours: Any) -> Any:
         @functools.wraps(ours)
         def choose(*args: Any, **kwargs: Any) -> Any:
-            chosen = _originals[function] if _is_torchs() else ours
-            return chosen(*args, **kwargs)
+            mine = functools.partial(ours, *args, **kwargs)
+            theirs = functools.partial(_originals[function], *args, **kwargs)
+            if _is_torchs():
+                return theirs()
+            return _try_ours(mine, theirs) if private.compiles_itself() else mine()
 
         return choose
 

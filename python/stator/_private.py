@@ -924,11 +924,25 @@ def run_on_fakes(module: torch.fx.GraphModule, inputs: list[Any]) -> None:
         Prop(module, mode).propagate_dont_convert_inputs(*inputs)
 
 
-# Whether an operator with bodies (torch.cond and its like) compiles itself: torch's own tracer does
-# that, perhaps on fakes and under modes. Versions before 2.13 do not tell.
+# Whether a mode of the program's own sees each operation: torch's Dynamo compiles nothing then.
+is_watched: Callable[[], bool] = find(
+    "torch.utils._python_dispatch.any_torch_dispatch_mode_on_stack"
+) or (lambda: False)
+
+# Whether an operator with bodies (torch.cond and its like) compiles itself, perhaps on fakes and
+# under modes. Versions before 2.13 do not tell.
 compiles_itself: Callable[[], bool] = find("torch._higher_order_ops.utils._in_hop_compile") or (
     lambda: False
 )
+
+# The functions that such operators give to the compiler, and how torch's errors name the operators.
+# With gradients on, torch refuses bodies of these that change something outside.
+operator_names = {
+    "_cond_op_wrapper": "torch.cond",
+    "_while_loop_op_wrapper": "torch.while_loop",
+    "run_flattened_map": "torch.ops.higher_order.map_impl",
+    "run_flattened_scan": "torch.ops.higher_order.scan",
+}
 
 # What such an operator compiles itself by. Nothing in it is the program's.
 compiles_operator: Any = find("torch._higher_order_ops.utils._hop_compile_and_call")
