@@ -345,7 +345,7 @@ def _type_bodies(module: torch.fx.GraphModule) -> None:
         if isinstance(body, torch.fx.GraphModule):
             for node in body.graph.find_nodes(op="placeholder"):
                 if isinstance(node.meta.get("example_value"), torch.Tensor):
-                    node.type = types.get(node.name, torch.Tensor)
+                    node.type = types.get(node.name) or torch.Tensor
             _type_bodies(body)
             body.recompile()
 

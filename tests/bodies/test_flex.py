@@ -175,12 +175,12 @@ def test_nodes_are_those_of_stock():
     assert len(call.args) == 9 and str(call.args[4][-1]) == "mask_fn_0"
     assert [str(a) for a in call.args[7]] == ["g_bias_"] and call.args[8] == ()
     assert str(module.score_mod_0.graph).split("\n")[1:] == [
-        "    %child : [num_users=1] = placeholder[target=child]",
-        "    %child_1 : [num_users=0] = placeholder[target=child_1]",
-        "    %child_2 : [num_users=1] = placeholder[target=child_2]",
-        "    %child_3 : [num_users=1] = placeholder[target=child_3]",
-        "    %child_4 : [num_users=1] = placeholder[target=child_4]",
-        "    %g_bias_ : [num_users=1] = placeholder[target=g_bias_]",
+        "    %child : torch.Tensor [num_users=1] = placeholder[target=child]",
+        "    %child_1 : torch.Tensor [num_users=0] = placeholder[target=child_1]",
+        "    %child_2 : torch.Tensor [num_users=1] = placeholder[target=child_2]",
+        "    %child_3 : torch.Tensor [num_users=1] = placeholder[target=child_3]",
+        "    %child_4 : torch.Tensor [num_users=1] = placeholder[target=child_4]",
+        "    %g_bias_ : torch.Tensor [num_users=1] = placeholder[target=g_bias_]",
         "    %getitem : [num_users=1] = call_function[target=operator.getitem]"
         "(args = (%g_bias_, %child_2), kwargs = {})",
         "    %sub : [num_users=1] = call_function[target=operator.sub]"
