@@ -324,7 +324,6 @@ def _call_region_with(function: Any) -> Any:
 
 ROWS: tuple[tuple[Any, Row], ...] = (
     (private.fx_traceback.annotate, ("instead", _annotate)),
-    (inspect.unwrap(private.fx_traceback.annotate), ("instead", inspect.unwrap(_annotate))),
     (_say, ("annotated", None)),
     (private.TensorBase.tolist, ("listed", _tolist)),
     *_RANGES,
@@ -366,6 +365,11 @@ ROWS: tuple[tuple[Any, Row], ...] = (
 
 # With their paths, which they do not know themselves.
 NAMED: tuple[Named, ...] = (
+    (
+        "torch.fx.traceback.annotate.__wrapped__",
+        inspect.unwrap(private.fx_traceback.annotate),
+        ("instead", inspect.unwrap(_annotate)),
+    ),
     ("torch._C.ScriptFunction.__call__.__func__", private.call_script, ("instead", _script)),
 )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -229,11 +230,14 @@ if find("torch._C._dynamo.eval_frame.set_guard_complete_hook") is not None:
     PATCHED["guard_collectives"] = torch._C._dynamo.eval_frame, "set_guard_complete_hook"
 
 functional_export: Any = find("torch._dynamo.functional_export")
-# What strict exports are made of; older versions lack some of it, and make them by themselves.
+# What strict exports are made of; older versions lack some of it, or take other arguments, and make
+# them by themselves.
 if all(hasattr(functional_export, _name) for _name in (
     "_dynamo_graph_capture_for_export", "ModuleToTrace", "DynamoGraphTransformer",
     "clean_nn_module_stack_and_source_fn", "clean_export_root",
-)):  # fmt: skip
+)) and "graph_inputs" in inspect.signature(
+    functional_export.DynamoGraphTransformer.__init__
+).parameters:  # fmt: skip
     PATCHED["capture"] = functional_export, "_dynamo_graph_capture_for_export"
 
 # Settings of torch._dynamo.config that Stator obeys.

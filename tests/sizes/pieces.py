@@ -282,7 +282,7 @@ def two_tensors(x, y):
     return a.sum(0) + b.sum(0) + a.shape[0] + b.shape[0]
 
 
-@row(S, [2, 6, 2, 2], 5)
+@row(S, [2, 6], 5)
 def in_comprehension(x):
     n = x.shape[0]
     ys = [paused(x * n) + i for i in range(3)]

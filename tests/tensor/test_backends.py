@@ -93,7 +93,7 @@ def test_nodes_carry_meta_and_lines():
         if node.op == "call_function":
             assert node.meta["example_value"].shape is not None
             assert "in operators" in node.meta["stack_trace"]
-            assert node.meta["source_fn_stack"][-1] == (node.name, node.target)
+            assert node.meta["source_fn_stack"][-1][1] is node.target
     assert recorder.graphs[0].print_readable(print_output=False)
 
 

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytest.importorskip("torch")
+
 CHILD = pathlib.Path(__file__).with_name("early_modules.py")
 
 

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 import torch._dynamo
 
 import stator
+from stator._versions import private
 
 HELD = torch.ones(3)
 
@@ -320,4 +321,5 @@ def test_a_strict_export_that_is_left_to_torch(name, installed):
     want = _program(module, args, {}, shapes)[1]
     stator.install()
     assert _program(module, args, {}, shapes)[1] == want
-    assert len(installed.records) == 1
+    asked = "capture" in private.PATCHED  # older versions of torch ask nobody
+    assert len(installed.records) == asked

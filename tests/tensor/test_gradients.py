@@ -1,10 +1,13 @@
+# ruff: noqa: E402
 """Backward passes in a compiled function, with torch's setting that puts them into the graph: results,
 gradients and errors are plain Python's."""
 
 import copy
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch")
+
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E402
 """What the nodes of a graph say of themselves is made when somebody asks, and is the same then."""
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch")
+
 from torch import nn
 
 import stator

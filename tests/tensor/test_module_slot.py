@@ -213,7 +213,7 @@ def test_no_python_frame_is_made_before_the_backends_function():
         frames.append(frame.f_code)
         return (args[0],)
 
-    compiled = stator.compile(Net(), backend=lambda graph, inputs: function)
+    compiled = stator.compile(Net(), backend=lambda graph, inputs: function, dynamic=False)
     for _ in range(3):
         compiled(torch.ones(2))
     assert frames[-1].co_name == "test_no_python_frame_is_made_before_the_backends_function"

@@ -120,12 +120,12 @@ STOPPED = {
     "BACKWARD": [lambda x: x.sum().backward()],
     "TENSOR_OPERATION": [
         lambda x: x.requires_grad_(),
+        lambda x: setattr(x.clone(), "requires_grad", True),
         lambda x: x.resize_(2),
     ],
     "ATTRIBUTE": [
         lambda x: x._base,
         lambda x: setattr(x, "data", x),
-        lambda x: setattr(x.clone(), "requires_grad", True),
         lambda x: (x + 1).__dict__,
     ],
 }

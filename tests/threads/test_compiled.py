@@ -693,7 +693,7 @@ def test_each_thread_has_its_own_attributes():
     """An entry of one thread reads and writes the attributes of the thread that calls the entry."""
     plain, counter, seen = threading.local(), Counter(), {}
 
-    @stator.compile(_keep_empty=True)
+    @stator.compile(backend="eager", _keep_empty=True)
     def step():
         plain.n = getattr(plain, "n", 0) + 1
         counter.n += 10

@@ -70,7 +70,9 @@ def test_taken_and_left(kind, f):
 
 def test_an_iterator_that_ends_lets_go():
     held = [[1], [2]]
-    compiled = stator.compile(lambda it: len(list(it)), fullgraph=True, _keep_empty=True)
+    compiled = stator.compile(
+        lambda it: len(list(it)), backend="eager", fullgraph=True, _keep_empty=True
+    )
     for _ in range(3):
         it = iter(held)
         assert compiled(it) == 2
