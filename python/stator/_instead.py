@@ -243,6 +243,12 @@ def _get_lazily(self: Any, instance: Any, obj_type: Any = None) -> Any:
     return value
 
 
+def _all_true(valid: Any, error_message: str) -> Any:
+    """A tensor, in the place of its bool: the check of a distribution's arguments is one of those
+    that a graph makes by itself, `if not …: raise …`."""
+    return private.is_all_true(valid)
+
+
 def _is_fx_tracing() -> bool:
     return private.fx_tracing()
 
@@ -358,6 +364,7 @@ ROWS: tuple[tuple[Any, Row], ...] = (
     (private.is_fx_tracing, ("instead", _is_fx_tracing)),
     (private.call_region, ("instead", call_region)),
     (private.lazy_property.__get__, ("instead", _get_lazily)),
+    *([(private.all_true, ("instead", _all_true))] if private.all_true else []),
     (_call_region_with, ("refused", ("HIGHER_ORDER", "a nested region with options"))),
     (_call_script, ("refused", "a function that torch.jit.script has compiled")),
     (private.is_fx_symbolic_tracing, ("instead", _is_fx_symbolic_tracing)),

@@ -787,6 +787,8 @@ def kernel_of(op: Any, key: str) -> Any:
 
 lazy_property = get("torch.distributions.utils.lazy_property")
 lazy_property_of_class = get("torch.distributions.utils._lazy_property_and_property")
+all_true = find("torch.distributions.distribution._all_true_or_runtime_assert")  # since 2.15
+is_all_true = get("torch._is_all_true")
 CONSTANT_MARK = "_dynamo_marked_constant"  # what torch.compiler.assume_constant_result sets
 
 # -- operators with bodies --

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from helpers import Recorder  # noqa: E402
 
 import stator  # noqa: E402
+from tests import older  # noqa: E402
 
 LENGTHS = (2, 3, 4)
 build = torch.nested.nested_tensor_from_jagged
@@ -151,7 +152,8 @@ def test_entries():
     compiled = stator.compile(lambda n: n.sin(), backend=recorder)
     for lengths in ((2, 3, 4), (4, 4, 1), (3, 3, 3)):  # no entry is for one tensor of offsets
         compiled(jagged(lengths))
-    assert len(recorder.graphs) == 1
+    # Since 2.15 the object that is a ragged size is looked at, and each tensor has its own.
+    assert len(recorder.graphs) == (1 if older.version() < (2, 15) else 3)
     for lengths in ((2, 3, 5), (2, 3), (2, 7)):
         assert parts(compiled(jagged(lengths))) == parts(jagged(lengths).sin())
     compiled(build(torch.ones(12, 5), offsets_of(), torch.tensor([1, 2, 3])))
