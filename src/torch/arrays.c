@@ -331,17 +331,21 @@ static PyObject *array_of(passing *p, PyObject *tensor, bool number) {
 
 static PyObject *come_out(passing *p, PyObject *result, bool number);
 
+typedef struct coming_out {
+    passing *p;
+    bool number;
+} coming_out;
+
+static PyObject *one_comes_out(void *data, PyObject *result) {
+    const coming_out *c = data;
+    return come_out(c->p, Py_NewRef(result), c->number);
+}
+
 // Takes the reference to a tuple; numpy gives a tuple of arrays, too.
 static PyObject *each_comes_out(passing *p, PyObject *results, bool number) {
-    Py_ssize_t count = PyTuple_GET_SIZE(results);
-    PyObject *made = PyTuple_New(count);
-    for (Py_ssize_t i = 0; made && i < count; i++) {
-        PyObject *item = come_out(p, Py_NewRef(PyTuple_GET_ITEM(results, i)), number);
-        if (item)
-            PyTuple_SET_ITEM(made, i, item);
-        else
-            Py_CLEAR(made);
-    }
+    coming_out c = {p, number};
+    PyObject *made =
+        py_each(PySequence_Fast_ITEMS(results), PyTuple_GET_SIZE(results), true, one_comes_out, &c);
     Py_DECREF(results);
     return made;
 }

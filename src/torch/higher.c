@@ -4,6 +4,8 @@
 //
 // The trace of a body is a trial: a break in it, or something that a body may not do, becomes a
 // break before the operator, which CPython then calls.
+#include "src/py/each.h"
+
 #include "src/interp/run.h"
 
 #include "src/attr/words.h"
@@ -470,27 +472,13 @@ PyObject *higher_drop(world *w, const call *c) {
 
 // --- metadata ---
 
-static PyObject *real_object(world *w, PyObject *argument);
-
-static PyObject *real_objects(world *w, PyObject *items) {
-    Py_ssize_t count = PyTuple_GET_SIZE(items);
-    PyObject *all = PyTuple_New(count);
-    for (Py_ssize_t i = 0; all && i < count; i++) {
-        PyObject *real = real_object(w, PyTuple_GET_ITEM(items, i));
-        if (real)
-            PyTuple_SET_ITEM(all, i, real);
-        else
-            Py_CLEAR(all);
-    }
-    return all;
-}
-
 // The object from outside that an argument stands for, which later calls must have, too; of a
 // recipe (_higher.py) the objects in it. New reference.
-static PyObject *real_object(world *w, PyObject *argument) {
+static PyObject *real_object(void *data, PyObject *argument) {
+    world *w = data;
     PyObject *o = door_open(w, argument);
     if (o && PyTuple_CheckExact(o))
-        return real_objects(w, o);
+        return py_each(PySequence_Fast_ITEMS(o), PyTuple_GET_SIZE(o), true, real_object, w);
     if (!o || value_immutable(o))
         return Py_XNewRef(o);
     record *known = is_standin(o) ? NULL : record_of(w, o);
